@@ -16,7 +16,8 @@ bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --ent
 	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css \
 	docs-console=reference/console.ts
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
-# The audio worklet and the highlighter are separate files, so that only pages that use them load them.
+bundle --format=esm --loader:.css=text --entry-names='[name]-[hash]' --outdir="$out" widget-preview=widget/preview.ts
+# The audio worklet, the highlighter and the preview of the widget are separate files, so that only pages that use them load them.
 bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts
 bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/highlight.ts
 

@@ -60,7 +60,7 @@ func (w *Workers) setUpVoice() error {
 		places = sessionsPerCore * runtime.GOMAXPROCS(0)
 	}
 
-	w.speech.server, err = voice.New(voice.Config{MaxSessions: places}, voice.Deps{
+	w.speech.server, err = voice.New(voice.Config{MaxSessions: places, Transcription: b.Names[0]}, voice.Deps{
 		Bus: w.deps.Bus, Transcriber: b.Transcriber, Synthesizer: b.Synthesizer, Prepare: b.Prepare,
 		Verifier: signer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})

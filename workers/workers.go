@@ -104,6 +104,7 @@ type Workers struct {
 	embeddings  *embedserver.Server // nil without the role tool
 	toolChecks  *checkserver.Server // nil without the role tool
 	modelChecks *checkserver.Server // nil without the role agent
+	modelList   *checkserver.ListServer
 
 	isolation *isolation       // set for the roles tool and ingest; otherwise nil
 	outbound  *outbound.Client // nil without any of the roles tool, ingest and notify
@@ -317,6 +318,7 @@ func (w *Workers) setUpAgent() error {
 		return fmt.Errorf("setting up tools: %w", err)
 	}
 
+	w.modelList = checkserver.NewList(w.models, w.checkDeps(signer))
 	w.modelChecks = checkserver.NewModels(w.models, w.deps.Store.Budgets, prices.Cost, w.checkDeps(signer))
 
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
@@ -372,6 +374,7 @@ func (w *Workers) Run(ctx context.Context) error {
 	}
 	if w.runner != nil {
 		group.Add("model checks", w.modelChecks.Run)
+		group.Add("model list", w.modelList.Run)
 		group.Add("agent", w.runner.Run)
 	}
 	if w.has(RoleSweep) {

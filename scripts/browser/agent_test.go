@@ -20,12 +20,16 @@ func TestAgentSettings(t *testing.T) {
 	p.fill("Name", "Final")
 	p.click("switch", "Knowledge")
 	p.choose("Ask a person first", "Before each call")
+	p.choose("Model", "offline") // one that the service offers
+	p.choose("Model", "Another model …")
+	p.fill("Name of the model", "openai/unlisted")
 	p.click("button", "Save changes")
 	p.isNot("region", "Unsaved changes")
 	p.is("heading", "Final")
 	p.reload()
 	p.holds("Name", "Final")
 	p.holds("Ask a person first", "always")
+	p.holds("Name of the model", "openai/unlisted")
 
 	p.watch.expect(http.StatusConflict)
 	a.call(t, http.MethodPut, "/api/agents?id="+agent, map[string]any{"description": "Somebody else's"}, nil)
@@ -68,8 +72,8 @@ func TestLeavingAsks(t *testing.T) {
 	p.holds("Description", "")
 }
 
-// TestPreviewOfWidget enables the widget from the page that explains it, and talks to the agent in
-// the preview.
+// TestPreviewOfWidget chooses the look of a widget and talks to the agent in the preview, before any origin is allowed. Then it
+// allows the service's own origin and opens the page with the widget.
 func TestPreviewOfWidget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -80,11 +84,26 @@ func TestPreviewOfWidget(t *testing.T) {
 	p.fill("Add an origin", "not an origin")
 	p.click("button", "Add")
 	p.sees("Not an origin: not, an, origin.")
+
+	p.fill("Greeting", `Ask us "anything"`)
+	p.sees(`data-greeting="Ask us &quot;anything&quot;"></script>`)
+	preview := p.in("group", "Preview of the widget")
+	preview.sees(`Ask us "anything"`)
+	preview.fill("Message", "Hello before")
+	p.press("Enter")
+	preview.in("log", "Messages").sees("echo: Hello before")
 	p.isNot("region", "Unsaved changes")
-	p.click("button", "Allow the preview")
+	p.inspect("embed-preview")
+	p.click("link", "Use it")
+	p.click("link", "Embed")
+	p.holds("Greeting", `Ask us "anything"`)
+
+	p.fill("Add an origin", a.s.url)
+	p.click("button", "Add")
+	p.click("switch", "Widget")
 	p.click("button", "Save changes")
 	p.isNot("region", "Unsaved changes")
-	p.is("link", "Open the preview")
+	p.is("link", "Open a page with the widget")
 	p.visit("/widget/preview?agent=" + agent)
 	p.click("button", "Open chat: Greeter")
 	chat := p.in("dialog", "Greeter")

@@ -96,6 +96,10 @@ func TestAnswerStreams(t *testing.T) {
 		t.Errorf("the answer did not stream: %s, %v", shown, err)
 	}
 
+	p.click("link", "Settings")
+	p.holds("Name", "Slow")
+	p.click("link", "Playground") // which shows the same session
+	turn.sees("echo: slowly")
 	p.reload()
 	turn.sees("echo: slowly " + said)
 	turn.is("link", "Run details")

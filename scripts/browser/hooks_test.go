@@ -52,8 +52,13 @@ func TestWebhook(t *testing.T) {
 		t.Fatalf("response to a delivery with another secret: %s", out)
 	}
 
+	p.sees("The newest delivery was rejected") // on the page where the secret is set
 	p.click("link", "Deliveries")
 	p.in("row", "…, delivery rejected:…").sees("the signature does not match")
+	p.in("navigation", "Pages").click("link", "Automations")
+	p.in("row", "Orders…").sees("wrong signature")
+	p.in("row", "Orders…").clickText("Signed (HMAC)") // a click anywhere in a row opens it
+	p.is("heading", "Orders")
 	row := p.in("row", "…, delivery sha256:…")
 	row.sees("accepted")
 	row.sees("received 2 times")

@@ -45,6 +45,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 			p.click("button", "Copy as curl: Send this message")
 			command = p.in("dialog", "").in("region", "the command").snippet()
 		} else {
+			p.click("tab", "Scheduler")
 			command = p.commandWith(command)
 		}
 		if out := pasted(t, command, key); !strings.Contains(out, `"completed"`) {

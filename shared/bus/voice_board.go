@@ -134,10 +134,16 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 // sendStage publishes a message that is not a frame. If the message is lost, the other end notices
 // the silence.
 func (v *voiceBoard[In]) sendStage(to, reply string, stage contract.ToolStage) {
+	v.send(to, reply, stage, "")
+}
+
+// send publishes a message that is not a frame, with a body.
+func (v *voiceBoard[In]) send(to, reply string, stage contract.ToolStage, body string) {
 	if to == "" {
 		return
 	}
-	err := v.nc.PublishMsg(&nats.Msg{Subject: to, Reply: reply, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
+	header := nats.Header{contract.HeaderStage: {string(stage)}}
+	err := v.nc.PublishMsg(&nats.Msg{Subject: to, Reply: reply, Data: []byte(body), Header: header})
 	if err != nil {
 		v.log.Debug().Err(err).Str("stage", string(stage)).Msg("cannot send the state of a voice session")
 	}

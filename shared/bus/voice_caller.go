@@ -23,6 +23,8 @@ var (
 const (
 	voiceLostChecks = int(1500 * time.Millisecond / voiceCheckInterval) // a worker sends something at least every 500 ms
 	voicePause      = 50 * time.Millisecond                             // between two offers of a session
+
+	maxTranscription = 200 // maximum bytes of the name of a transcription model
 )
 
 // VoiceCaller opens sessions with voice workers. It is safe for concurrent use. All its
@@ -86,42 +88,46 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 		return nil, fmt.Errorf("%w: %w", ErrNoVoiceWorker, err)
 	}
 
-	err := c.awaitAccepted(ctx, wire)
+	transcription, err := c.awaitAccepted(ctx, wire)
 	if err != nil {
 		c.board.end(wire, voiceStop)
 		return nil, err
 	}
 
-	return &VoiceLine{wire}, nil
+	return &VoiceLine{wire, transcription}, nil
 }
 
-// awaitAccepted waits until a worker accepts a session.
-func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contract.VoiceReport]) error {
+// awaitAccepted waits until a worker accepts a session. It returns the name of the worker's transcription model.
+func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contract.VoiceReport]) (string, error) {
 	late := time.NewTimer(offerTimeout)
 	defer late.Stop()
 	select {
 	case <-ctx.Done():
-		return ErrNoVoiceWorker
+		return "", ErrNoVoiceWorker
 	case <-late.C:
-		return ErrNoVoiceWorker
+		return "", ErrNoVoiceWorker
 	case <-wire.ended: // the connection was interrupted, or the worker accepted the session and gave up
-		return ErrNoVoiceWorker
+		return "", ErrNoVoiceWorker
 	case m := <-wire.answers:
 		switch stageFor(m) {
 		case contract.StageAccepted:
-			return nil
+			return string(m.Data[:min(len(m.Data), maxTranscription)]), nil
 		case contract.StageRefused:
-			return ErrVoiceRefused
+			return "", ErrVoiceRefused
 		default: // busy, or no worker is subscribed
-			return ErrNoVoiceWorker
+			return "", ErrNoVoiceWorker
 		}
 	}
 }
 
 // VoiceLine is the ingress's end of a voice session. It is safe for concurrent use.
 type VoiceLine struct {
-	wire *voiceWire[contract.VoiceReport]
+	wire          *voiceWire[contract.VoiceReport]
+	transcription string
 }
+
+// Transcription returns the name of the worker's transcription model. It is empty if the worker has an earlier release.
+func (l *VoiceLine) Transcription() string { return l.transcription }
 
 // Send sends a command to the worker. An error means that the session is lost or that the
 // command cannot be encoded.

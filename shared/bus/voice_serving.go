@@ -17,6 +17,8 @@ const voiceSilentChecks = int(10 * time.Second / voiceCheckInterval)
 // VoiceServing configures how a worker serves voice sessions.
 type VoiceServing struct {
 	Places int // maximum number of sessions
+	// Transcription is the name of the model that transcribes speech. Callers get it when they open a session.
+	Transcription string
 	// Admit verifies the capability of an opening over its body and returns the session's name;
 	// false rejects it. It is called before a slot is taken, from one goroutine, and must be fast.
 	Admit func(capability string, body []byte) (line string, ok bool)
@@ -81,7 +83,8 @@ func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 		return
 	}
 
-	s.board.sendStage(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server reports that, and the session ends
+	// If the caller is gone, the server reports that, and the session ends.
+	s.board.send(m.Reply, wire.own, contract.StageAccepted, s.cfg.Transcription)
 	go func() {
 		defer s.release(line, wire)
 		s.cfg.Serve(ctx, m.Data, &WorkerVoiceLine{wire})

@@ -19,7 +19,8 @@ import (
 //	<ingress's inbox>.<line>    frames to the ingress
 //
 // The reply subject of each message is the sender's subject. A message with a header is not a
-// frame: its stage is the reply to an opening, or StageEnded. A frame is preceded by its 4-byte
+// frame: its stage is the reply to an opening, or StageEnded. The body of StageAccepted is the name of the
+// worker's transcription model. A frame is preceded by its 4-byte
 // number; a number alone is a ping.
 const (
 	KindVoice = "voice" // of the capability

@@ -45,6 +45,7 @@ type Hook struct {
 	Coalesce         *HookCoalesce `json:"coalesce"`
 	Enabled          bool          `json:"enabled"`
 	LastDeliveryAt   *Time         `json:"lastDeliveryAt"`
+	LastRejectedAt   *Time         `json:"lastRejectedAt"` // the last delivery without a valid signature, if it is in the log
 	CreatedAt        Time          `json:"createdAt"`
 	UpdatedAt        Time          `json:"updatedAt"`
 }

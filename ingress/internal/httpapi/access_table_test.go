@@ -108,6 +108,7 @@ var accessTable = []accessRow{
 
 	{"GET", "/api/agents/templates", "", "", forPublic, "", 200, false},
 	{"GET", "/api/agents/templates", "id=$tpl", "", forPublic, "", 200, false},
+	{"GET", "/api/agents/models", "", "", forCaller, "admin", 200, false},
 	{"GET", "/api/agents", "", "", forCaller, "member", 200, false},
 	{"GET", "/api/agents", "q=$word", "", forCaller, "member", 200, false},
 	{"GET", "/api/agents", "id=$ag", "", forCaller, "member", 200, false},

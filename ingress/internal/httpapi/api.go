@@ -217,7 +217,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	})
 	a.hooks = hook.New(hook.Deps{
 		References: references, Submitter: submitter, AgentsDB: deps.Store.Agents, HooksDB: deps.Store.Hooks, Auth: deps.Auth,
-		Limits: deps.Limits, Dispatch: deps.Dispatch, Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL,
+		Limits: deps.Limits, Dispatch: deps.Dispatch, Secrets: deps.Secrets, Opener: deps.Sealed, Changes: deps.Jobs, PublicURL: a.PublicURL,
 		RunDeadline: deps.RunDeadline, RetentionDefault: deps.RetentionDefault, MaxHooks: hookdb.MaxHooks, Log: deps.Log,
 	})
 	a.runs = run.New(run.Deps{

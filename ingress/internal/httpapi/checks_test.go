@@ -17,12 +17,13 @@ import (
 	"parley/shared/secrets"
 )
 
-// answerChecks responds to checks as workers whose connections all work.
+// answerChecks responds to checks as workers whose connections all work, and lists the offline model.
 func (a *runEnv) answerChecks() {
 	a.t.Helper()
 	for kind, check := range map[string]string{
 		contract.KindCheckModels: `{"checks":[{"kind":"model","name":"offline","ok":true,"detail":"answered","durationMs":2}]}`,
 		contract.KindCheckTools:  `{"checks":[{"kind":"httpRequest","name":"call","ok":true,"detail":"connected","durationMs":3}]}`,
+		contract.KindListModels:  `{"list":{"default":"offline","models":["offline","offline/echo"]}}`,
 	} {
 		stop, err := a.bus.ServeTool(kind, bus.ToolServing{Slots: 8, Queue: 64}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
 			return []byte(check), true
@@ -62,6 +63,22 @@ func (f *fixedChecks) Call(_ context.Context, kind, capability string, body []by
 		return nil, bus.ErrNoToolWorker
 	}
 	return []byte(f.replies[kind]), nil
+}
+
+// The list of models comes from a worker. Without a worker it is unavailable.
+func TestListOfModels(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	list := func() answer { return a.from("GET", "/api/agents/models", "", h.key) }
+	if got := list().want(t, "the list", 200, ""); string(got.body) != `{"default":"offline","models":["offline","offline/echo"]}`+"\n" && string(got.body) != `{"default":"offline","models":["offline","offline/echo"]}` {
+		t.Errorf("list = %s", got.body)
+	}
+	a.from("GET", "/api/agents/models", "", h.member.auth, h.header).want(t, "a member", 403, "permission_denied")
+	a.rebuild(func(d *Deps) { d.Searches = &fixedChecks{claims: map[string]contract.CheckClaims{}} })
+	if got := list().want(t, "no worker", 503, "unavailable"); got.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
 }
 
 func TestCheckOfConnections(t *testing.T) {

@@ -374,7 +374,7 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 	moving := map[string]map[string]string{ // fields that may change between the GET and the PUT
 		"/api/agents":        {"lastCheck": `{"version":1,"checkedAt":"2026-01-01T00:00:00.000Z","ok":true,"checks":[]}`},
 		"/api/budgets":       {"used": number, "reserved": number, "resetsAt": text},
-		"/api/hooks":         {"lastDeliveryAt": text, "previousSecretUntil": text},
+		"/api/hooks":         {"lastDeliveryAt": text, "lastRejectedAt": text, "previousSecretUntil": text},
 		"/api/notifications": {"failures": number, "lastSuccessAt": text, "disabledAt": text, "disabledReason": text, "previousSecretUntil": text},
 		"/api/knowledge": {
 			"bytes": number, "sha256": null, "status": `"queued"`, "error": `{"code":"unreadable","message":"It cannot be read."}`, "pages": null,

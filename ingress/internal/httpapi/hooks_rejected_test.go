@@ -56,8 +56,8 @@ func TestRejectedDeliveriesAreLogged(t *testing.T) {
 		t.Errorf("the entry: %s", one.body)
 	}
 	a.from("POST", "/api/hooks/deliveries?action=redeliver&hookId="+hookID+"&id="+entry, "", h.key).want(t, "redelivered", 400, "invalid_request id:invalid_value")
-	if got := a.ok("GET", "/api/hooks?id="+hookID, "", h.key); got.json(t, "lastDeliveryAt") != nil {
-		t.Errorf("a rejected delivery counts as the hook's last: %s", got.body)
+	if got := a.ok("GET", "/api/hooks?id="+hookID, "", h.key); got.json(t, "lastDeliveryAt") != nil || got.json(t, "lastRejectedAt") != log.json(t, "data.0.receivedAt") {
+		t.Errorf("the times of the hook's last deliveries: %s", got.body)
 	}
 
 	req := a.delivery(hookID, "hmac", "d2", "", `{"b":1}`)

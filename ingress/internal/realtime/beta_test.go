@@ -16,7 +16,7 @@ func TestASessionCanBeSentBack(t *testing.T) {
 		`{"audio":{"input":{"turn_detection":{"type":"semantic_vad"},"transcription":{"language":"en"}},"output":{"voice":"echo","speed":1.5}}}`,
 	} {
 		r := newTestEnv(t, given)
-		reported := r.reported(r.c.Open(), "session.created")
+		reported := r.reported(r.c.Open(""), "session.created")
 		sent, err := json.Marshal(map[string]any{"type": "session.update", "session": reported})
 		must(t, err)
 		again := r.reported(r.c.Client(r.now, sent), "session.updated")

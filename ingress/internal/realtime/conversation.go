@@ -39,8 +39,9 @@ func (s *session) listening() bool { return s.detection != nil }
 // interrupts reports whether speech cancels the response in progress.
 func (s *session) interrupts() bool { return s.listening() && s.detection.interrupt }
 
-// Open sends the session to the client.
-func (c *Conversation) Open() Effects {
+// Open sends the session to the client. transcription is the name of the worker's transcription model, if it is known.
+func (c *Conversation) Open(transcription string) Effects {
+	c.set.transcription = transcription
 	var e effects
 	c.emit(&e, "session.created", sessionEvent{c.shown()})
 	return e

@@ -17,6 +17,8 @@ type Settings struct {
 	Instructions string          // the session's, until the client sets others
 	Expires      time.Time       // the latest time at which the connection ends; zero: not reported
 	NewID        func(prefix string) string
+
+	transcription string // the worker's transcription model
 }
 
 // Effects are the actions to perform, in the order of the fields: drop queued audio, send events,

@@ -62,7 +62,7 @@ func (r *testEnv) do(line string) {
 	case "resume":
 		r.resume()
 	case "open":
-		r.take(r.c.Open())
+		r.take(r.c.Open(""))
 	case "gone":
 		r.take(Effects{End: r.c.Gone(r.now)})
 	case "sent": // answer, ms

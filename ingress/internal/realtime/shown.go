@@ -39,6 +39,7 @@ type shownInput struct {
 
 // shownTranscription contains the hints for transcription.
 type shownTranscription struct {
+	Model    string `json:"model,omitempty"`
 	Language string `json:"language,omitempty"`
 	Prompt   string `json:"prompt,omitempty"`
 }
@@ -78,7 +79,8 @@ func (s *session) shown(set Settings) *shownSession {
 		Instructions: s.instructions, Tools: []struct{}{}, ToolChoice: "auto", MaxOutputTokens: "inf", Truncation: "auto",
 		Audio: shownAudio{
 			Input: &shownInput{
-				Format: pcm, Transcription: shownTranscription{Language: s.language, Prompt: s.prompt}, Detection: s.detection.shown(),
+				Format: pcm, Detection: s.detection.shown(),
+				Transcription: shownTranscription{Model: set.transcription, Language: s.language, Prompt: s.prompt},
 			},
 			Output: shownOutput{Format: pcm, Voice: s.voice, Speed: s.speed},
 		},

@@ -299,7 +299,7 @@ func (c *connection) opened(came opening) {
 	c.line.up(came)
 	if !c.announced {
 		c.announced = true
-		c.apply(c.conversation.Open())
+		c.apply(c.conversation.Open(came.line.Transcription()))
 	}
 }
 

@@ -169,7 +169,14 @@ type event struct {
 		Message string `json:"message"`
 	} `json:"error"`
 	Session struct {
-		ID string `json:"id"`
+		ID    string `json:"id"`
+		Audio struct {
+			Input struct {
+				Transcription struct {
+					Model string `json:"model"`
+				} `json:"transcription"`
+			} `json:"input"`
+		} `json:"audio"`
 	} `json:"session"`
 	Response struct {
 		Status   string            `json:"status"`
@@ -333,7 +340,7 @@ func (r *testEnv) work() *worker {
 	r.Helper()
 	w := &worker{testEnv: r, bus: r.dial()}
 	stop, err := w.bus.ServeVoice(bus.VoiceServing{
-		Places: 10,
+		Places: 10, Transcription: "offline/pocketsphinx",
 		Admit: func(capability string, body []byte) (string, bool) {
 			claims := contract.VoiceClaims{}
 			raw, err := r.signer.Verify(capability, body)

@@ -35,6 +35,8 @@ func TestEventsBeforeAWorkerAreKept(t *testing.T) {
 	r.work()
 	if first := c.next(); first.Type != "session.created" || first.Session.ID != "rt_1" {
 		t.Errorf("the first event is %+v", first)
+	} else if got := first.Session.Audio.Input.Transcription.Model; got != "offline/pocketsphinx" {
+		t.Errorf("the transcription model is %q", got)
 	}
 	if run := r.begun(); run.turn.Message != "hello" {
 		t.Errorf("the input of the run is %q", run.turn.Message)

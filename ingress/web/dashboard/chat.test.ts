@@ -136,6 +136,30 @@ export const tests: Test[] = [
     }),
   },
   {
+    name: "a lost connection is reported until the service responds, and then that the answer is being resumed",
+    run: () => withService(async (service, session) => {
+      const stream = (text: string, ends: boolean) => new Response(new ReadableStream({
+        start: (to) => {
+          to.enqueue(new TextEncoder().encode(text));
+          if (ends) setTimeout(() => to.error(new TypeError("network error")));
+        },
+      }), { headers: { "content-type": "text/event-stream" } });
+      const box = document.createElement("div");
+      const shown = (): string => {
+        render(h(TurnView, { turn: only(session), session, onAsk: () => {}, last: true }), box);
+        return box.textContent ?? "";
+      };
+      session.send("hello");
+      await service.answer("/api/agents", stream(`id: 0.1\nevent: run.created\ndata: ${created.data}\n\n`, true));
+      await until(session, () => only(session).cutOff === "lost");
+      ok(/Connection lost/.test(shown()), shown());
+      await service.answer("/api/agents", stream(": ping\n\n", false)); // the run waits for another worker
+      await until(session, () => only(session).cutOff === "resuming");
+      ok(!/Connection lost/.test(shown()) && /The answer is being resumed/.test(shown()), shown());
+      render(null, box);
+    }),
+  },
+  {
     name: "the second click of a double click does not stop the run",
     run: () => withService(async (service, session) => {
       session.send("hello");

@@ -15,7 +15,7 @@ const hook: Hook = {
     { path: "@event", op: "in", value: ["issues", "12", "a,b", 3] }, { path: "n", op: "eq", value: "12" }, { path: "n", op: "ne", value: 12 },
     { path: "t", op: "contains", value: "lamp" }, { path: "u", op: "exists", value: false }, { path: "w", op: "in", value: ["x", "12"] },
   ],
-  lastDeliveryAt: null, createdAt: "2026-11-22T09:00:00.000Z", updatedAt: "2026-11-22T09:00:00.000Z",
+  lastDeliveryAt: null, lastRejectedAt: null, createdAt: "2026-11-22T09:00:00.000Z", updatedAt: "2026-11-22T09:00:00.000Z",
 };
 
 export const tests: Test[] = [

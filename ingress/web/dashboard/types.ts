@@ -364,6 +364,13 @@ export interface HookCoalesce {
   maxWaitSeconds: number;
 }
 
+/** The models that agents can use. */
+export interface ModelList {
+  /** The model of agents without one. */
+  default: string;
+  models: string[];
+}
+
 /** A webhook: a URL for another service's events. Each delivery starts a run. */
 export interface Hook {
   id: string;
@@ -382,6 +389,8 @@ export interface Hook {
   coalesce: HookCoalesce | null;
   enabled: boolean;
   lastDeliveryAt: string | null;
+  /** The last delivery without a valid signature. */
+  lastRejectedAt: string | null;
   createdAt: string;
   updatedAt: string;
 }

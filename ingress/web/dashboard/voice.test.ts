@@ -341,7 +341,28 @@ export const tests: Test[] = [
         ["Listening", "You are speaking", "Thinking", "The agent is speaking", "Muted"],
       );
       equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, reconnecting (2/3)");
+      equal(thinking && stateOf(call, { ...thinking, status: "requires_action", spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for your decision");
       equal([stateOf({ ...call, status: "connecting" }, undefined), stateOf({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
+    },
+  },
+  {
+    name: "the panel says that recognition is offline, and that a decision is pending",
+    run: async () => {
+      const box = document.createElement("div");
+      const session = new Alone();
+      const { call, tell } = calling(session, null);
+      const says = (model: string): string => {
+        tell({ type: "session.created", session: { audio: { input: { transcription: { model } } } } });
+        render(h(VoicePanel, { call, onEnd: () => {} }), box);
+        return box.textContent ?? "";
+      };
+      ok(/expect wrong words/.test(says("offline/pocketsphinx")), box.textContent ?? "");
+      ok(!/expect wrong words|decision/.test(says("openai/gpt-4o-mini-transcribe")), box.textContent ?? "");
+      const [turn] = all([...answering, done("r1", "incomplete")]);
+      if (turn) session.turns = [{ ...turn, status: "requires_action" }];
+      ok(/Waiting for your decision.*needs your decision/.test(says("openai/x")), box.textContent ?? "");
+      await soon();
+      render(null, box);
     },
   },
   {

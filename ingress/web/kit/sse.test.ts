@@ -102,6 +102,17 @@ export const tests: Test[] = [
     },
   },
   {
+    name: "reports that the service responds again, before the first event",
+    async run() {
+      const silent = stream([bytes(": ping\n\n")]);
+      const { fetch } = answers(stream([bytes("id: 1\ndata: x\n\n")], true), new TypeError("down"), silent, stream([bytes("id: 2\ndata: last\n\n")]));
+      const states: string[] = [];
+      const options = { fetch, resume: true, last, pause: 1, connected: (is: boolean) => states.push(is ? "connected" : "lost"), reached: () => states.push("reached") };
+      equal((await all("/x", options)).length, 2);
+      equal(states.filter((s, i) => s !== states[i - 1]), ["lost", "reached", "lost", "reached", "connected"], "not at the first connection");
+    },
+  },
+  {
     name: "a stream that ends without its last event is resumed, and 204 ends it",
     async run() {
       const { fetch, asked } = answers(stream([bytes("id: 1\ndata: x\n\n")]), new Response(null, { status: 204 }));

@@ -55,6 +55,11 @@ export interface StreamOptions {
    */
   connected?: (up: boolean) => void;
   /**
+   * Called when the service responds again after a lost connection, before the first event. That event may come much later,
+   * for example when another worker takes over a run.
+   */
+  reached?: () => void;
+  /**
    * Milliseconds without a byte after which a connection counts as broken. The service sends
    * something every 10 s.
    */
@@ -169,7 +174,7 @@ interface Place {
  * Yields the events from one connection. Throws a StreamProblem if the response is not a stream,
  * and any error that breaks the connection.
  */
-async function* connection(url: string, options: StreamOptions, place: Place): AsyncGenerator<ServerEvent> {
+async function* connection(url: string, options: StreamOptions, place: Place, reached: () => void): AsyncGenerator<ServerEvent> {
   const { method = "GET", body, credentials, signal, silence = 35_000 } = options;
   const headers = typeof options.headers === "function" ? await options.headers() : options.headers;
   const stop = new AbortController();
@@ -199,6 +204,7 @@ async function* connection(url: string, options: StreamOptions, place: Place): A
     }
     if (!answer.ok || !answer.body || !/^text\/event-stream\b/i.test(answer.headers.get("Content-Type") ?? "")) throw await problem(answer);
 
+    reached();
     const reader = answer.body.getReader();
     const decoder = new TextDecoder();
     const parser = new EventParser();
@@ -230,7 +236,10 @@ export async function* events(url: string, options: StreamOptions = {}): AsyncGe
   while (!signal?.aborted) {
     let trouble = new StreamProblem(0, "unreachable", "Connection lost.");
     try {
-      for await (const event of connection(url, options, place)) {
+      const reached = () => {
+        if (failures > 0) options.reached?.();
+      };
+      for await (const event of connection(url, options, place, reached)) {
         if (failures > 0) connected?.(true);
         failures = 0;
         asked = false;

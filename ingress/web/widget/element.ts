@@ -122,7 +122,7 @@ export class AgentChat extends HTMLElement {
     const lasting = new Store("localStorage", prefix);
     const passing = new Store("sessionStorage", prefix);
 
-    const service = new Service(base, agent, this.identity, lasting, passing);
+    const service = new Service(base, agent, this.identity, lasting, passing, this.getAttribute("preview"));
     try {
       await service.token();
     } catch (cause) {

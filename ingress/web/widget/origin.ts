@@ -25,5 +25,5 @@ export function ownScript(): HTMLScriptElement | null {
   return named.find((s) => s.dataset.agent) ?? named[0] ?? null;
 }
 
-/** Returns the base URL of the API: the folder of the script. */
-export const baseOf = (script: HTMLScriptElement | null): string => (script ? folder(script) : "");
+/** Returns the base URL of the API: the folder of the script. Without a script, the page is the service's own. */
+export const baseOf = (script: HTMLScriptElement | null): string => (script ? folder(script) : "/");

@@ -27,10 +27,13 @@ export class Service {
     private readonly identity: Identity | null,
     private readonly lasting: Store,
     private readonly passing: Store,
+    /** In the dashboard's preview, the organization in which the person is signed in. The preview needs no token. */
+    private readonly member: string | null,
   ) {}
 
   /** Returns a valid token. Throws a StreamProblem if it cannot get one. */
   async token(): Promise<string> {
+    if (this.member !== null) return "";
     let pass = this.passing.get("pass") as Pass | null;
 
     if (typeof pass?.token !== "string" || !(pass.until > Date.now())) {
@@ -66,17 +69,22 @@ export class Service {
     return pass;
   }
 
+  private async identify(): Promise<Record<string, string>> {
+    return this.member === null ? { Authorization: `Bearer ${await this.token()}` } : { "x-organization-id": this.member };
+  }
+
   /** Yields the events of the answer to a message. The same key always returns the same run. */
   chat(session: string, pending: Pending, signal: AbortSignal, connected: (up: boolean) => void): AsyncGenerator<ServerEvent> {
     const { key, text, lastEventId } = pending;
     return events(`${this.base}api/agents?action=chat&id=${encodeURIComponent(this.agent)}`, {
       method: "POST",
-      credentials: "omit",
+      credentials: this.member === null ? "omit" : "same-origin",
       body: JSON.stringify({ sessionId: session, message: text, stream: true }),
-      headers: async () => ({ Authorization: `Bearer ${await this.token()}`, "Idempotency-Key": key }),
+      headers: async () => ({ ...(await this.identify()), "Idempotency-Key": key }),
       signal,
       lastEventId,
       connected,
+      reached: () => connected(true),
       resume: true,
       attempts: 8,
       last: (event) => ends.test(event.event),

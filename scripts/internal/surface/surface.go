@@ -23,6 +23,7 @@ const (
 	mcp      = "MCP clients send it"
 	monitor  = "for monitoring, not for programs that use agents"
 	document = "a document for readers"
+	choosing = "for forms in which people choose a model"
 	link     = "people open the link in a browser, without a credential"
 )
 
@@ -37,6 +38,7 @@ var Operations = []Operation{
 	{ID: "putAgents", SDK: []string{"agents.update"}},
 	{ID: "deleteAgents", SDK: []string{"agents.delete"}},
 	{ID: "createWidgetSession", None: browser},
+	{ID: "getModelList", None: choosing},
 	{ID: "getTemplates", SDK: []string{"templates.get", "templates.list"}},
 	{ID: "runAutomation", SDK: []string{"automations.run"}},
 	{ID: "getHooks", SDK: []string{"hooks.get", "hooks.list"}},

@@ -70,6 +70,7 @@ type hookRow struct {
 	Coalesce         []byte       `db:"coalescing"` // nil: no coalescing
 	Enabled          bool         `db:"enabled"`
 	LastDeliveryAt   *domain.Time `db:"last_delivery_at"`
+	LastRejectedAt   *domain.Time `db:"last_rejected_at"`
 	CreatedAt        domain.Time  `db:"created_at"`
 	UpdatedAt        domain.Time  `db:"updated_at"`
 }
@@ -79,6 +80,7 @@ type hookRow struct {
 const hookColumns = `h.id, h.name, h.agent_id, h.key_id, h.source, CASE WHEN h.previous_until > clock_timestamp() THEN h.previous_until END AS previous_until,
 	h.signature_header, h.delivery_id_header, h.message_template, h.output_schema, h.filter, h.coalescing, h.enabled,
 	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id AND d.status <> 'rejected' ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at,
+	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id AND d.status = 'rejected' ORDER BY d.ref DESC LIMIT 1) AS last_rejected_at,
 	h.created_at, h.updated_at`
 
 // hook converts the row to the hook that callers see, without its URL.
@@ -87,7 +89,7 @@ func (row *hookRow) hook() (domain.Hook, error) {
 		ID: row.ID, Name: row.Name, AgentID: row.AgentID, KeyID: row.KeyID, Source: domain.HookSource(row.Source), Secret: "***",
 		PreviousUntil: domain.AtPtr(row.PreviousUntil.Time), SignatureHeader: row.SignatureHeader, DeliveryIDHeader: row.DeliveryIDHeader,
 		MessageTemplate: row.MessageTemplate, OutputSchema: row.OutputSchema,
-		Enabled: row.Enabled, LastDeliveryAt: row.LastDeliveryAt,
+		Enabled: row.Enabled, LastDeliveryAt: row.LastDeliveryAt, LastRejectedAt: row.LastRejectedAt,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if err := json.Unmarshal(row.Filter, &out.Filter); err != nil {

@@ -21,7 +21,8 @@ type Registry struct {
 	fallback  string
 	providers map[string]Provider
 	// known also contains providers that are not configured, which have a clearer error.
-	known map[string]bool
+	known   map[string]bool
+	listers map[string]Lister
 }
 
 // NewRegistry returns a registry of providers by name. fallback is the model string for agents

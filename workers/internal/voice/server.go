@@ -36,7 +36,8 @@ type Verifier interface {
 
 // Config contains a voice server's settings.
 type Config struct {
-	MaxSessions int // maximum number of simultaneous sessions
+	MaxSessions   int    // maximum number of simultaneous sessions
+	Transcription string // the name of the transcription model, which clients see
 }
 
 // Deps are a voice server's dependencies.
@@ -73,7 +74,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // Run serves sessions until ctx ends. It then asks the ingresses to move their sessions to other
 // workers, and waits up to drainTime for this.
 func (s *Server) Run(ctx context.Context) error {
-	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{Places: s.cfg.MaxSessions, Admit: s.admit, Serve: s.serveEnd})
+	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{
+		Places: s.cfg.MaxSessions, Transcription: s.cfg.Transcription, Admit: s.admit, Serve: s.serveEnd,
+	})
 	if err != nil {
 		return fmt.Errorf("serving voice sessions: %w", err)
 	}

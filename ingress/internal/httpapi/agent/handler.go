@@ -64,6 +64,7 @@ func (h *Handler) Routes() []httpx.Route {
 			Find: httpx.ByID(httpx.OnlyError(h.readTemplate), id.Template), List: httpx.Paged, One: httpx.ReadOne(h.readTemplate, id.Template),
 			Handle: h.listTemplates,
 		},
+		{Method: "GET", Path: "/api/agents/models", Need: auth.NeedUser, Role: admin, Handle: h.listModels},
 		{
 			Method: "GET", Path: "/api/agents", Need: auth.NeedUser, Role: member,
 			Find: agent, List: httpx.Params{"q", "limit", "cursor"},

@@ -73,6 +73,7 @@ type hookChangeBody struct {
 	URL            httpx.ReadOnly         `json:"url"`
 	PreviousUntil  httpx.Volatile[string] `json:"previousSecretUntil"`
 	LastDeliveryAt httpx.Volatile[string] `json:"lastDeliveryAt"`
+	LastRejectedAt httpx.Volatile[string] `json:"lastRejectedAt"`
 	CreatedAt      httpx.ReadOnly         `json:"createdAt"`
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }

@@ -32,11 +32,17 @@ type Deps struct {
 	Dispatch         *dispatch.Dispatcher
 	Secrets          *secrets.Box
 	Opener           auth.Opener // opens stored secrets
+	Changes          ChangeNotifier
 	PublicURL        string
 	RunDeadline      time.Duration
 	RetentionDefault time.Duration
 	MaxHooks         int // per organization
 	Log              zerolog.Logger
+}
+
+// ChangeNotifier notifies watchers of an organization's data.
+type ChangeNotifier interface {
+	Changed(kind domain.ChangeKind, org string)
 }
 
 // Handler handles requests to /api/hooks, including deliveries.

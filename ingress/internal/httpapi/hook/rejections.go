@@ -10,6 +10,7 @@ import (
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/webhookin/intake"
 	"parley/shared/apierr"
+	"parley/shared/domain"
 	"parley/shared/store/hookdb"
 )
 
@@ -63,5 +64,7 @@ func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, 
 	defer cancel()
 	if err := h.HooksDB.LogRejected(ctx, hook.OrganizationID, hook.ID, d); err != nil {
 		h.Log.Warn().Err(err).Str("org_id", hook.OrganizationID).Msg("cannot log a rejected delivery of a hook")
+		return
 	}
+	h.Changes.Changed(domain.ChangedRuns, hook.OrganizationID) // which includes deliveries
 }

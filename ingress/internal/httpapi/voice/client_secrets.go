@@ -162,7 +162,7 @@ func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 	var created struct {
 		Session json.RawMessage `json:"session"`
 	}
-	for _, event := range conversation.Open().Events {
+	for _, event := range conversation.Open("").Events {
 		if err := json.Unmarshal(event.Body, &created); err != nil {
 			return nil, fmt.Errorf("reading session: %w", err)
 		}

@@ -179,7 +179,7 @@ function Told({ session }: { session: ChatSession }) {
     else if (turn.spoken) said = spokenWords(turn);
     else if (turn.status === "requires_action") said = "The agent is waiting for your decision.";
     else if (turn.status === "completed") said = `Answer: ${turn.text.slice(0, 1000)}`;
-    else if (underWay(turn)) said = turn.cutOff ? "Connection lost. Reconnecting." : calls ? `The agent is using ${calls}.` : "The agent is answering.";
+    else if (underWay(turn)) said = turn.cutOff === "lost" ? "Connection lost. Reconnecting." : turn.cutOff === "resuming" ? "Connected again. The answer is being resumed." : calls ? `The agent is using ${calls}.` : "The agent is answering.";
     else said = "The run ended without an answer.";
   }
   return <p class="visually-hidden" role="status">{said}</p>;

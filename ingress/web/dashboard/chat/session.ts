@@ -273,7 +273,8 @@ export class ChatSession extends EventTarget {
       const stream = events(url, {
         ...request, credentials: credentials(), signal: stop.signal, resume: true, fetch: noting,
         last: (event) => /^run\.(completed|failed|cancelled|timed_out)$/.test(event.event),
-        connected: (up) => this.change(name, (t) => ({ ...t, cutOff: !up })),
+        connected: (up) => this.change(name, (t) => ({ ...t, cutOff: up ? null : "lost" })),
+        reached: () => this.change(name, (t) => ({ ...t, cutOff: "resuming" })),
         refused: (problem) => {
           // Before there is a run, the person decides when to retry, not the page.
           if (current()?.runId === null || problem.status === 401) throw problem;
@@ -312,7 +313,7 @@ export class ChatSession extends EventTarget {
     const problem = new ApiError(cause.status, cause.code, cause.message, cause.errors, cause.requestId, cause.retryAfter);
     const turn = this.turns.find((t) => t.name === name);
     const againAt = cause.retryAfter === null ? null : Date.now() + cause.retryAfter * 1000;
-    this.change(name, (t) => ({ ...t, problem, againAt, cutOff: false, stopping: false }));
+    this.change(name, (t) => ({ ...t, problem, againAt, cutOff: null, stopping: false }));
     if (turn && cause.status === 410) this.forget(turn);
     else if (turn?.runId === null && definite(problem)) this.note({ ...turn, problem, againAt, stopping: false });
   }

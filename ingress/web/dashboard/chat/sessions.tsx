@@ -123,7 +123,7 @@ function Entry({ entry, target, asked, open, onOpen, onErase }: {
         <span class="session-title">{words === null ? "\u00a0" : title}</span>
         <span class="quiet small number"><Time at={entry.createdAt} /> · {entry.runs} {entry.runs === 1 ? "run" : "runs"}</span>
       </button>
-      <Button look="bare" icon="trash" label={`Erase session: ${title.slice(0, 60)}`} onClick={() => setAsking(true)} />
+      <Button look="remove" icon="trash" label={`Erase session: ${title.slice(0, 60)}`} onClick={() => setAsking(true)} />
       {asking && <Erase entry={entry} target={target} onClose={() => setAsking(false)} onErase={() => onErase().then((after) => {
         setAsking(false);
         setTimeout(after, 60); // the dialog returns the focus first

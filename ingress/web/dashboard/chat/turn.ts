@@ -41,8 +41,8 @@ export interface Turn {
   problem: ApiError | null;
   /** When the message may be sent again, in milliseconds since 1970, if the service sent a time. */
   againAt: number | null;
-  /** The connection is lost and is being reopened. */
-  cutOff: boolean;
+  /** The connection is lost and is being reopened, or it is open again and its first event has not arrived. */
+  cutOff: "lost" | "resuming" | null;
   /** The person pressed Stop: the run is cancelled as soon as its id is known. */
   stopping: boolean;
   /** The idempotency key, if the message was sent from this window. */
@@ -61,7 +61,7 @@ export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.pro
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {
     name: key ?? createdAt, runId: null, message, createdAt, status: "sending", text: "", citations: [], toolCalls: [], requiredAction: null,
-    run: null, problem: null, againAt: null, cutOff: false, stopping: false, key, heard: null,
+    run: null, problem: null, againAt: null, cutOff: null, stopping: false, key, heard: null,
   };
 }
 

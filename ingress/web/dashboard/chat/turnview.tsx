@@ -50,7 +50,8 @@ function Going({ turn }: { turn: Turn }) {
   }, [turn.status]);
 
   if (!underWay(turn) || turn.status === "requires_action") return null;
-  if (turn.cutOff) return <p class="turn-going">Connection lost. Reconnecting …</p>;
+  if (turn.cutOff === "lost") return <p class="turn-going">Connection lost. Reconnecting …</p>;
+  if (turn.cutOff === "resuming") return <p class="turn-going"><span class="dots" aria-hidden="true"><i /><i /><i /></span>Connected again. The answer is being resumed.</p>;
 
   const calls = turn.toolCalls.filter((c) => c.status === "running");
   if (shownText(turn).trim() !== "" && calls.length === 0 && !turn.stopping) return null;

@@ -1,6 +1,8 @@
 // The page of an agent: playground, settings, embedding, and code examples.
+import { useRef } from "preact/hooks";
 import { get } from "../api";
 import { useQuery } from "../query";
+import { usePlace } from "../router";
 import type { Agent } from "../types";
 import { Chat } from "../chat/chat";
 import { LinkButton } from "../ui/button";
@@ -46,6 +48,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
 
   useKeptFocus();
   const current = tabs.some(([path]) => path === tab) ? tab : "";
+  const session = useOpenSession(current === "");
   return (
     <div class={"agent-page" + (current === "" ? " plays" : "")}>
       <PageHeader guide="tools" title={agent.name} above={<a href="/dashboard">Agents</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label="Copy the agent's id" /><Curl what="Read this agent" request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
@@ -53,7 +56,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
       </PageHeader>
       <nav class="tabs" aria-label="Agent">
         {tabs.map(([path, words]) => (
-          <a key={path} href={`/dashboard/agents/${agent.id}${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
+          <a key={path} href={`/dashboard/agents/${agent.id}${path === "" ? session : "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
       </nav>
       {current === "" && <Playground editor={editor} />}
@@ -64,6 +67,14 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
       {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>Your changes will be lost: {namesOf(editor.changed).join(", ")}.</Leave>}
     </div>
   );
+}
+
+/** Returns the query of the session that was open in the playground, so that its tab leads back to the session. */
+function useOpenSession(playground: boolean): string {
+  const here = usePlace().query.get("session");
+  const open = useRef(here);
+  if (playground) open.current = here;
+  return open.current === null ? "" : "?session=" + encodeURIComponent(open.current);
 }
 
 function Playground({ editor }: { editor: Editor }) {

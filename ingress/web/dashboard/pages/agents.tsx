@@ -5,7 +5,7 @@ import { useList } from "../query";
 import { setQuery, usePlace } from "../router";
 import { useMay } from "../state";
 import type { Agent } from "../types";
-import { Button } from "../ui/button";
+import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Confirm } from "../ui/confirm";
 import { Empty, Loaded, More, PageHeader, Time } from "../ui/parts";
@@ -79,24 +79,29 @@ function None({ mayEdit, start }: { mayEdit: boolean; start: () => void }) {
   );
 }
 
-const callerWords: Record<Agent["allowedCallers"][number], string> = { user: "people", system: "schedulers" };
-
 function Agents({ agents, mayEdit, gone }: { agents: Agent[]; mayEdit: boolean; gone: () => void }) {
   const columns: Column<Agent>[] = [
-    { head: "Agent", cell: (a) => <div class="agent-row"><a href={`/dashboard/agents/${a.id}`}>{a.name}</a>{a.description && <span class="agent-what">{a.description}</span>}</div> },
-    { head: "Model", cell: (a) => <code class="agent-model">{a.model}</code> },
+    { head: "Agent", cell: (a) => <div class="agent-row"><span class="agent-name"><a href={`/dashboard/agents/${a.id}`}>{a.name}</a>{!a.allowedCallers.includes("user") && <span class="tag">schedulers only</span>}</span>{a.description && <span class="agent-what">{a.description}</span>}</div> },
+    { head: "Model", tight: true, cell: (a) => <code class="agent-model">{a.model}</code> },
     { head: "Tools", cell: (a) => <ToolTags agent={a} /> },
-    { head: "Who may call", cell: (a) => a.allowedCallers.map((c) => callerWords[c]).join(", ") },
     { head: "Changed", cell: (a) => <Time at={a.updatedAt} />, tight: true },
   ];
   if (mayEdit) columns.push({ head: "Actions", silent: true, tight: true, cell: (a) => <Actions agent={a} gone={gone} /> });
   return <Table caption="Agents" columns={columns} rows={agents} id={(a) => a.id} />;
 }
 
+const shownTools = 3; // more would make a row two lines high
+
 function ToolTags({ agent }: { agent: Agent }) {
   const on = toolNames.filter((t) => agent.tools[t]?.enabled);
   if (on.length === 0) return <span class="quiet">none</span>;
-  return <span class="tags">{on.map((t) => <span key={t} class="tag">{toolWords[t]}</span>)}</span>;
+  const more = on.slice(shownTools);
+  return (
+    <span class="tags">
+      {on.slice(0, shownTools).map((t) => <span key={t} class="tag">{toolWords[t]}</span>)}
+      {more.length > 0 && <span class="tag" title={more.map((t) => toolWords[t]).join(", ")}>+{more.length}<span class="visually-hidden">: {more.map((t) => toolWords[t]).join(", ")}</span></span>}
+    </span>
+  );
 }
 
 function Actions({ agent, gone }: { agent: Agent; gone: () => void }) {
@@ -105,5 +110,10 @@ function Actions({ agent, gone }: { agent: Agent; gone: () => void }) {
     toast(`${agent.name} was deleted.`);
     gone();
   };
-  return <Confirm look="bare" icon="trash" action="Delete" label={`Delete ${agent.name}`} question={`Delete ${agent.name}?`} onConfirm={drop} detail={<DeleteWords agent={agent} />} />;
+  return (
+    <div class="actions">
+      <LinkButton look="bare" href={`/dashboard/agents/${agent.id}/settings`} label={`Settings of ${agent.name}`}>Settings</LinkButton>
+      <Confirm look="remove" action="Delete" label={`Delete ${agent.name}`} question={`Delete ${agent.name}?`} onConfirm={drop} detail={<DeleteWords agent={agent} />} />
+    </div>
+  );
 }

@@ -43,15 +43,19 @@ function Automations() {
       <div class="stack">
         {known && <HookList list={hooks} names={names} />}
         <Loaded query={known ? list : { ...list, data: undefined }}>
-          {(automations) => automations.length === 0 ? (
-            <Empty title="No automation has run yet" action={<Curl what="Run an agent as an automation" request={firstOf(names)} />}>
-              An automation is a scheduler or a service that sends a request to run an agent with a message. It
-              appears here after its first run. Set one up below.
-            </Empty>
-          ) : (
+          {(automations) => (
             <Section title="Automations that have run">
-              <ul class="automations">{automations.map((a) => <Entry key={a.id} automation={a} names={names} />)}</ul>
-              <More list={list} />
+              {automations.length === 0 ? (
+                <Empty title="No automation has run yet" action={<Curl what="Run an agent as an automation" request={firstOf(names)} />}>
+                  An automation is a scheduler or a service that sends a request to run an agent with a message. It
+                  appears here after its first run. Set one up below.
+                </Empty>
+              ) : (
+                <>
+                  <ul class="automations">{automations.map((a) => <Entry key={a.id} automation={a} names={names} />)}</ul>
+                  <More list={list} />
+                </>
+              )}
             </Section>
           )}
         </Loaded>
@@ -73,9 +77,12 @@ function firstOf(names: Names): Request {
 function Entry({ automation, names }: { automation: Automation; names: Names }) {
   const [open, setOpen] = useState(false);
   const { agentId, lastRun } = automation;
+  const press = (event: MouseEvent) => {
+    if (!(event.target as Element).closest("a, button") && getSelection()?.isCollapsed !== false) setOpen(!open);
+  };
   return (
     <li>
-      <div class="automation">
+      <div class="automation" onClick={press}>
         <div class="automation-name">
           <h3>{automation.id}</h3>
           <p class="small quiet">

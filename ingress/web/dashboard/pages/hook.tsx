@@ -1,6 +1,7 @@
 // The page of a webhook: its deliveries, its setup, and its settings.
 import { useState } from "preact/hooks";
 import { ApiError, del, get, put } from "../api";
+import { useLive } from "../live";
 import { useQuery } from "../query";
 import { go } from "../router";
 import { useMay } from "../state";
@@ -15,6 +16,7 @@ import { Allow } from "./hooks/allow";
 import { Deliveries } from "./hooks/deliveries";
 import { changeOf, draftOf, type HookDraft } from "./hooks/draft";
 import { HookForm } from "./hooks/form";
+import { unsigned } from "./hooks/list";
 import { useKeys } from "./hooks/names";
 import { useNewestPayload } from "./hooks/newest";
 import { HookSetUp } from "./hooks/setup";
@@ -29,6 +31,7 @@ const above = <a href="/dashboard/automations">Automations</a>;
 export function HookPage({ id = "", tab = "" }: Record<string, string>) {
   const admin = useMay("admin");
   const query = useQuery<Hook>(admin ? "hook " + id : null, (signal) => get("/api/hooks", { id }, signal));
+  useLive("runs", query.reload); // deliveries are reported as changes of runs
   if (!admin || (query.error?.status === 404 && !query.data)) return <Missing admin={admin} />;
   return (
     <>
@@ -63,6 +66,12 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
         ))}
       </nav>
       {!hook.enabled && <p class="note warn">This webhook is disabled. Deliveries to its URL are refused until you enable it.</p>}
+      {unsigned(hook) && hook.lastRejectedAt && (
+        <p class="note warn">
+          <strong>The newest delivery was rejected</strong> (<Time at={hook.lastRejectedAt} />): its signature or token doesn't match the webhook's secret. Enter the same secret at the sender, or set a new one{" "}
+          {current === "setup" ? "below." : <>under <a href={`/dashboard/automations/${hook.id}/setup`}>Setup</a>.</>}
+        </p>
+      )}
       {current === "" && <Deliveries hook={hook} onChange={query.reload} />}
       {current === "setup" && <HookSetUp hook={hook} reload={query.reload} />}
       {current === "settings" && <HookSettings hook={hook} onSaved={query.set} />}
@@ -87,7 +96,7 @@ function Actions({ hook, set }: { hook: Hook; set: (hook: Hook) => void }) {
       {hook.enabled
         ? <Confirm look="bare" action="Disable" request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: false } }} question={`Disable ${hook.name}?`} detail="Deliveries are refused until you enable it again. Most senders stop retrying after a while." onConfirm={() => enable(false)} />
         : <><Button look="primary" onClick={() => enable(true)}>Enable</Button><Curl what={`Enable ${hook.name}`} request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: true } }} /></>}
-      <Confirm look="bare" icon="trash" action="Delete" request={{ method: "DELETE", path: "/api/hooks", params }} question={`Delete ${hook.name}?`} detail="Its URL and its log are deleted permanently. Runs that the webhook started are kept." onConfirm={remove} />
+      <Confirm look="remove" icon="trash" action="Delete" request={{ method: "DELETE", path: "/api/hooks", params }} question={`Delete ${hook.name}?`} detail="Its URL and its log are deleted permanently. Runs that the webhook started are kept." onConfirm={remove} />
     </>
   );
 }

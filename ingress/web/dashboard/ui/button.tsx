@@ -4,7 +4,8 @@ import { Icon, type IconName } from "./icon";
 import { toast } from "./toast";
 import { ApiError } from "../api";
 
-type Look = "primary" | "danger" | "bare" | "plain";
+/** "remove" is for actions that delete or revoke something, next to other actions. */
+type Look = "primary" | "danger" | "bare" | "remove" | "plain";
 
 interface Common {
   look?: Look;
@@ -28,7 +29,8 @@ interface ButtonProps extends Common {
   onClick?: (event: MouseEvent) => unknown;
 }
 
-const classes = (look: Look = "plain", wide?: boolean) => "button" + (look === "plain" ? "" : " " + look) + (wide ? " wide" : "");
+const looks: Record<Look, string> = { primary: " primary", danger: " danger", bare: " bare", remove: " bare danger", plain: "" };
+const classes = (look: Look = "plain", wide?: boolean) => "button" + looks[look] + (wide ? " wide" : "");
 
 export function Button({ look, icon, label, children, type = "button", disabled, pressed, keys, expanded, wide, onClick }: ButtonProps) {
   const [busy, setBusy] = useState(false);

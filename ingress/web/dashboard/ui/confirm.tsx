@@ -8,7 +8,7 @@ import { Dialog } from "./dialog";
 
 /** A button that asks for confirmation before it acts. */
 export function Confirm({ action, question, detail, onConfirm, look = "danger", icon, label, request }: {
-  action: string; question: string; detail?: ComponentChildren; onConfirm: () => Promise<unknown>; look?: "danger" | "bare"; icon?: "trash"; label?: string;
+  action: string; question: string; detail?: ComponentChildren; onConfirm: () => Promise<unknown>; look?: "danger" | "bare" | "remove"; icon?: "trash"; label?: string;
   /** The request that the action sends, shown as a curl command. */
   request?: Request;
 }) {

@@ -10,7 +10,24 @@ export interface Column<T> {
   silent?: boolean;
 }
 
-/** A table whose first column names its rows. On narrow screens each row becomes a list. */
+/**
+ * Uses the link or button in a row's header cell when the row is clicked, except on other controls, in dialogs, or while
+ * text is selected.
+ */
+export function openRow(event: MouseEvent): void {
+  const row = event.currentTarget;
+  const at = event.target;
+  if (!(row instanceof Element) || !(at instanceof Element)) return;
+  if (at.closest("a, button, input, select, label, summary, dialog") || getSelection()?.isCollapsed === false) return;
+  const opens = row.querySelector<HTMLElement>("th a, th button");
+  if (opens instanceof HTMLAnchorElement && (event.metaKey || event.ctrlKey)) open(opens.href, "_blank", "noopener");
+  else opens?.click();
+}
+
+/**
+ * A table whose first column names its rows. On narrow screens each row becomes a list. If the first cell of a row has a link
+ * or a button, a click anywhere in the row uses it.
+ */
 export function Table<T>({ caption, columns, rows, id }: { caption: string; columns: Column<T>[]; rows: T[]; id: (row: T) => string }) {
   const of = (c: Column<T>) => [c.end && "end", c.tight && "tight"].filter(Boolean).join(" ") || undefined;
   return (
@@ -22,7 +39,7 @@ export function Table<T>({ caption, columns, rows, id }: { caption: string; colu
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={id(row)}>
+            <tr key={id(row)} onClick={openRow}>
               {columns.map((c, i) => i === 0
                 ? <th key={c.head} scope="row" class={of(c)}>{c.cell(row)}</th>
                 : <td key={c.head} class={of(c)} data-label={c.silent ? undefined : c.head}>{c.cell(row)}</td>)}

@@ -20,6 +20,8 @@ export class Call extends EventTarget {
   /** A message that does not end the call. */
   notice: string | null = null;
   muted = false;
+  /** Whether speech is recognized on the service's own machine, which is far less reliable than a cloud service. */
+  offline = false;
   /** Whether the agent's voice is playing. */
   sounding = false;
   /**
@@ -247,6 +249,7 @@ export class Call extends EventTarget {
         if (this.status === "ending") return;
 
         this.silent = event.session?.audio?.input?.turn_detection?.silence_duration_ms ?? 0;
+        this.offline = event.session?.audio?.input?.transcription?.model?.startsWith("offline/") ?? this.offline;
         return this.set({ status: "on", notice: null });
       case "input_audio_buffer.speech_started":
         this.spokenAt = null;

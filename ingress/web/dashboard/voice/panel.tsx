@@ -12,7 +12,9 @@ import { pauses } from "./trouble";
 /** The call's controls. The key M mutes while the focus is inside. */
 export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
   const panel = useRef<HTMLElement>(null);
-  const words = stateOf(call, call.session.turns.findLast((t) => t.spoken));
+  const turn = call.session.turns.findLast((t) => t.spoken);
+  const words = stateOf(call, turn);
+  const decides = call.status === "on" && turn?.status === "requires_action";
   useEffect(() => panel.current?.querySelector("button")?.focus(), []);
   const key = (e: KeyboardEvent) => {
     const writing = e.target instanceof HTMLSelectElement || e.ctrlKey || e.metaKey || e.altKey;
@@ -30,7 +32,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
         : (
           <>
             <div class="voice-head">
-              <span class={"status " + toneOf(call)}>{words}</span>
+              <span class={"status " + (decides ? "warn" : toneOf(call))}>{words}</span>
               <Latency turns={call.session.turns} />
             </div>
             <div class="voice-levels">
@@ -44,6 +46,8 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
               {call.sounding && <Button icon="stop" label="Stop the answer" onClick={() => { panel.current?.querySelector("button")?.focus(); call.hush(); }}>Stop</Button>}
               <Curl what="Create a secret for speaking" request={secretRequest(call.session.target, call.session.id)} />
             </div>
+            {decides && <p class="voice-notice">The agent wants to use a tool and needs your decision. Approve or reject it above, then continue.</p>}
+            {call.offline && <p class="hint">Offline speech recognition: expect wrong words, and English only. For better recognition, the operator sets <code>TRANSCRIPTION_MODEL</code>. You can always continue by text.</p>}
             {call.notice && <p class="voice-notice" role="alert">{call.notice}</p>}
           </>
         )}
@@ -68,7 +72,7 @@ function Troubled({ call, onEnd }: { call: Call; onEnd: () => void }) {
 }
 
 /** Describes the state of a call in a few words. */
-export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken"> | undefined): string {
+export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken" | "status"> | undefined): string {
   switch (call.status) {
     case "asking": return "Waiting for the microphone";
     case "connecting": return "Connecting";
@@ -81,6 +85,7 @@ export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "mute
   if (call.sounding) return "The agent is speaking";
   if (phase === "understanding") return "Transcribing";
   if (phase === "thinking") return "Thinking";
+  if (turn?.status === "requires_action") return "Waiting for your decision";
   return call.muted ? "Muted" : "Listening";
 }
 

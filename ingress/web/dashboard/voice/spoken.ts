@@ -16,7 +16,7 @@ export interface VoiceEvent {
     status_details?: { reason?: string; error?: { type?: string; code?: string; message?: string } } | null;
     metadata?: Record<string, string> | null;
   };
-  session?: { audio?: { input?: { turn_detection?: { silence_duration_ms?: number } | null } } };
+  session?: { audio?: { input?: { turn_detection?: { silence_duration_ms?: number } | null; transcription?: { model?: string } } } };
   error?: { type?: string; code?: string | null; message?: string; param?: string | null };
 }
 

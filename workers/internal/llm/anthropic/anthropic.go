@@ -29,6 +29,7 @@ type Config struct {
 // Provider returns models of one server. It is safe for concurrent use.
 type Provider struct {
 	messages sdk.MessageService
+	models   sdk.ModelService
 	client   *http.Client
 	limits   remote.Limits
 	context  int
@@ -46,7 +47,7 @@ func New(cfg Config) (*Provider, error) {
 
 	limits := cfg.Limits.WithDefaults()
 	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
-	// The service is created directly, because sdk.NewClient reads keys, addresses, profiles and
+	// The services are created directly, because sdk.NewClient reads keys, addresses, profiles and
 	// headers from the environment. OpenTelemetry is disabled, because the environment could
 	// enable spans with prompts.
 	options := []option.RequestOption{
@@ -60,7 +61,7 @@ func New(cfg Config) (*Provider, error) {
 		options = append(options, option.WithAPIKey(cfg.APIKey))
 	}
 	return &Provider{
-		messages: sdk.NewMessageService(options...), client: client, limits: limits,
+		messages: sdk.NewMessageService(options...), models: sdk.NewModelService(options...), client: client, limits: limits,
 		context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
 	}, nil
 }

@@ -34,6 +34,9 @@ func (Provider) Model(name string) (llm.Model, error) {
 	}
 }
 
+// Models returns the names of the offline models.
+func (Provider) Models(context.Context) ([]string, error) { return []string{"", "echo"}, nil }
+
 // Echo answers "echo: " and the last user message in one piece. Its tokens are the words of the
 // message and the answer.
 type Echo struct{}

@@ -30,6 +30,7 @@ type Config struct {
 // Provider returns models of one server. It is safe for concurrent use.
 type Provider struct {
 	chat     sdk.ChatCompletionService
+	models   sdk.ModelService
 	client   *http.Client
 	limits   remote.Limits
 	context  int
@@ -47,16 +48,17 @@ func New(cfg Config) (*Provider, error) {
 
 	limits := cfg.Limits.WithDefaults()
 	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
-	// The service is created directly, because sdk.NewClient reads keys, addresses and headers
+	// The services are created directly, because sdk.NewClient reads keys, addresses and headers
 	// from the environment.
-	chat := sdk.NewChatCompletionService(
+	options := []option.RequestOption{
 		option.WithBaseURL(base),
 		option.WithAPIKey(cfg.APIKey),
 		option.WithMaxRetries(0),
 		option.WithHTTPClient(client),
-	)
+	}
 	return &Provider{
-		chat: chat, client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
+		chat: sdk.NewChatCompletionService(options...), models: sdk.NewModelService(options...), client: client,
+		limits: limits, context: cfg.ContextTokens, official: base == officialURL, key: cfg.APIKey,
 	}, nil
 }
 

@@ -38,12 +38,13 @@ type Config struct {
 // them. New fails if a setting is malformed or the default model does not exist.
 func New(cfg Config) (*llm.Registry, error) {
 	set := map[string]llm.Provider{"offline": offline.Provider{}}
+	listers := map[string]llm.Lister{"offline": offline.Provider{}}
 	if cfg.OpenAIAPIKey != "" || cfg.OpenAIBaseURL != "" {
 		p, err := openai.New(openai.Config{APIKey: cfg.OpenAIAPIKey, BaseURL: cfg.OpenAIBaseURL})
 		if err != nil {
 			return nil, fmt.Errorf("setting up openai: %w", err)
 		}
-		set["openai"] = breaker.New(p)
+		set["openai"], listers["openai"] = breaker.New(p), p
 	}
 
 	if cfg.AnthropicAPIKey != "" || cfg.AnthropicBaseURL != "" {
@@ -51,7 +52,7 @@ func New(cfg Config) (*llm.Registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("setting up anthropic: %w", err)
 		}
-		set["anthropic"] = breaker.New(p)
+		set["anthropic"], listers["anthropic"] = breaker.New(p), p
 	}
 
 	// Around comes last, so that it also sees calls that a breaker rejects.
@@ -60,7 +61,11 @@ func New(cfg Config) (*llm.Registry, error) {
 			set[name] = cfg.Around(name, p)
 		}
 	}
-	return llm.NewRegistry(defaultModel(cfg), set, "openai", "anthropic")
+	registry, err := llm.NewRegistry(defaultModel(cfg), set, "openai", "anthropic")
+	if err != nil {
+		return nil, err
+	}
+	return registry.WithListers(listers), nil
 }
 
 // defaultModel returns the model of agents without one; see Config.DefaultModel.

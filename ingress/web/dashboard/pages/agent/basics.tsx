@@ -1,13 +1,11 @@
 // The basic settings of an agent: name, prompt, models and callers.
 import { useId } from "preact/hooks";
-import { get } from "../../api";
-import { useQuery } from "../../query";
-import type { Agent, List } from "../../types";
 import { Button } from "../../ui/button";
 import { Check, saidOf, Switch, TextArea, TextField } from "../../ui/field";
 import { count, Section } from "../../ui/parts";
 import type { Caller } from "./draft";
 import type { Editor } from "./editor";
+import { ModelPicker, useModels } from "./modelpicker";
 import { PromptPreview } from "./preview";
 
 const promptMost = 32_000;
@@ -30,31 +28,20 @@ export function Basics({ editor }: { editor: Editor }) {
   );
 }
 
-/**
- * Returns suggestions for model names: the service's, and those of the organization's agents. Other
- * names can be typed.
- */
-function useModels(): string[] {
-  const others = useQuery<List<Agent>>("models in use", (signal) => get("/api/agents", { limit: 100 }, signal));
-  const used = (others.data?.data ?? []).flatMap((a) => [a.model, ...a.fallbackModels]);
-  return [...new Set(["openai/gpt-5-mini", "anthropic/claude-sonnet-5-5", "offline", "offline/echo", ...used])].filter((m) => m !== "");
-}
-
 export function Models({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
   const list = useId();
-  const known = useModels();
+  const known = useModels(editor.mayEdit);
   const fallbacks = draft.fallbackModels;
   const change = (models: string[]) => {
     editor.clearFaults();
     set("fallbackModels", models);
   };
   return (
-    <Section title="Model" intro="The language model that answers. A provider's models need the provider's key in the service's settings. The offline model needs no key.">
+    <Section title="Model" intro="The language model that answers. The list contains the models of the providers that the service's settings configure. The offline model needs no key.">
       <div class="stack">
-        <datalist id={list}>{known.map((m) => <option key={m} value={m} />)}</datalist>
-        <TextField label="Model" value={draft.model} mono list={list} autocomplete="off" placeholder="openai/gpt-5-mini" onChange={(v) => set("model", v.trim())} fault={fault("model")}
-          hint="provider/model, offline, or offline/echo. Leave empty for the service's default." />
+        <datalist id={list}>{known?.models.map((m) => <option key={m} value={m} />)}</datalist>
+        <ModelPicker value={draft.model} known={known} fault={fault("model")} onChange={(v) => set("model", v)} />
         <div class="field">
           <span class="label" id={list + "-f"}>Fallback models</span>
           <div class="hint">Used in this order when the model is unavailable, out of quota, too slow or failing. At most three.</div>

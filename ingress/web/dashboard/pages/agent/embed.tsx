@@ -4,8 +4,8 @@ import { useBaseUrl } from "../../state";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { saidOf, Switch, TextField } from "../../ui/field";
-import { Icon } from "../../ui/icon";
 import { Section } from "../../ui/parts";
+import { Appearance, useLook } from "./appearance";
 import { hidden } from "./draft";
 import type { Editor } from "./editor";
 import { element, policy, scriptTag, signedTag, signing } from "./examples";
@@ -18,8 +18,9 @@ const most = 50;
 export function Embed({ editor }: { editor: Editor }) {
   const where = { baseUrl: useBaseUrl(), id: editor.agent.id };
   const { draft, set } = editor;
+  const [look, setLook] = useLook(editor.agent.id);
   return (
-    <div class="stack use">
+    <div class="stack use embeds">
       {!editor.mayEdit && <p class="note">You can view these settings. Only admins and owners of the organization can change them.</p>}
       <fieldset class="plain stack" disabled={!editor.mayEdit}>
         <legend class="visually-hidden">Widget of {editor.agent.name}</legend>
@@ -30,16 +31,15 @@ export function Embed({ editor }: { editor: Editor }) {
           </div>
         </Section>
       </fieldset>
-      <Section title="Try it"><Preview editor={editor} /></Section>
+      <Appearance editor={editor} look={look} set={setLook} />
       <Section title="Put it on your page" intro="Paste it before the end of the page's body. A second copy on the page has no effect.">
         <div class="stack">
           <div class="stack tighter">
-            <Snippet text={scriptTag(where)} label="Script tag" />
-            <p class="hint"><code>data-title</code>, <code>data-greeting</code>, <code>data-accent</code> and <code>data-position</code> change the widget's appearance.</p>
+            <Snippet text={scriptTag(where, look)} label="Script tag" />
           </div>
           <div class="stack tighter">
             <h3>Or inline, where the element is placed</h3>
-            <Snippet text={element(where)} label="Element" />
+            <Snippet text={element(where, look)} label="Element" />
           </div>
           <div class="stack tighter">
             <h3>If the page has a Content-Security-Policy</h3>
@@ -111,37 +111,6 @@ function Origins({ editor }: { editor: Editor }) {
           <Button type="submit" disabled={text.trim() === ""}>Add</Button>
         </form>
       )}
-    </div>
-  );
-}
-
-/**
- * The preview is a page of this service, so the allowed origins must contain the service's own
- * origin.
- */
-function Preview({ editor }: { editor: Editor }) {
-  const { agent, draft, set, mayEdit } = editor;
-  const here = location.origin;
-  const saved = agent.widget.enabled && agent.widget.allowedOrigins.includes(here);
-  const typed = draft["widget.enabled"] && draft["widget.allowedOrigins"].includes(here);
-  const allow = () => {
-    set("widget.enabled", true);
-    set("widget.allowedOrigins", [...new Set([...draft["widget.allowedOrigins"], here])]);
-  };
-  if (saved) {
-    return (
-      <div class="stack tight">
-        <p class="quiet">A page of this service that shows the widget as your visitors see it.</p>
-        <div><a class="button" href={`/widget/preview?agent=${encodeURIComponent(agent.id)}`} target="_blank" rel="noopener"><Icon name="widget" />Open the preview</a></div>
-      </div>
-    );
-  }
-  return (
-    <div class="stack tight">
-      <p class="quiet">
-        The preview is a page of this service. It requires <code>{here}</code> in the allowed origins, and the widget must be switched on. {typed ? "Save to apply both." : ""} You can remove the origin later.
-      </p>
-      {mayEdit && !typed && <div><Button icon="plus" onClick={allow}>Allow the preview</Button></div>}
     </div>
   );
 }

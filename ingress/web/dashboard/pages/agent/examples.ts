@@ -193,11 +193,30 @@ with urllib.request.urlopen(request) as response:
 print(run["id"], run["status"], run["message"])`,
 });
 
-export const scriptTag = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js"
-  data-agent="${id}"></script>`;
+/** How the widget looks. An empty text is the default. */
+export interface Look {
+  title: string;
+  greeting: string;
+  accent: string;
+  position: string;
+  scheme: string;
+}
 
-export const element = ({ baseUrl, id }: Where): string => `<script async src="${baseUrl}/widget.js"></script>
-<agent-chat agent-id="${id}" inline></agent-chat>`;
+const attribute = (name: string, value: string): string => `${name}="${value.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"`;
+
+/** Returns the chosen options as attributes, for a script with the prefix "data-". */
+const attributesOf = (look: Look, prefix: string): string[] =>
+  Object.entries(look).filter(([, value]) => value !== "").map(([name, value]) => attribute(prefix + name, value));
+
+export const scriptTag = ({ baseUrl, id }: Where, look: Look): string =>
+  `<script async src="${baseUrl}/widget.js"\n  ${[attribute("data-agent", id), ...attributesOf(look, "data-")].join("\n  ")}></script>`;
+
+export const element = ({ baseUrl, id }: Where, look: Look): string => {
+  const { title, position: _, ...rest } = look;
+  const options = attributesOf({ ...rest, position: "", title: "" }, "");
+  const all = [attribute("agent-id", id), ...(title === "" ? [] : [attribute("chat-title", title)]), ...options, "inline"];
+  return `<script async src="${baseUrl}/widget.js"></script>\n<agent-chat ${all.join(" ")}></agent-chat>`;
+};
 
 export const policy = (baseUrl: string): string => `Content-Security-Policy: script-src ${baseUrl}; connect-src ${baseUrl}`;
 

@@ -1,4 +1,6 @@
 // The page with code examples that call an agent.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { put } from "../../api";
 import { useBaseUrl, useSession } from "../../state";
 import type { Agent } from "../../types";
@@ -6,39 +8,54 @@ import { Copy } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Switch } from "../../ui/field";
 import { Section } from "../../ui/parts";
+import { Tabs } from "../../ui/tabs";
 import { failed } from "../../ui/button";
 import { toast } from "../../ui/toast";
 import type { Editor } from "./editor";
 import { automation, chat, connect, speak, stream } from "./examples";
 import { Languages } from "./languages";
 
+const ways = [
+  { id: "chat", title: "Chat" }, { id: "stream", title: "Stream" }, { id: "clients", title: "SDKs and clients" },
+  { id: "speak", title: "Speak" }, { id: "scheduler", title: "Scheduler" },
+] as const;
+
 export function Use({ editor }: { editor: Editor }) {
   const where = { baseUrl: useBaseUrl(), id: editor.agent.id };
+  const [way, setWay] = useState<string>("chat");
+  const examples: Record<(typeof ways)[number]["id"], () => ComponentChildren> = {
+    chat: () => <Example what="Chat" of={chat(where)}>Sends a message and waits up to 55 seconds for the answer. If the run takes longer, the response is 202 with the run's URL.</Example>,
+    stream: () => <Example what="Stream the answer" of={stream(where)}>Server-sent events: message.delta contains a piece of text, run.completed contains the whole run.</Example>,
+    clients: () => <Example what="Use an existing client" of={connect(where)}>The SDKs retry and resume automatically. OpenAI clients see the agent as a model. MCP clients see all agents of the organization as tools.</Example>,
+    speak: () => (
+      <Example what="Speak with it" of={speak(where)}>
+        A WebSocket with the events of OpenAI’s Realtime API, so its clients connect too. Some of them require https. {editor.agent.tools.voice?.enabled ? "Voice is on for this agent." : <>Voice is off for this agent. <a href={`/dashboard/agents/${editor.agent.id}/settings#tools`}>Switch it on under Tools</a>.</>} Web pages connect with a short-lived secret from <code>/v1/realtime/client_secrets</code>.
+      </Example>
+    ),
+    scheduler: () => (
+      <>
+        <System editor={editor} />
+        <Example what="Run it from a scheduler" of={automation(where)}>Cron jobs, pipelines and services run the agent without a person. A repeated request with the same idempotencyKey starts no second run: it gets the first run's result.</Example>
+        <p class="hint">Runs with an <code>x-automation-id</code> are listed under <a href="/dashboard/automations">Automations</a>. Requests from browsers are refused.</p>
+      </>
+    ),
+  };
   return (
     <div class="stack use">
-      <Section title="Before you begin" intro={<>The examples read an API key from <code>PARLEY_API_KEY</code>. <a href="/dashboard/org">Create a key under Organization</a>; it is shown once. Use the key on servers only. For web pages, use the widget.</>}>
-        <Names editor={editor} />
+      <Section title="Call it from your programs" intro={<>The examples read an API key from <code>PARLEY_API_KEY</code>. <a href="/dashboard/org">Create a key under Organization</a>; it is shown once. Use the key on servers only. For web pages, use the widget.</>}>
+        <Tabs label="What your program does" tabs={ways} selected={way} onSelect={setWay}>{(tab) => examples[tab.id]()}</Tabs>
       </Section>
-      <Section title="Chat" intro="Sends a message and waits up to 55 seconds for the answer. If the run takes longer, the response is 202 with the run's URL.">
-        <Languages what="Chat" of={chat(where)} />
-      </Section>
-      <Section title="Stream the answer" intro="Server-sent events: message.delta contains a piece of text, run.completed contains the whole run.">
-        <Languages what="Stream the answer" of={stream(where)} />
-      </Section>
-      <Section title="Use an existing client" intro="The SDKs retry and resume automatically. OpenAI clients see the agent as a model. MCP clients see all agents of the organization as tools.">
-        <Languages what="Use an existing client" of={connect(where)} />
-      </Section>
-      <Section title="Speak with it" intro={<>A WebSocket with the events of OpenAI’s Realtime API, so its clients connect too. Some of them require https. {editor.agent.tools.voice?.enabled ? "Voice is on for this agent." : <>Voice is off for this agent. <a href={`/dashboard/agents/${editor.agent.id}/settings#tools`}>Switch it on under Tools</a>.</>} Web pages connect with a short-lived secret from <code>/v1/realtime/client_secrets</code>.</>}>
-        <Languages what="Speak with it" of={speak(where)} />
-      </Section>
-      <Section title="Run it from a scheduler" intro="Cron jobs, pipelines and services run the agent without a person. A repeated request with the same idempotencyKey starts no second run: it gets the first run's result.">
-        <div class="stack">
-          <System editor={editor} />
-          <Languages what="Run it from a scheduler" of={automation(where)} />
-          <p class="hint">Runs with an <code>x-automation-id</code> are listed under <a href="/dashboard/automations">Automations</a>. Requests from browsers are refused.</p>
-        </div>
-      </Section>
+      <Section title="Ids that the examples use"><Names editor={editor} /></Section>
     </div>
+  );
+}
+
+function Example({ what, of, children }: { what: string; of: Record<string, string>; children: ComponentChildren }) {
+  return (
+    <>
+      <p class="quiet">{children}</p>
+      <Languages key={what} what={what} of={of} />
+    </>
   );
 }
 

@@ -1,11 +1,12 @@
 // The form that sets up an automation, and the resulting recipes.
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useBaseUrl } from "../../state";
 import type { Agent } from "../../types";
 import { LinkButton } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { Select, TextArea, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
+import { Tabs } from "../../ui/tabs";
 import { Allow } from "../hooks/allow";
 import { clock, recipesOf, type Period, type Recipe, type Setup } from "./recipes";
 
@@ -73,45 +74,19 @@ function faultOfName(name: string): string | undefined {
 }
 
 function Recipes({ recipes }: { recipes: Recipe[] }) {
-  const [shown, setShown] = useState(0);
-  const tabs = useRef<HTMLDivElement>(null);
-  const id = useId();
-  const moved = useRef(false);
-  useEffect(() => {
-    if (moved.current) tabs.current?.querySelectorAll("button")[shown]?.focus();
-    moved.current = false;
-  }, [shown]);
-  const move = (event: KeyboardEvent) => {
-    const n = recipes.length;
-    const to = { ArrowRight: (shown + 1) % n, ArrowLeft: (shown + n - 1) % n, Home: 0, End: n - 1 }[event.key];
-    if (to === undefined) return;
-    event.preventDefault();
-    moved.current = true;
-    setShown(to);
-  };
-  const recipe = recipes[shown];
+  const [shown, setShown] = useState("cron");
   return (
-    <div>
-      <div class="tabs" role="tablist" aria-label="Run it with" ref={tabs} onKeyDown={move}>
-        {recipes.map((r, i) => (
-          <button key={r.id} type="button" role="tab" id={id + r.id} aria-selected={i === shown ? "true" : "false"} aria-controls={id + "panel"}
-            tabIndex={i === shown ? 0 : -1} onClick={() => setShown(i)}>
-            {r.title}
-          </button>
+    <Tabs label="Run it with" tabs={recipes} selected={shown} onSelect={setShown}>{(recipe) => (
+      <>
+        <p class="quiet">{recipe.note}</p>
+        {recipe.pieces.map((piece) => (
+          <div class={recipe.id === "cron" ? "piece wraps" : "piece"} key={piece.where}>
+            <p class="small">{piece.where}</p>
+            <Snippet text={piece.text} label={`${recipe.title}: ${piece.where}`} />
+          </div>
         ))}
-      </div>
-      {recipe && (
-        <div class="stack" role="tabpanel" id={id + "panel"} aria-labelledby={id + recipe.id}>
-          <p class="quiet">{recipe.note}</p>
-          {recipe.pieces.map((piece) => (
-            <div class={recipe.id === "cron" ? "piece wraps" : "piece"} key={piece.where}>
-              <p class="small">{piece.where}</p>
-              <Snippet text={piece.text} label={`${recipe.title}: ${piece.where}`} />
-            </div>
-          ))}
-        </div>
-      )}
-    </div>
+      </>
+    )}</Tabs>
   );
 }
 

@@ -39,7 +39,7 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
   const list = useList<Delivery>("/api/hooks/deliveries", params);
   useLive("runs", list.reload); // deliveries are reported as changes of runs
   useDelivered(list.reload);
-  const newest = list.data?.[0]?.id;
+  const newest = list.data?.[0] && list.data[0].id + list.data[0].receivedAt; // a repeated rejection has the same id
   useEffect(() => {
     if (newest !== undefined) onChange(); // updates the time of the webhook's last delivery
   }, [newest]);

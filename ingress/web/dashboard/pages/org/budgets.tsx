@@ -71,7 +71,7 @@ function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects
         <h3>{title}</h3>
         <div class="actions">
           <Button look="bare" icon="edit" label={`Edit ${title}`} onClick={edit}>Edit</Button>
-          <Confirm look="bare" action="Delete" label={`Delete ${title}`} request={request} question="Delete this budget?" detail={`${title}. This cap is removed.`} onConfirm={remove} />
+          <Confirm look="remove" action="Delete" label={`Delete ${title}`} request={request} question="Delete this budget?" detail={`${title}. This cap is removed.`} onConfirm={remove} />
         </div>
       </div>
       <Meter budget={b} title={title} />

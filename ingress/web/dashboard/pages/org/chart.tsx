@@ -7,6 +7,7 @@ const width = 480;
 const height = 160;
 const left = 54;
 const bottom = 22;
+const dates = 4; // maximum number of labels on the horizontal axis
 
 /** Returns the top of an axis: the next round number whose half is round, too. */
 export function roundUp(n: number): number {
@@ -15,37 +16,56 @@ export function roundUp(n: number): number {
   return [1, 2, 4, 6, 8, 10].map((f) => f * power).find((f) => f >= n) ?? 10 * power;
 }
 
-function Frame({ title, top, format, labels, legend, says, children }: {
-  title: string; top: number; format: (n: number) => string; labels: string[]; legend: string[]; says: string; children: ComponentChildren;
+/** Returns the positions of the labels on the horizontal axis: the first and the last point, and some between them. */
+export function labelled(points: number): number[] {
+  const n = Math.min(dates, points);
+  return n < 2 ? [...Array(n).keys()] : Array.from({ length: n }, (_, i) => Math.round((i * (points - 1)) / (n - 1)));
+}
+
+interface Axes {
+  title: string;
+  /** What the chart shows and its unit, for example "runs per day". */
+  unit: string;
+  /** Explains the chart if it has no data. */
+  empty: string;
+}
+
+function Frame({ title, unit, empty, none, top, format, labels, legend, says, children }: Axes & {
+  none: boolean; top: number; format: (n: number) => string; labels: string[]; legend: string[]; says: string; children: ComponentChildren;
 }) {
   const id = useId();
   const y = (share: number) => (height - bottom) * (1 - share) + 8 * share;
   return (
     <figure class="chart">
-      <figcaption class="row between"><strong id={id}>{title}</strong><span class="legend small">{legend.map((name) => <span key={name} class={"key " + name.replaceAll(" ", "-")}>{name}</span>)}</span></figcaption>
-      <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-labelledby={id} aria-describedby={id + "-says"}>
-        <desc id={id + "-says"}>{says}</desc>
-        {[0, 0.5, 1].map((share) => (
-          <g key={share}>
-            <line class="grid" x1={left} x2={width} y1={y(share)} y2={y(share)} />
-            <text x={left - 6} y={y(share) + 4} text-anchor="end">{format(top * share)}</text>
-          </g>
-        ))}
-        {labels.length > 0 && <text x={left} y={height - 4}>{labels[0]}</text>}
-        {labels.length > 1 && <text x={width} y={height - 4} text-anchor="end">{labels.at(-1)}</text>}
-        {children}
-      </svg>
+      <figcaption class="row between"><span><strong id={id}>{title}</strong> <span class="small quiet">{unit}</span></span><span class="legend small">{legend.map((name) => <span key={name} class={"key " + name.replaceAll(" ", "-")}>{name}</span>)}</span></figcaption>
+      <div class="chart-plot">
+        <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-labelledby={id} aria-describedby={id + "-says"}>
+          <desc id={id + "-says"}>{says}</desc>
+          {[0, 0.5, 1].map((share) => (
+            <g key={share}>
+              <line class="grid" x1={left} x2={width} y1={y(share)} y2={y(share)} />
+              <text x={left - 6} y={y(share) + 4} text-anchor="end">{format(top * share)}</text>
+            </g>
+          ))}
+          {labelled(labels.length).map((at) => (
+            <text key={at} class={at === 0 || at === labels.length - 1 ? undefined : "middle"} x={left + ((at + 0.5) * (width - left)) / labels.length} y={height - 4} text-anchor={at === 0 ? "start" : at === labels.length - 1 ? "end" : "middle"}>{labels[at]}</text>
+          ))}
+          {children}
+        </svg>
+        {none && <p class="chart-empty small"><span>{empty}</span></p>}
+      </div>
     </figure>
   );
 }
 
-export function Bars({ title, points }: { title: string; points: { label: string; parts: { name: string; value: number }[] }[] }) {
+export function Bars({ points, ...axes }: Axes & { points: { label: string; parts: { name: string; value: number }[] }[] }) {
   const sums = points.map((p) => p.parts.reduce((sum, part) => sum + part.value, 0));
-  const top = roundUp(Math.max(0, ...sums));
+  const most = Math.max(0, ...sums);
+  const top = most === 0 ? 10 : roundUp(most); // an empty chart has a typical axis
   const step = (width - left) / Math.max(1, points.length);
   const full = height - bottom - 8;
   return (
-    <Frame title={title} top={top} format={count} labels={points.map((p) => p.label)} legend={["completed", "failed", "other"]} says={`The maximum is ${count(Math.max(0, ...sums))}.`}>
+    <Frame {...axes} none={most === 0} top={top} format={count} labels={points.map((p) => p.label)} legend={["completed", "failed", "other"]} says={`The maximum is ${count(most)}.`}>
       {points.map((p, i) => {
         let below = 0;
         return (
@@ -65,14 +85,14 @@ export function Bars({ title, points }: { title: string; points: { label: string
   );
 }
 
-export function Lines({ title, points, format }: { title: string; points: { label: string; values: Record<string, number | null> }[]; format: (n: number) => string }) {
+export function Lines({ points, format, ...axes }: Axes & { points: { label: string; values: Record<string, number | null> }[]; format: (n: number) => string }) {
   const names = Object.keys(points[0]?.values ?? {});
   const most = Math.max(0, ...points.flatMap((p) => Object.values(p.values).map((v) => v ?? 0)));
-  const top = roundUp(most);
+  const top = most === 0 ? 10_000 : roundUp(most); // an empty chart has a typical axis
   const step = (width - left) / Math.max(1, points.length);
   const place = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
   return (
-    <Frame title={title} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? "No run finished in this period." : `The longest is ${format(most)}.`}>
+    <Frame {...axes} none={most === 0} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? "No run finished in this period." : `The longest is ${format(most)}.`}>
       {names.map((name) => {
         const known = points.flatMap((p, i) => {
           const value = p.values[name];

@@ -42,7 +42,7 @@ function List() {
           { head: "Actions", silent: true, tight: true, cell: (i) => (
             <div class="actions">
               <Button look="bare" label={`Accept the invitation from ${i.organization.name}`} onClick={() => accept(i)}>Accept</Button>
-              <Confirm look="bare" action="Decline" label={`Decline the invitation from ${i.organization.name}`} question={`Decline the invitation from ${i.organization.name}?`} detail="Its link stops working."
+              <Confirm look="remove" action="Decline" label={`Decline the invitation from ${i.organization.name}`} question={`Decline the invitation from ${i.organization.name}?`} detail="Its link stops working."
                 request={{ method: "POST", path, params: { id: i.id, action: "decline" }, credential: "session" }} onConfirm={() => decline(i)} />
             </div>
           ) },

@@ -57,7 +57,7 @@ function KeyActions({ of: k, onChange, onMade }: { of: Key; onChange: () => void
   return (
     <div class="actions">
       <Confirm look="bare" action="Rotate" label={`Rotate ${k.name}`} request={{ method: "POST", path: "/api/keys", params: { id: k.id, action: "rotate" }, body: {} }} question={`Rotate ${k.name}?`} onConfirm={rotate} detail="A new key replaces it. The old key stays valid for a day." />
-      <Confirm look="bare" action="Revoke" label={`Revoke ${k.name}`} request={{ method: "DELETE", path: "/api/keys", params: { id: k.id } }} question={`Revoke ${k.name}?`} onConfirm={revoke} detail="Programs that use the key are refused within five seconds." />
+      <Confirm look="remove" action="Revoke" label={`Revoke ${k.name}`} request={{ method: "DELETE", path: "/api/keys", params: { id: k.id } }} question={`Revoke ${k.name}?`} onConfirm={revoke} detail="Programs that use the key are refused within five seconds." />
     </div>
   );
 }

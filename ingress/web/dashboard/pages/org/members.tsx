@@ -88,7 +88,7 @@ function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () =
       {changing && <MemberDialog of={m} onClose={() => setChanging(false)} onDone={() => { setChanging(false); onChange(); }} />}
       {admin && !me && m.status === "active" && <Confirm look="bare" action="Reset password" label={`Reset the password of ${m.email}`} question={`Reset the password of ${m.email}?`} detail="You get a link to send to them. Their old password works until they use the link."
         request={{ method: "POST", path: "/api/organizations/members", params: { id: m.id, action: "reset" } }} onConfirm={reset} />}
-      {(owner || me) && <Confirm look="bare" action={remover} label={`${remover}: ${m.email}`} question={me ? "Leave the organization?" : m.status === "invited" ? `Withdraw the invitation for ${m.email}?` : `Remove ${m.email}?`} detail={me ? "You lose access immediately." : m.status === "invited" ? "The invitation link stops working." : "They lose access within five seconds."}
+      {(owner || me) && <Confirm look="remove" action={remover} label={`${remover}: ${m.email}`} question={me ? "Leave the organization?" : m.status === "invited" ? `Withdraw the invitation for ${m.email}?` : `Remove ${m.email}?`} detail={me ? "You lose access immediately." : m.status === "invited" ? "The invitation link stops working." : "They lose access within five seconds."}
         request={{ method: "DELETE", path: "/api/organizations/members", params: { id: m.id } }} onConfirm={remove} />}
     </div>
   );

@@ -145,7 +145,7 @@ function Actions({ endpoint: e, reload, edit, onMade, open, onOpen }: {
       <Button look="bare" icon="edit" label={`Edit ${e.url}`} onClick={edit}>Edit</Button>
       <Confirm look="bare" action="Rotate the secret" label={`Rotate the secret of ${e.url}`} request={ask("rotate")} question={`Rotate the secret of ${e.description || e.url}?`} detail="A new secret is generated and shown once. For a day, messages are signed with both secrets." onConfirm={rotate} />
       {e.enabled && <Confirm look="bare" action="Disable" label={`Disable ${e.url}`} request={{ method: "PUT", path, params, body: { enabled: false } }} question={`Disable ${e.description || e.url}?`} detail="Nothing is sent to it until you enable it again." onConfirm={disable} />}
-      <Confirm look="bare" action="Delete" label={`Delete ${e.url}`} request={{ method: "DELETE", path, params }} question={`Delete ${e.description || e.url}?`} detail="Messages that have not been sent yet are discarded." onConfirm={remove} />
+      <Confirm look="remove" action="Delete" label={`Delete ${e.url}`} request={{ method: "DELETE", path, params }} question={`Delete ${e.description || e.url}?`} detail="Messages that have not been sent yet are discarded." onConfirm={remove} />
     </div>
   );
 }

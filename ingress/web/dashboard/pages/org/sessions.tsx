@@ -23,7 +23,7 @@ export function Sessions() {
             { head: "Last used", tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
             { head: "Actions", silent: true, tight: true, cell: (s) => (
               <div class="actions">
-                <Confirm look="bare" action="End" label={s.current ? "End this session" : `End the session from ${s.address}`} request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id }, credential: "session" }} question="End this session?" detail={s.current ? "You will be signed out here." : "The browser or program that uses it is signed out within five seconds."} onConfirm={() => end(s)} />
+                <Confirm look="remove" action="End" label={s.current ? "End this session" : `End the session from ${s.address}`} request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id }, credential: "session" }} question="End this session?" detail={s.current ? "You will be signed out here." : "The browser or program that uses it is signed out within five seconds."} onConfirm={() => end(s)} />
               </div>
             ) },
           ]} />

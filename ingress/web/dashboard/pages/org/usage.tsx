@@ -85,16 +85,15 @@ function Shown({ of: u }: { of: Usage }) {
         <div><dt>Tokens in, out</dt><dd>{count(t.inputTokens)}, {count(t.outputTokens)}</dd></div>
         <div><dt>Cost</dt><dd>{money(t.costMicros)}</dd></div>
         <div><dt>Sandbox time</dt><dd>{duration(t.sandboxSeconds * 1000)}</dd></div>
-        <div><dt>Median time</dt><dd>{t.p50Ms === null ? "–" : duration(t.p50Ms)}</dd></div>
-        <div><dt>95th percentile</dt><dd>{t.p95Ms === null ? "–" : duration(t.p95Ms)}</dd></div>
+        <div><dt>Median time, 95th percentile</dt><dd>{t.p50Ms === null || t.p95Ms === null ? "–" : `${duration(t.p50Ms)}, ${duration(t.p95Ms)}`}</dd></div>
       </dl>
       <div class="charts">
-        <Bars title="Runs" points={u.data.map((p) => ({ label: label(p), parts: [
+        <Bars title="Runs" unit={`per ${u.interval}`} empty={`No runs in this period. A bar is the number of runs of one ${u.interval}, by their result.`} points={u.data.map((p) => ({ label: label(p), parts: [
           { name: "completed", value: p.completed },
           { name: "failed", value: p.failed + p.timedOut },
           { name: "other", value: Math.max(0, p.runs - p.completed - p.failed - p.timedOut) },
         ] }))} />
-        <Lines title="Time to answer" format={duration} points={u.data.map((p) => ({ label: label(p), values: { median: p.p50Ms, "95th percentile": p.p95Ms } }))} />
+        <Lines title="Time to answer" unit={`per ${u.interval}`} empty={`No run finished in this period. The lines are the time, from acceptance to result, that half and 95 % of a${u.interval === "hour" ? "n hour" : " day"}’s runs took at most.`} format={duration} points={u.data.map((p) => ({ label: label(p), values: { median: p.p50Ms, "95th percentile": p.p95Ms } }))} />
       </div>
       <details class="fold">
         <summary>Show as a table</summary>

@@ -1,10 +1,10 @@
 // The rows of the list of runs.
 import { post } from "../../api";
 import { markdown, type Make } from "../../../kit/markdown";
-import { go } from "../../router";
 import type { Run, RunSummary } from "../../types";
 import { Confirm } from "../../ui/confirm";
 import { count, money, Status, Time } from "../../ui/parts";
+import { openRow } from "../../ui/table";
 import { toolNamed } from "../../toolnames";
 import type { Names } from "./names";
 import { ended, QueueTime, RunTime } from "./times";
@@ -74,22 +74,11 @@ export function RunRows({ rows, names, onCancelled }: { rows: RunSummary[]; name
   );
 }
 
-/**
- * Follows the row's link on a click anywhere in the row, except on other controls or while text is
- * selected.
- */
-function follow(event: MouseEvent, href: string): void {
-  const at = event.target;
-  if (!(at instanceof Element) || at.closest("a, button, dialog") || getSelection()?.isCollapsed === false) return;
-  if (event.metaKey || event.ctrlKey) open(href, "_blank", "noopener");
-  else go(href);
-}
-
 function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCancelled: (run: RunSummary) => void }) {
   const href = hrefOf(run);
   const tokens = run.usage.inputTokens + run.usage.outputTokens;
   return (
-    <tr class={run.status === "requires_action" ? "asks-you" : undefined} onClick={(e) => follow(e, href)}>
+    <tr class={run.status === "requires_action" ? "asks-you" : undefined} onClick={openRow}>
       <td class="run-status"><Status of={run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
@@ -103,7 +92,7 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
       <td class="end run-cost" data-label="Cost">{money(run.usage.costMicros)}</td>
       <td class="tight run-cancel">
         {!ended(run) && (
-          <Confirm look="bare" action="Cancel" label={`Cancel this run of ${name}`} question={`Cancel this run of ${name}?`}
+          <Confirm look="remove" action="Cancel" label={`Cancel this run of ${name}`} question={`Cancel this run of ${name}?`}
             detail={cancelling} request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }}
             onConfirm={() => cancelRun(run.id).then(onCancelled)} />
         )}

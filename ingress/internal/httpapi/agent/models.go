@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/telemetry/tracing"
+)
+
+const (
+	listTime  = 8 * time.Second // for a worker and the providers that it asks
+	listRetry = 5 * time.Second
+)
+
+// listModels handles GET /api/agents/models: the models that agents can use. An agent worker lists them, because only agent
+// workers have the providers' keys.
+func (h *Handler) listModels(c *gin.Context) {
+	list, err := h.callListModels(c.Request.Context(), httpx.Caller(c).OrganizationID)
+	if err != nil {
+		failed := apierr.Wrap(apierr.Unavailable, err, "no worker with the role agent has listed the models")
+		failed.RetryAfter = listRetry
+		httpx.Fail(c, failed)
+		return
+	}
+	httpx.WriteJSON(c, http.StatusOK, list)
+}
+
+// callListModels asks a worker for the list.
+func (h *Handler) callListModels(ctx context.Context, org string) (domain.ModelList, error) {
+	deadline := time.Now().Add(listTime)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+
+	claims, err := json.Marshal(contract.ListModelsClaims{OrganizationID: org, Kind: contract.KindListModels, Expires: deadline.UTC()})
+	if err != nil {
+		return domain.ModelList{}, fmt.Errorf("writing claims: %w", err)
+	}
+	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
+	answer, err := h.Workers.Call(ctx, contract.KindListModels, h.Signer.Sign(claims, nil), nil, deadline)
+	if err != nil {
+		return domain.ModelList{}, fmt.Errorf("calling a worker: %w", err)
+	}
+	var reply contract.ModelListReply
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return domain.ModelList{}, fmt.Errorf("reading the list of models: %w", err)
+	}
+	return reply.List, nil
+}

@@ -1,0 +1,108 @@
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// clickText clicks the element in the area that contains exactly this text.
+func (a area) clickText(words string) {
+	a.p.t.Helper()
+	a.p.until(fmt.Sprintf("clicking %q in %s", words, a), func() error {
+		var at []float64
+		function := `function () {
+			const found = [...this.querySelectorAll("*")].findLast((e) => e.textContent.trim() === ` + quoted(words) + `);
+			if (!found) return [];
+			found.scrollIntoView({ block: "center" });
+			const { left, top, width, height } = found.getBoundingClientRect();
+			return [left + width / 2, top + height / 2];
+		}`
+		if err := a.ask(&at, function); err != nil {
+			return err
+		}
+		if len(at) == 0 {
+			return errors.New("no element has this text")
+		}
+		return a.p.mouse(at[0], at[1])
+	})
+}
+
+// TestComposerOfEmptyChat compares the composer's position with the end of the window, before the first message.
+func TestComposerOfEmptyChat(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Quiet", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	for _, s := range []screen{phone, desktop} {
+		p.resize(s)
+		for _, path := range []string{"/dashboard/agents/" + agent, "/dashboard/templates/tpl_support"} {
+			p.visit(path)
+			p.is("textbox", "Message")
+			p.settled()
+			var gap float64
+			p.js(&gap, `() => innerHeight - document.querySelector(".composer").getBoundingClientRect().bottom`)
+			if gap < -1 || gap > 1 {
+				t.Errorf("%s at %d pixels: the composer is %.0f pixels above the end of the window", path, s.width, gap)
+			}
+		}
+	}
+}
+
+// TestRowsOpen clicks rows beside their links.
+func TestRowsOpen(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
+	a.document(t, "hours.md", "Open from nine to five.\n")
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents")
+	row := p.in("row", "Clerk…")
+	row.is("link", "Settings of Clerk")
+	row.clickText("offline/echo")
+	p.arrives("/dashboard/agents/" + agent)
+	p.visit("/dashboard/knowledge")
+	p.in("row", "hours.md…").clickText("ready")
+	p.is("dialog", "hours.md")
+}
+
+// TestUseIt checks that the page with examples is at most two phone screens longer than an example, and that it shows one
+// example at a time.
+func TestUseIt(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent + "/use")
+	p.is("tab", "Chat")
+	p.settled()
+	var height float64
+	p.js(&height, `() => document.documentElement.scrollHeight`)
+	if height > 1400 {
+		t.Errorf("the page is %.0f pixels high, want at most 1400", height)
+	}
+	for tab, shows := range map[string]string{"Stream": `"stream":true`, "SDKs and clients": "parley-sdk", "Speak": "/v1/realtime", "Scheduler": "run-automation"} {
+		p.click("tab", tab)
+		p.in("tabpanel", tab).sees(shows)
+	}
+	p.click("tab", "Chat")
+	p.is("tabpanel", "Chat")
+	p.press("ArrowRight")
+	p.focusIs("tab", "Stream")
+}
+
+// TestEmptyCharts opens the usage of a new organization. The charts explain what they will show.
+func TestEmptyCharts(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.visit("/dashboard/org/usage")
+	p.sees("No runs in this period. A bar is the number of runs of one day, by their result.")
+	p.sees("No run finished in this period.")
+	var labels int
+	p.js(&labels, `() => [...document.querySelectorAll("svg")].find((s) => s.getAttribute("role") === "img").querySelectorAll("text").length`)
+	if labels < 3+3 {
+		t.Errorf("the axes have %d labels, want at least 6", labels)
+	}
+	p.inspect("usage-empty")
+}

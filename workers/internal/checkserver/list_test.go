@@ -1,0 +1,67 @@
+package checkserver_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/workers/internal/checkserver"
+)
+
+// lister counts its lists.
+type lister struct {
+	lists int
+	err   error
+}
+
+func (l *lister) List(context.Context) (domain.ModelList, error) {
+	l.lists++
+	return domain.ModelList{Default: "offline", Models: []string{"offline"}}, l.err
+}
+
+// The list is kept for a minute, or for ten seconds if it is incomplete. Claims of another kind are refused.
+func TestListOfModels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, models := &testEnv{serving: make(chan struct{})}, &lister{err: errors.New("a provider is away")}
+		server := checkserver.NewList(models, checkserver.Deps{Bus: e, Verifier: signer(t), Log: zerolog.Nop()})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- server.Run(ctx) }()
+		<-e.serving
+		defer func() {
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}()
+
+		ask := func(kind string) (string, bool) {
+			m := message(t, contract.ListModelsClaims{OrganizationID: "org_1", Kind: kind, Expires: time.Now().Add(8 * time.Second)})
+			if _, ok := e.owner(m); !ok {
+				return "", false
+			}
+			raw, ok := e.handle(t.Context(), m)
+			return string(raw), ok
+		}
+		for _, step := range []struct {
+			after time.Duration
+			lists int
+		}{{0, 1}, {9 * time.Second, 1}, {2 * time.Second, 2}, {50 * time.Second, 2}, {11 * time.Second, 3}} {
+			<-time.After(step.after)
+			if got, ok := ask(contract.KindListModels); got != `{"list":{"default":"offline","models":["offline"]}}` || !ok || models.lists != step.lists {
+				t.Errorf("%s, %v after %d lists, want %d", got, ok, models.lists, step.lists)
+			}
+			models.err = nil
+		}
+		if got, ok := ask(contract.KindCheckModels); ok {
+			t.Errorf("claims of another kind: %s", got)
+		}
+	})
+}

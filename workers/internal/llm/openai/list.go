@@ -1,0 +1,34 @@
+package openai
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/workers/internal/llm/remote"
+)
+
+// Models returns the names of the server's models. OpenAI's own service lists all its models without their abilities; those
+// whose names say that they do not answer chats are omitted.
+func (p *Provider) Models(ctx context.Context) (names []string, err error) {
+	page, err := p.models.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("requesting the list of models: %w", err)
+	}
+	for _, model := range page.Data {
+		if remote.ModelName(model.ID) && (!p.official || answersChats(model.ID)) {
+			names = append(names, model.ID)
+		}
+	}
+	return names, nil
+}
+
+// answersChats reports whether a model of OpenAI's own service answers chats with text, as far as its name shows.
+func answersChats(name string) bool {
+	in := func(words []string, holds func(string, string) bool) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return holds(name, word) })
+	}
+	return in([]string{"gpt-", "chatgpt-", "o1", "o3", "o4"}, strings.HasPrefix) &&
+		!in([]string{"audio", "codex", "deep-research", "image", "instruct", "realtime", "search", "transcribe", "tts"}, strings.Contains)
+}
