@@ -2379,6 +2379,82 @@ export interface MembershipList {
   nextCursor: NextCursor;
 }
 
+/** An overview of an organization for one of its members. */
+export interface Home {
+  /** The first steps that the caller can take, in order. */
+  steps: Array<HomeStep>;
+  /** Runs that wait for the caller's decision. */
+  approvals: number;
+  /**
+   * Hooks whose last delivery was refused or rejected. Unsigned deliveries from unknown addresses
+   * count only until the first delivery with a valid signature.
+   */
+  webhooks: Array<HomeWebhook>;
+  /** Notification endpoints that the service has disabled, or whose last three attempts failed. */
+  notifications: Array<HomeNotification>;
+  /** Documents that could not be read. */
+  documents: HomeDocuments;
+  /** Budgets of which at least four fifths are used. A budget with the limit 0 is not listed. */
+  budgets: Array<HomeBudget>;
+}
+
+/** Documents that could not be read. */
+export interface HomeDocuments {
+  count: number;
+  /** The three newest. */
+  newest: Array<HomeDocument>;
+}
+
+/** A first step with the service. */
+export interface HomeStep {
+  name: "chat" | "document" | "key" | "schedule" | "embed";
+  done: boolean;
+}
+
+/** A hook whose last delivery started no run because of an error. */
+export interface HomeWebhook {
+  id: HookId;
+  name: string;
+  status: DeliveryStatus;
+  error: DeliveryError | null;
+  receivedAt: Time;
+}
+
+/** A notification endpoint that gets no messages. */
+export interface HomeNotification {
+  id: EndpointId;
+  url: string;
+  description: string;
+  /** Null if the endpoint is enabled. */
+  disabledReason: string | null;
+  /** Consecutive failed attempts. */
+  failures: number;
+}
+
+/** A document that could not be read. */
+export interface HomeDocument {
+  id: DocumentId;
+  name: string;
+  error: DocumentError | null;
+}
+
+/** A budget that is nearly or completely used up. */
+export interface HomeBudget {
+  id: BudgetId;
+  scope: BudgetScope;
+  /**
+   * The name of the agent, API key or automation; its id if it is deleted; null for the
+   * organization.
+   */
+  subject: string | null;
+  metric: BudgetMetric;
+  period: BudgetPeriod;
+  limit: BudgetLimit;
+  used: number;
+  reserved: number;
+  resetsAt: Time;
+}
+
 /** An organization's limits and usage. */
 export interface Limits {
   /** Rate limits. */
@@ -3938,6 +4014,18 @@ export interface GetUsageHeaders {
 
 /** The response to `GET /api/usage`: Get usage: runs, tokens, costs and latencies. */
 export type GetUsageAnswer = UsageReport;
+
+/** The headers of `GET /api/home`: Get an overview: first steps, and what needs attention. */
+export interface GetHomeHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The response to `GET /api/home`: Get an overview: first steps, and what needs attention. */
+export type GetHomeAnswer = Home;
 
 /** The query parameters of `GET /api/budgets`: List budgets, or get one. */
 export interface GetBudgetsQuery {

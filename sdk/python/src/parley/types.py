@@ -161,6 +161,8 @@ __all__ = [
     "GetFilesAnswer",
     "GetFilesHeaders",
     "GetFilesQuery",
+    "GetHomeAnswer",
+    "GetHomeHeaders",
     "GetHooksAnswer",
     "GetHooksHeaders",
     "GetHooksQuery",
@@ -217,6 +219,13 @@ __all__ = [
     "HasMore",
     "Health",
     "HealthzAnswer",
+    "Home",
+    "HomeBudget",
+    "HomeDocument",
+    "HomeDocuments",
+    "HomeNotification",
+    "HomeStep",
+    "HomeWebhook",
     "Hook",
     "HookChange",
     "HookCoalesce",
@@ -3399,6 +3408,99 @@ class MembershipList(TypedDict):
     nextCursor: NextCursor
 
 
+class HomeStep(TypedDict):
+    """A first step with the service."""
+
+    name: Literal["chat", "document", "key", "schedule", "embed"]
+    done: bool
+
+
+class HomeWebhook(TypedDict):
+    """A hook whose last delivery started no run because of an error."""
+
+    id: HookId
+    name: str
+    status: DeliveryStatus
+    error: DeliveryError | None
+    receivedAt: Time
+
+
+class HomeNotification(TypedDict):
+    """A notification endpoint that gets no messages."""
+
+    id: EndpointId
+    url: str
+    description: str
+
+    disabledReason: str | None
+    """Null if the endpoint is enabled."""
+
+    failures: int
+    """Consecutive failed attempts."""
+
+
+class HomeDocument(TypedDict):
+    """A document that could not be read."""
+
+    id: DocumentId
+    name: str
+    error: DocumentError | None
+
+
+class HomeDocuments(TypedDict):
+    """Documents that could not be read."""
+
+    count: int
+
+    newest: list[HomeDocument]
+    """The three newest."""
+
+
+class HomeBudget(TypedDict):
+    """A budget that is nearly or completely used up."""
+
+    id: BudgetId
+    scope: BudgetScope
+
+    subject: str | None
+    """The name of the agent, API key or automation; its id if it is deleted; null for the
+    organization.
+    """
+
+    metric: BudgetMetric
+    period: BudgetPeriod
+    limit: BudgetLimit
+    used: int
+    reserved: int
+    resetsAt: Time
+
+
+class Home(TypedDict):
+    """An overview of an organization for one of its members."""
+
+    steps: list[HomeStep]
+    """The first steps that the caller can take, in order."""
+
+    approvals: int
+    """Runs that wait for the caller's decision."""
+
+    webhooks: list[HomeWebhook]
+    """Hooks whose last delivery was refused or rejected. Unsigned deliveries from unknown
+    addresses count only until the first delivery with a valid signature.
+    """
+
+    notifications: list[HomeNotification]
+    """Notification endpoints that the service has disabled, or whose last three attempts
+    failed.
+    """
+
+    documents: HomeDocuments
+    """Documents that could not be read."""
+
+    budgets: list[HomeBudget]
+    """Budgets of which at least four fifths are used. A budget with the limit 0 is not listed."""
+
+
 class LimitsRatesItem(TypedDict):
     name: str
     """The name in `RateLimit-Policy`."""
@@ -5201,6 +5303,21 @@ GetUsageHeaders = TypedDict(
 
 GetUsageAnswer: TypeAlias = UsageReport
 """The response to `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
+
+
+GetHomeHeaders = TypedDict(
+    "GetHomeHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/home`: Get an overview: first steps, and what needs attention."""
+
+
+GetHomeAnswer: TypeAlias = Home
+"""The response to `GET /api/home`: Get an overview: first steps, and what needs attention."""
 
 
 class GetBudgetsQuery(TypedDict):
