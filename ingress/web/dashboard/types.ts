@@ -114,6 +114,8 @@ export interface RequiredAction {
   toolCallId: string;
   name: string;
   input: unknown;
+  /** Whether a list left out a long input. */
+  inputCut?: boolean;
   expiresAt: string;
 }
 
@@ -443,6 +445,25 @@ export interface Notification {
   deliveredAt: string | null;
   /** Only present when a single message is read. */
   payload?: unknown;
+}
+
+export type StepName = "chat" | "document" | "key" | "schedule" | "embed";
+
+/** A first step with the service, and whether it is done. */
+export interface Step {
+  name: StepName;
+  done: boolean;
+}
+
+/** The first steps, and what needs attention. */
+export interface Overview {
+  steps: Step[];
+  /** The number of runs that wait for a decision, at most 100, like that of documents. */
+  approvals: number;
+  webhooks: { id: string; name: string; status: "refused" | "rejected"; error: { message: string } | null; receivedAt: string }[];
+  notifications: { id: string; url: string; description: string; disabledReason: string | null; failures: number }[];
+  documents: { count: number; newest: { id: string; name: string; error: { message: string } | null }[] };
+  budgets: { id: string; subject: string | null; metric: BudgetMetric; period: BudgetPeriod; limit: number; used: number; resetsAt: string }[];
 }
 
 export type BudgetScope = "organization" | "agent" | "key" | "automation";
