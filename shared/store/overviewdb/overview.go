@@ -88,7 +88,8 @@ func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 		EXISTS (SELECT FROM agents a WHERE a.org_id = $1 AND a.deleted_at IS NULL AND a.widget @> '{"enabled": true}'
 		  AND jsonb_array_length(a.widget -> 'allowedOrigins') > 0) AS embed`,
 		r.OrganizationID, r.UserID, newestRuns)
-	view.Steps = append(view.Steps, domain.Step{Name: domain.StepDocument, Done: row.Document}, domain.Step{Name: domain.StepKey, Done: row.Key},
+	view.Steps = append(view.Steps,
+		domain.Step{Name: domain.StepDocument, Done: row.Document}, domain.Step{Name: domain.StepKey, Done: row.Key},
 		domain.Step{Name: domain.StepSchedule, Done: row.Schedule}, domain.Step{Name: domain.StepEmbed, Done: row.Embed})
 	return err
 }

@@ -15,8 +15,8 @@ import (
 
 // Deps contains the dependencies of the Handler.
 type Deps struct {
-	OverviewsDB   *overviewdb.Store
-	BudgetsDB *budgetdb.Store
+	OverviewsDB *overviewdb.Store
+	BudgetsDB   *budgetdb.Store
 }
 
 // Handler handles the request for an overview.

@@ -23,7 +23,7 @@ export function InboxPage() {
       <PageHeader guide="tools#approval" title="Inbox">Runs that wait for a decision before they continue.</PageHeader>
       <Loaded query={list}>{(runs) => runs.length === 0 ? (
         <Empty title="Nothing waits for you">
-          A run waits here before a tool call that needs approval, and when nobody knows whether a call went through. In an agent’s settings, “Ask a person first” decides which calls need approval.
+          A run waits here before a tool call that needs approval, and when it is unknown whether a call went through. In an agent’s settings, “Ask a person first” decides which calls need approval.
         </Empty>
       ) : (
         <div class="stack">
