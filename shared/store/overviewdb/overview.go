@@ -155,7 +155,8 @@ func readDocuments(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Over
 		Message *string `db:"error_message"`
 	}
 	err := tx.SelectContext(ctx, &rows, `SELECT d.id, d.name, d.error_code, d.error_message FROM documents d
-		WHERE d.org_id = $1 AND d.status = 'failed' AND d.error_code IS DISTINCT FROM 'deleting' ORDER BY d.id DESC LIMIT $2`, r.OrganizationID, domain.MaxOverviewCount)
+		WHERE d.org_id = $1 AND d.status = 'failed' AND d.error_code IS DISTINCT FROM 'deleting' ORDER BY d.id DESC LIMIT $2`,
+		r.OrganizationID, domain.MaxOverviewCount)
 	view.Documents.Count = len(rows)
 	for _, row := range rows[:min(len(rows), newestFailed)] {
 		document := domain.FailedDocument{ID: row.ID, Name: row.Name}
