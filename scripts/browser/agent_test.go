@@ -135,6 +135,7 @@ func TestInvitation(t *testing.T) {
 	guest.click("button", "Create account and join")
 	guest.arrives("/dashboard")
 	guest.choose("Organization", "Ada Example's organization")
+	guest.click("link", "Agents")
 	guest.is("link", "Shared agent")
 	if guest.has("button", "New agent") || guest.has("link", "Automations") {
 		t.Error("a member sees controls that only admins may use")

@@ -9,7 +9,7 @@ import (
 func TestDialogKeepsTypedText(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
-	p.visit("/dashboard")
+	p.visit("/dashboard/agents")
 	p.click("button", "New agent")
 	dialog := p.in("dialog", "New agent")
 	dialog.is("field", "Name")
@@ -43,7 +43,7 @@ func TestDialogKeepsTypedText(t *testing.T) {
 func TestDialogFootStays(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
-	p.visit("/dashboard")
+	p.visit("/dashboard/agents")
 	for _, s := range []screen{{360, 640}, {1280, 600}} {
 		p.resize(s)
 		p.click("button", "New agent")
@@ -82,7 +82,7 @@ func TestDialogLeadsToFault(t *testing.T) {
 	p := open(t).signIn(signUp(t))
 	p.watch.expect(http.StatusBadRequest)
 	for _, c := range []struct{ path, open, title, submit, field string }{
-		{"/dashboard", "New agent", "New agent", "Create agent", "Name"},
+		{"/dashboard/agents", "New agent", "New agent", "Create agent", "Name"},
 		{"/dashboard/org", "New key", "New API key", "Create key", "Name"},
 		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "URL"},
 	} {

@@ -56,13 +56,15 @@ func TestOwnInvitations(t *testing.T) {
 	p.sees("You declined the invitation from Other.")
 	p.click("button", "Accept the invitation from Host")
 	p.arrives("/dashboard")
+	p.click("link", "Agents")
 	p.is("link", "Shared agent")
 	p.visit("/dashboard/org")
 	p.sees("You have no open invitations.")
 	p.click("button", "Leave: "+guest.email)
 	p.in("dialog", "Leave the organization?").click("button", "Leave")
 	p.arrives("/dashboard")
-	p.is("heading", "Agents")
+	p.click("link", "Agents")
+	p.is("heading", "No agents yet")
 	if p.has("link", "Shared agent") {
 		t.Error("a former member still sees the organization's agents")
 	}

@@ -6,7 +6,7 @@ import "testing"
 func TestKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
-	p.visit("/dashboard")
+	p.visit("/dashboard/agents")
 	p.sees("No agents yet")
 	p.tabTo("link", "Skip to content", 1)
 	p.press("Enter")

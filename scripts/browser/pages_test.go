@@ -74,7 +74,9 @@ func TestEmptyPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	for name, at := range map[string]place{
-		"agents":      {"/dashboard", "Agents"},
+		"home":        {"/dashboard", "Home"},
+		"inbox":       {"/dashboard/inbox", "Inbox"},
+		"agents":      {"/dashboard/agents", "Agents"},
 		"knowledge":   {"/dashboard/knowledge", "Knowledge"},
 		"runs":        {"/dashboard/runs", "Runs"},
 		"automations": {"/dashboard/automations", "Automations"},
@@ -135,7 +137,9 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 // places returns the dashboard's pages for the account's data.
 func (f furnished) places() map[string]place {
 	return map[string]place{
-		"agents":      {"/dashboard", "Agents"},
+		"home":        {"/dashboard", "Home"},
+		"inbox":       {"/dashboard/inbox", "Inbox"},
+		"agents":      {"/dashboard/agents", "Agents"},
 		"agent":       {"/dashboard/agents/" + f.agent, "…"},
 		"session":     {"/dashboard/agents/" + f.agent + "?session=" + url.QueryEscape(f.answered.SessionID), "…"},
 		"settings":    {"/dashboard/agents/" + f.agent + "/settings", "…"},
@@ -227,6 +231,8 @@ func TestHostileText(t *testing.T) {
 		"agents": "Shop agent" + hostile, "agent": "Shop agent" + hostile, "session": nameOfDocument,
 		"settings": "Answers customers." + hostile, "embed": "Shop agent" + hostile, "use": "Shop agent" + hostile, "runs": "Shop agent" + hostile, "run": "first" + hostile,
 		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // a document's name is the last element of the uploaded path
+		"home":        "Payer" + hostile,
+		"inbox":       "17" + strings.ReplaceAll(hostile, `"`, `\"`),
 		"waiting":     "17" + strings.ReplaceAll(hostile, `"`, `\"`),
 		"automations": "nightly" + hostile, "hook": "Issues" + hostile, "message": "Issue ⟦Lamp" + hostile + "⟧",
 		"org": "Scheduler" + hostile, "usage": "nightly" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,

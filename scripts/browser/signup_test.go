@@ -21,7 +21,7 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.fill("Choose a password", password)
 	p.click("button", "Create account")
 	p.arrives("/dashboard")
-	p.is("heading", "Agents")
+	p.is("heading", "Home")
 	p.sees("Grace Example")
 
 	p.click("button", "Account: Grace Example")

@@ -30,7 +30,7 @@ func TestTour(t *testing.T) {
 	call(p, emulation.SetDeviceMetricsOverride, size)
 	p.visitURL(creds.LoginURL)
 	p.arrives("/dashboard")
-	p.click("link", "Demo agent")
+	p.click("link", "Chat with an agent")
 	p.is("heading", "Demo agent")
 
 	p.fill("Message", "How long do I have to return a lamp?")

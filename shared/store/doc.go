@@ -5,7 +5,8 @@
 // The domain packages import each other in one direction:
 //
 //	pg                                            pool, transactions, errors
-//	lease, sealdb, limitdb, usagedb, agentdb      import only pg
+//	lease, sealdb, limitdb, usagedb, agentdb,
+//	overviewdb                                        import only pg
 //	blobdb, budgetdb, rundb, hookdb               contents; budgets; reading runs; webhooks
 //	queuedb, executiondb                          a run before its claim; from the claim to its result
 //	sessiondb, knowledgedb, notificationdb        sessions and erasure; documents; notifications

@@ -15,6 +15,7 @@ import (
 	"parley/shared/store/knowledgedb"
 	"parley/shared/store/limitdb"
 	"parley/shared/store/notificationdb"
+	"parley/shared/store/overviewdb"
 	"parley/shared/store/pg"
 	"parley/shared/store/queuedb"
 	"parley/shared/store/rundb"
@@ -32,6 +33,7 @@ type Store struct {
 	Blobs         *blobdb.Store
 	Budgets       *budgetdb.Store
 	Executions    *executiondb.Store
+	Overviews     *overviewdb.Store
 	Hooks         *hookdb.Store
 	Knowledge     *knowledgedb.Store
 	Limits        *limitdb.Store
@@ -77,6 +79,7 @@ func New(db *pg.DB) *Store {
 		Blobs:         blobs,
 		Budgets:       budgets,
 		Executions:    executiondb.New(db, runs),
+		Overviews:     overviewdb.New(db),
 		Hooks:         hookdb.New(db, seals),
 		Knowledge:     knowledgedb.New(db, blobs),
 		Limits:        limitdb.New(db),

@@ -147,6 +147,7 @@ var accessTable = []accessRow{
 	{"GET", "/api/usage", "days=2", "", forCaller, "admin", 200, false},
 	{"GET", "/api/usage", "by=key", "", forCaller, "admin", 200, false},
 
+	{"GET", "/api/home", "", "", forCaller, "member", 200, false},
 	{"GET", "/api/budgets", "", "", forCaller, "admin", 200, false},
 	{"GET", "/api/budgets", "id=$bud", "", forCaller, "admin", 200, false},
 	{"POST", "/api/budgets", "", `{"scope":"automation","subjectId":"$fresh","metric":"runs","period":"month","limit":1000}`, forCaller, "admin", 201, false},

@@ -26,6 +26,7 @@ import (
 	"parley/ingress/internal/httpapi/notification"
 	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/internal/httpapi/organization"
+	"parley/ingress/internal/httpapi/overview"
 	"parley/ingress/internal/httpapi/run"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/httpapi/usage"
@@ -111,6 +112,7 @@ type api struct {
 	usage         *usage.Handler
 	notifications *notification.Handler
 	runs          *run.Handler
+	overview      *overview.Handler
 	hooks         *hook.Handler
 	openai        *openai.Handler
 	mcp           *mcp.Handler
@@ -215,6 +217,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.organizations = organization.New(organization.Deps{
 		Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL,
 	})
+	a.overview = overview.New(overview.Deps{OverviewsDB: deps.Store.Overviews, BudgetsDB: deps.Store.Budgets})
 	a.hooks = hook.New(hook.Deps{
 		References: references, Submitter: submitter, AgentsDB: deps.Store.Agents, HooksDB: deps.Store.Hooks, Auth: deps.Auth,
 		Limits: deps.Limits, Dispatch: deps.Dispatch, Secrets: deps.Secrets, Opener: deps.Sealed, Changes: deps.Jobs, PublicURL: a.PublicURL,

@@ -22,7 +22,8 @@ import (
 // routes returns the routes under /api, /v1 and /mcp.
 func (a *api) routes() []httpx.Route {
 	return slices.Concat(a.account.Routes(), a.organizations.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(),
-		a.knowledge.Routes(), a.hooks.Routes(), a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(), a.openai.Routes(), a.voice.Routes())
+		a.overview.Routes(), a.knowledge.Routes(), a.hooks.Routes(), a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(),
+		a.openai.Routes(), a.voice.Routes())
 }
 
 // pages returns all other routes. The gate does not check these. Probes ignore their query, because

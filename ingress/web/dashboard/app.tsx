@@ -12,6 +12,8 @@ import { Empty, PageHeader } from "./ui/parts";
 import { Toasts } from "./ui/toasts";
 import { AgentPage } from "./pages/agent";
 import { AgentsPage } from "./pages/agents";
+import { HomePage } from "./pages/home";
+import { InboxPage } from "./pages/inbox";
 import { KnowledgePage } from "./pages/knowledge";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
@@ -32,7 +34,8 @@ interface Page {
 
 /** All pages. A page receives the value of each :name in its path as a parameter. */
 const pages: Page[] = [
-  { path: "/dashboard", show: AgentsPage },
+  { path: "/dashboard", show: HomePage },
+  { path: "/dashboard/inbox", show: InboxPage },
   { path: "/dashboard/agents", show: AgentsPage },
   { path: "/dashboard/agents/:id", show: AgentPage, wide: true },
   { path: "/dashboard/agents/:id/:tab", show: AgentPage, wide: true },
@@ -133,7 +136,7 @@ function Nowhere({ demo }: { demo: boolean }) {
   return (
     <>
       <PageHeader title={demo ? "Not available in the demo" : "Page not found"} />
-      <Empty title={demo ? "The demo offers chats with templates only" : "There is nothing at this address"} action={<LinkButton href={demo ? "/dashboard/templates?token=demo" : "/dashboard"} look="primary">{demo ? "Go to templates" : "Go to agents"}</LinkButton>}>
+      <Empty title={demo ? "The demo offers chats with templates only" : "There is nothing at this address"} action={<LinkButton href={demo ? "/dashboard/templates?token=demo" : "/dashboard"} look="primary">{demo ? "Go to templates" : "Go to Home"}</LinkButton>}>
         {demo ? "Sign up to create agents, give them documents and run them on a schedule." : "The link may be incomplete, or the item was deleted."}
       </Empty>
     </>

@@ -14,8 +14,25 @@ const unasked = 15_000; // milliseconds between retries of a failed request whil
 let open: AbortController | null = null;
 let up = true;
 
+// A browser opens about six connections to a server without HTTP/2, for all its windows together. So a hidden page gives its
+// stream up after a while. When it is shown again, the new stream begins with a notice to all listeners.
+const keptHidden = 60_000; // milliseconds
+let resting = document.hidden;
+let rest: ReturnType<typeof setTimeout> | undefined;
+
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(rest);
+  if (document.hidden) rest = setTimeout(() => setResting(true), keptHidden);
+  else setResting(false);
+});
+
+function setResting(now: boolean): void {
+  resting = now;
+  arrange();
+}
+
 function listening(): boolean {
-  return stranded.size > 0 || [...listeners.values()].some((set) => set.size > 0);
+  return !resting && (stranded.size > 0 || [...listeners.values()].some((set) => set.size > 0));
 }
 
 function setUp(now: boolean): void {
@@ -62,13 +79,13 @@ function arrange(): void {
   }
 }
 
-const pace = 1000; // milliseconds between two calls to the same listener
+const usual = 1000; // milliseconds between two calls to the same listener
 
 /**
- * Calls reload when something of the kind has changed, at most once per second and not while the
- * page is hidden.
+ * Calls reload when something of the kind has changed, at most once in pace milliseconds and not while
+ * the page is hidden.
  */
-export function useLive(kind: Kind, reload: () => void): void {
+export function useLive(kind: Kind, reload: () => void, pace = usual): void {
   const call = useRef(reload);
   call.current = reload;
   useEffect(() => {

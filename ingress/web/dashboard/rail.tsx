@@ -1,7 +1,9 @@
 // The bar with the navigation and the account: a column beside the page, on a phone a header with a menu.
 import { useEffect, useState } from "preact/hooks";
 import { chooseOrganization, post } from "./api";
+import { useCurrentOverview } from "./overview";
 import { chooseTheme, theme, type Theme } from "./theme";
+import { atMost99 } from "./title";
 import type { Role, Session } from "./types";
 import { Button, LinkButton } from "./ui/button";
 import { Icon, Mark, type IconName } from "./ui/icon";
@@ -14,7 +16,9 @@ interface Link {
 }
 
 const links: Link[] = [
-  { href: "/dashboard", words: "Agents", icon: "agents", least: "member" },
+  { href: "/dashboard", words: "Home", icon: "home", least: "member" },
+  { href: "/dashboard/inbox", words: "Inbox", icon: "inbox", least: "member" },
+  { href: "/dashboard/agents", words: "Agents", icon: "agents", least: "member" },
   { href: "/dashboard/templates", words: "Templates", icon: "templates", least: "member" },
   { href: "/dashboard/knowledge", words: "Knowledge", icon: "knowledge", least: "member" },
   { href: "/dashboard/runs", words: "Runs", icon: "runs", least: "member" },
@@ -24,6 +28,7 @@ const links: Link[] = [
 
 /** The bar of a signed-in person. */
 export function Rail({ path, session }: { path: string; session: Session | null }) {
+  const waiting = useCurrentOverview().data?.approvals ?? 0;
   const [open, setOpen] = useState(false); // only on a phone: a wide window always shows the whole bar
   useEffect(() => setOpen(false), [path]);
   useEffect(() => {
@@ -37,8 +42,8 @@ export function Rail({ path, session }: { path: string; session: Session | null 
   return (
     <header class={"rail" + (open ? " open" : "")}>
       <a class="brand" href="/dashboard"><Mark />Parley</a>
-      <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu</Button></span>
-      <Navigation path={path} role={session?.caller.role ?? "member"} />
+      <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu{!open && <Badge count={waiting} />}</Button></span>
+      <Navigation path={path} role={session?.caller.role ?? "member"} waiting={waiting} />
       {session && <Account session={session} />}
     </header>
   );
@@ -61,13 +66,19 @@ export function VisitorRail({ signedIn }: { signedIn: boolean }) {
   );
 }
 
-function Navigation({ path, role }: { path: string; role: Role }) {
-  const current = (href: string) => (href === "/dashboard" ? path === href || path.startsWith("/dashboard/agents") : path.startsWith(href));
+/** Shows the number of runs that wait for a decision, if there are any. */
+function Badge({ count }: { count: number }) {
+  if (count === 0) return null;
+  return <span class="badge">{atMost99(count)}<span class="visually-hidden"> waiting</span></span>;
+}
+
+function Navigation({ path, role, waiting }: { path: string; role: Role; waiting: number }) {
+  const current = (href: string) => (href === "/dashboard" ? path === href : path.startsWith(href));
   return (
     <nav aria-label="Pages">
       <ul>
         {links.filter((l) => l.least === "member" || role !== "member").map((l) => (
-          <li key={l.href}><a href={l.href} aria-current={current(l.href) ? "page" : undefined}><Icon name={l.icon} />{l.words}</a></li>
+          <li key={l.href}><a href={l.href} aria-current={current(l.href) ? "page" : undefined}><Icon name={l.icon} />{l.words}{l.href === "/dashboard/inbox" && <Badge count={waiting} />}</a></li>
         ))}
       </ul>
     </nav>

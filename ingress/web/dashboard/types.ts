@@ -112,11 +112,25 @@ export interface ToolCall {
 
 /** A decision about one call, or, of the kind client_tools, the calls whose results the client must send. */
 export interface RequiredAction {
+<<<<<<< HEAD
   kind: "approval" | "unknown_outcome" | "client_tools";
   toolCallId?: string;
   name?: string;
   input?: unknown;
   calls?: { toolCallId: string; name: string; input: unknown }[];
+||||||| 40de29b7
+  kind: "approval" | "unknown_outcome";
+  toolCallId: string;
+  name: string;
+  input: unknown;
+=======
+  kind: "approval" | "unknown_outcome";
+  toolCallId: string;
+  name: string;
+  input: unknown;
+  /** Whether a list left out a long input. */
+  inputCut?: boolean;
+>>>>>>> home28
   expiresAt: string;
 }
 
@@ -455,6 +469,25 @@ export interface Notification {
   deliveredAt: string | null;
   /** Only present when a single message is read. */
   payload?: unknown;
+}
+
+export type StepName = "chat" | "document" | "key" | "schedule" | "embed";
+
+/** A first step with the service, and whether it is done. */
+export interface Step {
+  name: StepName;
+  done: boolean;
+}
+
+/** The first steps, and what needs attention. */
+export interface Overview {
+  steps: Step[];
+  /** The number of runs that wait for a decision, at most 100, like that of documents. */
+  approvals: number;
+  webhooks: { id: string; name: string; status: "refused" | "rejected"; error: { message: string } | null; receivedAt: string }[];
+  notifications: { id: string; url: string; description: string; disabledReason: string | null; failures: number }[];
+  documents: { count: number; newest: { id: string; name: string; error: { message: string } | null }[] };
+  budgets: { id: string; subject: string | null; metric: BudgetMetric; period: BudgetPeriod; limit: number; used: number; resetsAt: string }[];
 }
 
 export type BudgetScope = "organization" | "agent" | "key" | "automation";

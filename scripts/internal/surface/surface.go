@@ -60,6 +60,7 @@ var Operations = []Operation{
 	{ID: "getEvents", None: watching},
 	{ID: "getAutomations", SDK: []string{"automations.get", "automations.list"}},
 	{ID: "getUsage", SDK: []string{"usage.get"}},
+	{ID: "getHome", None: people},
 	{ID: "getBudgets", SDK: []string{"budgets.get", "budgets.list"}},
 	{ID: "postBudgets", SDK: []string{"budgets.create"}},
 	{ID: "putBudgets", SDK: []string{"budgets.update"}},

@@ -102,12 +102,19 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 
+	// Open runs are few. A search along all runs for the few that wait would read the whole history.
+	within, status := s.db.WithinPage, ` ($6 = '' OR coalesce(r.status, o.status) = $6)`
+	if f.Status == domain.RunRequiresAction {
+		within = s.within
+		status = ` o.status = $6 AND r.id = ANY (ARRAY (SELECT p.run_id FROM open_runs p WHERE p.org_id = $1 AND p.status = 'requires_action'))`
+	}
+
 	var rows []summaryRow
-	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
+	err := within(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
 		return tx.SelectContext(ctx, &rows, `SELECT `+summaryColumns+runFrom+`WHERE r.org_id = $1
 			AND ($2::text[] IS NULL OR r.principal = ANY ($2)) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
-			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6)
+			AND`+automation+` AND`+status+`
 			AND ($7 = '' OR r.id < $7) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
 			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
 	})
@@ -123,4 +130,9 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 	}
 
 	return out, nil
+}
+
+// within is pg.DB.Within for one organization.
+func (s *Store) within(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
+	return s.db.Within(ctx, []string{org}, f)
 }

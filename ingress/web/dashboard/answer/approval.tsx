@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { ApiError, get, post } from "../api";
-import type { RequiredAction, Run } from "../types";
+import type { RequiredAction, Run, RunSummary } from "../types";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Problem, Time } from "../ui/parts";
@@ -27,8 +27,11 @@ const choices: Record<Exclude<RequiredAction["kind"], "client_tools">, Choice[]>
   ],
 };
 
-/** Shows the action that a run waits for, and a button for each possible decision. */
-export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void }) {
+/**
+ * Shows the action that a run waits for, and a button for each possible decision. label distinguishes it from others on the
+ * page.
+ */
+export function Approval({ run, label = "Your decision is needed", onDone }: { run: Pick<RunSummary, "id" | "requiredAction">; label?: string; onDone: (run: Run) => void }) {
   const [error, setError] = useState<ApiError>();
   const action = run.requiredAction;
   if (!action) return null;
@@ -45,9 +48,17 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
     }
   };
   return (
-    <section class="approval stack" aria-label="Your decision is needed">
+    <section class="approval stack" aria-label={label}>
       <Asked action={action} />
+<<<<<<< HEAD
       <Arguments name={action.name ?? ""} input={action.input} />
+||||||| 40de29b7
+      <Arguments name={action.name} input={action.input} />
+=======
+      {action.inputCut
+        ? <p>The input is too long to show here. <a href={"/dashboard/runs/" + encodeURIComponent(run.id)}>Read it on the run’s page</a> before you decide.</p>
+        : <Arguments name={action.name} input={action.input} />}
+>>>>>>> home28
       {error && <Problem error={error} />}
       <ul class="choices">
         {choices[action.kind].map((choice) => (

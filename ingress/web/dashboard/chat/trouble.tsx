@@ -24,7 +24,7 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
     <div class="problem stack" role="alert">
       <div>
         <p><strong>{headOf(problem)}</strong></p>
-        <p>{adviceOf(problem)} {problem.code === "caller_not_allowed" && <SettingsLink agentId={"agentId" in session.target ? session.target.agentId : null} part="callers" />}{problem.code === "budget_exceeded" && <RaiseBudget />}</p>
+        <p>{adviceOf(problem)} {problem.code === "caller_not_allowed" && <SettingsLink agentId={"agentId" in session.target ? session.target.agentId : null} part="callers" />}{problem.code === "budget_exceeded" && <RaiseBudget detail={problem.detail} />}</p>
         {problem.errors.map((e) => <p key={e.field + e.code}><code>{e.field}</code> {e.message}</p>)}
         {long && rest > 0 && turn.againAt !== null && <p>The limit resets <Time at={new Date(turn.againAt).toISOString()} />. Before that, the message may be refused again.</p>}
       </div>
@@ -76,11 +76,12 @@ function budgetOf(detail: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Shows people who can see budgets where to change them, and advises others to ask an admin. */
-function RaiseBudget() {
+/** Shows people who can see budgets where to change the one that an error names, and advises others to ask an admin. */
+function RaiseBudget({ detail }: { detail: string }) {
   const admin = useMay("admin");
   if (inDemo()) return null;
-  return admin ? <a href="/dashboard/org/usage">Change budgets</a> : <>Ask an admin to raise it.</>;
+  const id = /\bbud_\w+/.exec(detail)?.[0];
+  return admin ? <a href={"/dashboard/org/usage" + (id === undefined ? "" : "#" + id)}>Change the budget</a> : <>Ask an admin to raise it.</>;
 }
 
 const advice: Record<string, string> = {
@@ -102,7 +103,8 @@ export function SettingsLink({ agentId, part = "" }: { agentId: string | null; p
 }
 
 /** Explains what to do about a run's error, with a link to the setting that can prevent it. */
-export function Advice({ code, agentId }: { code: string; agentId: string | null }) {
+export function Advice({ code, agentId, message }: { code: string; agentId: string | null; message: string }) {
+  if (code === "budget_exceeded") return <p><RaiseBudget detail={message} /></p>;
   const words = advice[code];
   if (words === undefined) return null;
   return <p>{words} {changed.has(code) && <SettingsLink agentId={agentId} part="model" />}</p>;
@@ -117,8 +119,8 @@ export function Ended({ turn, target, onAsk }: { turn: Turn; target: Target; onA
   return (
     <div class={quiet ? "turn-ended" : "problem"}>
       <p>{quiet ? head + "." : <strong>{head}</strong>}</p>
-      {error && <p>{error.message} <span class="quiet code">{error.code}</span></p>}
-      {error && <Advice code={error.code} agentId={"agentId" in target ? target.agentId : null} />}
+      {error && <p>{error.code === "budget_exceeded" ? budgetOf(error.message) : error.message} <span class="quiet code">{error.code}</span></p>}
+      {error && <Advice code={error.code} message={error.message} agentId={"agentId" in target ? target.agentId : null} />}
       {onAsk && <div class="actions"><Button onClick={onAsk}>Ask again</Button></div>}
     </div>
   );

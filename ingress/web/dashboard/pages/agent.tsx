@@ -25,7 +25,7 @@ export function AgentPage({ id = "", tab = "" }: Record<string, string>) {
   if (query.error?.status === 404 && !query.data) return <Missing />;
   return (
     <>
-      {!query.data && <PageHeader title="Agent" above={<a href="/dashboard">Agents</a>} />}
+      {!query.data && <PageHeader title="Agent" above={<a href="/dashboard/agents">Agents</a>} />}
       <Loaded query={query}>{(agent) => <Shown loaded={agent} tab={tab} />}</Loaded>
     </>
   );
@@ -34,8 +34,8 @@ export function AgentPage({ id = "", tab = "" }: Record<string, string>) {
 function Missing() {
   return (
     <>
-      <PageHeader title="Agent not found" above={<a href="/dashboard">Agents</a>} />
-      <Empty title="This agent doesn't exist here" action={<LinkButton href="/dashboard" look="primary">Go to agents</LinkButton>}>
+      <PageHeader title="Agent not found" above={<a href="/dashboard/agents">Agents</a>} />
+      <Empty title="This agent doesn't exist here" action={<LinkButton href="/dashboard/agents" look="primary">Go to agents</LinkButton>}>
         It was deleted, or it belongs to another of your organizations.
       </Empty>
     </>
@@ -51,7 +51,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   const session = useOpenSession(current === "");
   return (
     <div class={"agent-page" + (current === "" ? " plays" : "")}>
-      <PageHeader guide="tools" title={agent.name} above={<a href="/dashboard">Agents</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label="Copy the agent's id" /><Curl what="Read this agent" request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
+      <PageHeader guide="tools" title={agent.name} above={<a href="/dashboard/agents">Agents</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label="Copy the agent's id" /><Curl what="Read this agent" request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
         {agent.description}
       </PageHeader>
       <nav class="tabs" aria-label="Agent">

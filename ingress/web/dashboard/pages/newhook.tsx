@@ -39,7 +39,7 @@ function New() {
   if (error) return <Problem error={error} retry={reloadKeys} />;
   const first = agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
   if (!first) {
-    return <Empty title="No agents yet" action={<LinkButton href="/dashboard" look="primary">Create an agent</LinkButton>}>A webhook runs one of your agents. Create an agent first.</Empty>;
+    return <Empty title="No agents yet" action={<LinkButton href="/dashboard/agents" look="primary">Create an agent</LinkButton>}>A webhook runs one of your agents. Create an agent first.</Empty>;
   }
   return <Form agents={agents} keys={keys} first={first.id} reload={reload} />;
 }

@@ -25,7 +25,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
   const admin = useMay("admin");
   const owner = useMay("owner");
   const [naming, setNaming] = useState<"rename" | "create" | null>(null);
-  const endpoints = useEndpoints(admin);
+  const endpoints = useEndpoints(admin && tab === "notifications");
   if (!session) return null;
   const { organization } = session;
   const open = tabs.filter(([path]) => admin || path !== "notifications");
@@ -40,7 +40,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
       }>
         {organization.name}. Other organizations can't see its agents, documents, sessions and API keys.
       </PageHeader>
-      {current !== "notifications" && <DisabledNote endpoints={endpoints.data} />}
+      {current !== "notifications" && <DisabledNote />}
       <nav class="tabs" aria-label="Organization">
         {open.map(([path, words]) => (
           <a key={path} href={`/dashboard/org${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>

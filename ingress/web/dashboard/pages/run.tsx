@@ -125,7 +125,7 @@ function Outcome({ run, text }: { run: Run; text: string }) {
             {run.error.provider && (
               <p class="small">The provider responded {run.error.provider.status}{run.error.provider.message && `: ${run.error.provider.message}`}</p>
             )}
-            <Advice code={run.error.code} agentId={run.agentId} />
+            <Advice code={run.error.code} message={run.error.message} agentId={run.agentId} />
           </div>
         )}
         {answer !== "" && <Answer text={answer} citations={run.citations} toolCalls={run.toolCalls} streaming={open} />}

@@ -1,10 +1,8 @@
 // The live list of the organization's runs.
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { get } from "../api";
 import { useConnected, useLive } from "../live";
-import { useQuery } from "../query";
+import { useOverview } from "../overview";
 import { useMay } from "../state";
-import type { List, RunSummary } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
@@ -24,12 +22,11 @@ export function RunsPage() {
   const [paused, setPaused] = useState(false);
   const connected = useConnected();
   const list = useRunList(params, () => scrollY > atTop);
-  const waiting = useQuery("runs that wait", (signal) => get<List<RunSummary>>("/api/runs", { status: "requires_action", limit: 100 }, signal));
-  const counted = waiting.data !== undefined || waiting.error !== undefined; // otherwise the waiting runs would move the list down
+  const overview = useOverview();
+  const counted = overview.data !== undefined || overview.error !== undefined; // otherwise the waiting runs would move the list down
   const refresh = useCallback(() => {
     if (paused) return;
     list.refresh();
-    waiting.reload();
   }, [paused]);
   useLive("runs", refresh);
   useReturn(list.show);
@@ -50,7 +47,7 @@ export function RunsPage() {
       </PageHeader>
       <div class="stack">
         <Filters filter={filter} agents={names.agents} />
-        <NeedsYou waiting={waiting.data} filtering={filter.status === "requires_action"} />
+        <NeedsYou count={overview.data?.approvals ?? 0} />
         <Fresh count={list.fresh} show={list.show} />
         {list.error && <Problem error={list.error} retry={list.refresh} />}
         {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? <NoRuns filtering={filtered(filter)} /> : (
@@ -74,15 +71,14 @@ function useReturn(show: () => void): void {
 }
 
 /** Shows how many runs wait for a decision. */
-function NeedsYou({ waiting, filtering }: { waiting: List<RunSummary> | undefined; filtering: boolean }) {
-  const n = waiting?.data.length ?? 0;
+function NeedsYou({ count: n }: { count: number }) {
   return (
     <div role="status">
       {n > 0 && (
         <p class="needs-you">
           <Icon name="warn" />
-          <strong>{n === 1 ? "1 run is waiting for you" : `${waiting?.hasMore ? "More than " : ""}${n} runs are waiting for you`}</strong>
-          {!filtering && <a href="/dashboard/runs?status=requires_action">Show {n === 1 ? "it" : "them"}</a>}
+          <strong>{n === 1 ? "1 run is waiting for you" : `${n >= 100 ? "100 or more" : n} runs are waiting for you`}</strong>
+          <a href="/dashboard/inbox">Open the inbox</a>
         </p>
       )}
     </div>
@@ -117,7 +113,7 @@ function NoRuns({ filtering }: { filtering: boolean }) {
   return (
     <Empty title="No runs yet" action={
       <div class="actions">
-        <LinkButton href="/dashboard" look="primary">Go to agents</LinkButton>
+        <LinkButton href="/dashboard/agents" look="primary">Go to agents</LinkButton>
         <Curl what="Chat with a template" request={firstChat} />
       </div>
     }>

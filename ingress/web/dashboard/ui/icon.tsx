@@ -1,6 +1,8 @@
 // The icons, drawn on a grid of 20 with one stroke. They are hidden from screen readers, because
 // there is a text next to each icon.
 const paths = {
+  home: "M3.5 9.5L10 4l6.5 5.5M5.5 8.5V16h9V8.5M8.5 16v-4h3v4",
+  inbox: "M3.5 11.5L5.5 5h9l2 6.5V15h-13zM3.5 11.5H7.5a2.5 2.5 0 0 0 5 0h4",
   agents: "M4 5.5A1.5 1.5 0 0 1 5.5 4h9A1.5 1.5 0 0 1 16 5.5v6a1.5 1.5 0 0 1-1.5 1.5H9l-3.5 3v-3A1.5 1.5 0 0 1 4 11.5zM8 8.5h4",
   templates: "M4 4h5v5H4zM11 4h5v5h-5zM4 11h5v5H4zM13.5 11v5M11 13.5h5",
   knowledge: "M5 4h7l3 3v9H5zM12 4v3h3M7.5 10h5M7.5 13h5",

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { ApiError } from "../api";
+import { titlePage } from "../title";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
 
@@ -11,7 +12,7 @@ import { Button } from "./button";
  */
 export function PageHeader({ title, above, children, actions, guide }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren; guide?: string }) {
   useEffect(() => {
-    document.title = `${title} · Parley`;
+    titlePage(title);
   }, [title]);
   return (
     <header class="page-header">

@@ -47,7 +47,7 @@ function Delete({ agent }: { agent: Agent }) {
   const drop = async () => {
     await del("/api/agents", { id: agent.id });
     toast(`${agent.name} was deleted.`);
-    go("/dashboard", { replace: true }); // replace skips the question about unsaved changes of the deleted agent
+    go("/dashboard/agents", { replace: true }); // replace skips the question about unsaved changes of the deleted agent
   };
   return (
     <Section title="Delete this agent" intro="Its queued runs are cancelled. Finished runs stay readable, and repeated requests with an idempotency key still get their results.">

@@ -37,7 +37,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
     return (
       <Section title="Set up">
         <p class="quiet">An automation runs one of your agents. Create an agent first.</p>
-        <LinkButton href="/dashboard" look="primary">Create an agent</LinkButton>
+        <LinkButton href="/dashboard/agents" look="primary">Create an agent</LinkButton>
       </Section>
     );
   }

@@ -1,5 +1,5 @@
 // Budgets: hard caps on usage per day or month.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { del, post, put, type ApiError } from "../../api";
 import { useLive } from "../../live";
 import { useList } from "../../query";
@@ -65,8 +65,12 @@ function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects
     toast("Budget deleted.");
     reload();
   });
+  const entry = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    if (location.hash === "#" + b.id) entry.current?.focus(); // a refusal links to the budget
+  }, []);
   return (
-    <li>
+    <li id={b.id} ref={entry} tabIndex={-1}>
       <div class="row between">
         <h3>{title}</h3>
         <div class="actions">

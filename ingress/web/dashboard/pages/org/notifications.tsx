@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { del, get, post, put } from "../../api";
 import { useLive } from "../../live";
+import { useOverview } from "../../overview";
 import { useList, useQuery } from "../../query";
 import type { Agent, NotificationEndpoint } from "../../types";
 import { Button } from "../../ui/button";
@@ -16,8 +17,8 @@ import { Messages } from "./messages";
 
 const path = "/api/notifications";
 
-export function useEndpoints(admin: boolean) {
-  const list = useList<NotificationEndpoint>(admin ? path : null, { limit: 100 });
+export function useEndpoints(shown: boolean) {
+  const list = useList<NotificationEndpoint>(shown ? path : null, { limit: 100 });
   useLive("notifications", list.reload);
   return list;
 }
@@ -25,8 +26,8 @@ export function useEndpoints(admin: boolean) {
 type Endpoints = ReturnType<typeof useEndpoints>;
 
 /** On the other tabs, shows that the service has disabled an endpoint. */
-export function DisabledNote({ endpoints }: { endpoints: NotificationEndpoint[] | undefined }) {
-  const off = (endpoints ?? []).filter((e) => !e.enabled && e.disabledReason !== null);
+export function DisabledNote() {
+  const off = (useOverview().data?.notifications ?? []).filter((e) => e.disabledReason !== null);
   if (off.length === 0) return null;
   return (
     <div class="note warn above-tabs" role="status">

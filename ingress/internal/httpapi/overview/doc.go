@@ -1,0 +1,2 @@
+// Package overview handles the request for the overview with which the dashboard begins.
+package overview

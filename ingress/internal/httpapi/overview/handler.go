@@ -1,0 +1,75 @@
+package overview
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/overviewdb"
+)
+
+// Deps contains the dependencies of the Handler.
+type Deps struct {
+	OverviewsDB *overviewdb.Store
+	BudgetsDB   *budgetdb.Store
+}
+
+// Handler handles the request for an overview.
+type Handler struct{ Deps }
+
+// New returns a Handler.
+func New(deps Deps) *Handler { return &Handler{deps} }
+
+// Routes returns the routes of the handler.
+func (h *Handler) Routes() []httpx.Route {
+	return []httpx.Route{{Method: "GET", Path: "/api/home", Need: auth.NeedUser, Role: domain.RoleMember, Handle: h.getHome}}
+}
+
+// getHome handles GET /api/home: the first steps, and what needs the caller. Members see only their
+// own runs.
+func (h *Handler) getHome(c *gin.Context) {
+	ctx, who := c.Request.Context(), httpx.Caller(c)
+	admin := who.Role.AtLeast(domain.RoleAdmin)
+	view, err := h.OverviewsDB.Overview(ctx, overviewdb.Reader{
+		OrganizationID: who.OrganizationID, UserID: who.UserID, Principal: who.Principal(), Principals: who.Readable(), Admin: admin,
+	})
+	if err == nil && admin {
+		view.Budgets, err = h.nearlyUsed(ctx, who.OrganizationID)
+	}
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.WriteJSON(c, http.StatusOK, view)
+}
+
+// nearlyUsed returns the organization's budgets of which at least four fifths are used.
+func (h *Handler) nearlyUsed(ctx context.Context, org string) ([]domain.TightBudget, error) {
+	out := []domain.TightBudget{}
+	has, err := h.BudgetsDB.Budgeted(ctx, org)
+	if err != nil || !has {
+		return out, err
+	}
+
+	budgets, err := h.BudgetsDB.Budgets(ctx, org, "", budgetdb.MaxBudgets)
+	for i := range budgets {
+		b := &budgets[i]
+		if !b.NearlyUsed() {
+			continue
+		}
+		subject := b.SubjectID
+		if b.SubjectName != nil {
+			subject = b.SubjectName
+		}
+		out = append(out, domain.TightBudget{
+			ID: b.ID, Scope: b.Scope, Subject: subject, Metric: b.Metric, Period: b.Period,
+			Limit: b.Limit, Used: b.Used, Reserved: b.Reserved, ResetsAt: b.ResetsAt,
+		})
+	}
+	return out, err
+}

@@ -1,0 +1,60 @@
+// The overview of the organization. The navigation loads it once for all pages and keeps it current.
+import { useEffect, useState } from "preact/hooks";
+import { get, type ApiError } from "./api";
+import { useComeback, useLive } from "./live";
+import { titleWaiting } from "./title";
+import type { Overview } from "./types";
+
+interface Known {
+  data: Overview | undefined;
+  error: ApiError | undefined;
+}
+
+let known: Known = { data: undefined, error: undefined };
+let asking: Promise<void> | null = null;
+const changed = new EventTarget();
+const pace = 5000; // milliseconds between two loads, because changes of any kind cause them
+const hiddenPace = 60_000; // milliseconds between two loads while the page is hidden and gets no events
+
+/** Loads the overview. Calls during a load share it. */
+export function reloadOverview(): Promise<void> {
+  asking ??= get<Overview>("/api/home").then(
+    (data) => { known = { data, error: undefined }; },
+    (error: ApiError) => { known = { data: known.data, error }; },
+  ).finally(() => {
+    asking = null;
+    titleWaiting(known.data?.approvals ?? 0);
+    changed.dispatchEvent(new Event("change"));
+  });
+  return asking;
+}
+
+/** Returns the overview as it was last loaded. */
+export function useOverview(): Known {
+  const [, tell] = useState(known);
+  useEffect(() => {
+    const update = () => tell(known);
+    update();
+    changed.addEventListener("change", update);
+    return () => changed.removeEventListener("change", update);
+  }, []);
+  return known;
+}
+
+/** Loads the overview and keeps it current while the component is shown. */
+export function useCurrentOverview(): Known {
+  const now = useOverview();
+  const reload = () => void reloadOverview();
+  useEffect(reload, []);
+  useLive("runs", reload, pace);
+  useLive("documents", reload, pace);
+  useLive("notifications", reload, pace);
+  useComeback(now.error, reload);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (document.hidden) reload(); // the window's title shows the number of waiting runs
+    }, hiddenPace);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}

@@ -1,0 +1,36 @@
+// The first page: the first steps, what needs attention, the newest runs, and a small plot.
+import { useEffect } from "preact/hooks";
+import { reloadOverview, useOverview } from "../overview";
+import { useMay } from "../state";
+import { PageHeader, Problem, Waiting } from "../ui/parts";
+import { Needs } from "./home/needs";
+import { Newest, useNewest } from "./home/newest";
+import { Steps } from "./home/steps";
+import { Week } from "./home/week";
+import { useNames } from "./runs/names";
+
+export function HomePage() {
+  const { data, error } = useOverview();
+  const newest = useNewest();
+  const names = useNames();
+  const admin = useMay("admin");
+  useEffect(() => void reloadOverview(), []); // not all changes, such as a new key, are reported by events
+  const settled = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so that nothing moves down
+  return (
+    <>
+      <PageHeader guide="quickstart" title="Home">What needs you, and what your agents have done.</PageHeader>
+      {data === undefined && error && <Problem error={error} retry={reloadOverview} />}
+      {data && settled ? (
+        <div class="stack">
+          {error && <Problem error={error} retry={reloadOverview} />}
+          <Steps steps={data.steps} agents={names.agents} />
+          <Needs of={data} />
+          <div class="home-halves">
+            <Newest runs={newest} names={names} />
+            {admin && <Week />}
+          </div>
+        </div>
+      ) : !error && <Waiting />}
+    </>
+  );
+}

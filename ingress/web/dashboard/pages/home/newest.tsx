@@ -1,0 +1,39 @@
+// The newest runs.
+import { get } from "../../api";
+import { useLive } from "../../live";
+import { useQuery, type Query } from "../../query";
+import type { List, RunSummary } from "../../types";
+import { Loaded, Section, Status, Time } from "../../ui/parts";
+import type { Names } from "../runs/names";
+import { gist, hrefOf } from "../runs/rows";
+
+const shown = 5;
+const pace = 2000; // milliseconds between two loads
+
+export function useNewest(): Query<List<RunSummary>> {
+  const runs = useQuery("newest runs", (signal) => get<List<RunSummary>>("/api/runs", { limit: shown }, signal));
+  useLive("runs", runs.reload, pace);
+  return runs;
+}
+
+export function Newest({ runs, names }: { runs: Query<List<RunSummary>>; names: Names }) {
+  return (
+    <Section title="Newest runs" actions={<a href="/dashboard/runs">All runs</a>}>
+      <Loaded query={runs}>{({ data }) => data.length === 0 ? (
+        <p class="quiet">No runs yet. Each message to an agent and each trigger is a run.</p>
+      ) : (
+        <ul class="newest">
+          {data.map((run) => (
+            <li key={run.id}>
+              <div class="row between">
+                <a href={hrefOf(run)}>{names.of(run)}</a>
+                <span class="row small quiet"><Time at={run.createdAt} /><Status of={run.status} /></span>
+              </div>
+              <p class="small quiet">{gist(run)}</p>
+            </li>
+          ))}
+        </ul>
+      )}</Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,45 @@
+// The runs that wait for a person's decision.
+import { Approval } from "../answer/approval";
+import { useLive } from "../live";
+import { reloadOverview } from "../overview";
+import { useList } from "../query";
+import type { RunSummary } from "../types";
+import { Empty, Loaded, More, PageHeader, Time } from "../ui/parts";
+import { toast } from "../ui/toast";
+import { useNames, type Names } from "./runs/names";
+import { hrefOf } from "./runs/rows";
+
+export function InboxPage() {
+  const list = useList<RunSummary>("/api/runs", { status: "requires_action" });
+  const names = useNames();
+  useLive("runs", list.reload);
+  const decided = () => {
+    toast("Your decision is saved.");
+    list.reload();
+    void reloadOverview();
+  };
+  return (
+    <>
+      <PageHeader guide="tools#approval" title="Inbox">Runs that wait for a decision before they continue.</PageHeader>
+      <Loaded query={list}>{(runs) => runs.length === 0 ? (
+        <Empty title="Nothing waits for you">
+          A run waits here before a tool call that needs approval, and when it is unknown whether a call went through. In an agent’s settings, “Ask a person first” decides which calls need approval.
+        </Empty>
+      ) : (
+        <div class="stack">
+          <ul class="inbox">{runs.map((run, i) => <Waiting key={run.id} run={run} names={names} label={`Decision ${i + 1}: ${names.of(run)}`} decided={decided} />)}</ul>
+          <More list={list} />
+        </div>
+      )}</Loaded>
+    </>
+  );
+}
+
+function Waiting({ run, names, label, decided }: { run: RunSummary; names: Names; label: string; decided: () => void }) {
+  return (
+    <li class="stack tight">
+      <p class="row between"><a href={hrefOf(run)}>{names.of(run)}</a><span class="small quiet">started <Time at={run.createdAt} /></span></p>
+      <Approval key={run.requiredAction?.toolCallId} run={run} label={label} onDone={decided} />
+    </li>
+  );
+}

@@ -1,0 +1,21 @@
+// The window's title: the page's name, after the number of runs that wait for a decision.
+let page = "";
+let waiting = 0;
+
+function show(): void {
+  document.title = (waiting > 0 ? `(${atMost99(waiting)}) ` : "") + (page === "" ? "Parley" : `${page} · Parley`);
+}
+
+/** Returns a count as a badge shows it. */
+export const atMost99 = (n: number): string => (n > 99 ? "99+" : String(n));
+
+export function titlePage(name: string): void {
+  page = name;
+  show();
+}
+
+export function titleWaiting(n: number): void {
+  if (n === waiting) return;
+  waiting = n;
+  show();
+}

@@ -1,0 +1,124 @@
+package browser
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// title waits until the window's title begins or does not begin with the number of waiting runs.
+func (p *page) title(begins string, wanted bool) {
+	p.t.Helper()
+	p.until("reading the title", func() error {
+		var title string
+		if err := p.try(&title, `() => document.title`); err != nil {
+			return err
+		}
+		if strings.HasPrefix(title, begins) != wanted {
+			return errors.New("title = " + title)
+		}
+		return nil
+	})
+}
+
+// TestFirstSteps takes the first steps. Each is ticked off, and the list disappears when it is hidden or complete.
+func TestFirstSteps(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Counter", nil)
+	p := open(t).signIn(a)
+	p.visit("/dashboard")
+	steps := p.in("region", "First steps")
+	steps.sees("0 of 5 done")
+	steps.click("link", "Chat with an agent")
+	p.is("heading", "Counter")
+	p.fill("Message", "What is 6 times 7?")
+	p.press("Enter")
+	p.in("article", "…6 times 7…").sees("42")
+	p.click("link", "Home")
+	steps.sees("1 of 5 done")
+	p.in("region", "Newest runs").is("link", "Counter")
+	p.inspect("home-steps")
+
+	b := open(t).signIn(a) // hidden in one browser, shown in another
+	b.visit("/dashboard")
+	steps.click("button", "Hide the first steps")
+	p.isNot("heading", "First steps")
+	p.reload()
+	p.is("heading", "Newest runs")
+	if p.has("heading", "First steps") {
+		t.Error("the first steps are back after a reload")
+	}
+
+	a.document(t, "returns.md", "You may return any lamp within 45 days.\n")
+	a.trigger(t, a.key(t, "Scheduler"), agent, "nightly", "What is 1 plus 1?")
+	b.in("region", "First steps").sees("4 of 5 done")
+	a.call(t, http.MethodPut, "/api/agents?id="+agent, map[string]any{"widget": map[string]any{"enabled": true, "allowedOrigins": []string{"https://shop.example"}}}, nil)
+	b.reload()
+	b.is("heading", "Newest runs")
+	if b.has("heading", "First steps") {
+		t.Error("all steps are done, and the list is still shown")
+	}
+}
+
+// TestInbox shows a run that begins to wait, on any page, and approves it in the inbox.
+func TestInbox(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	payer := a.agent(t, "Payer", map[string]any{"tools": a.till()})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/inbox")
+	p.sees("Nothing waits for you")
+	p.inspect("inbox-empty")
+	p.title("(", false)
+	p.click("link", "Templates")
+	p.is("heading", "Templates")
+	bill := "inbox" + a.email
+	waiting := a.chat(t, payer, "bills", "Use payBill with bill: "+bill)
+	p.title("(1) Templates", true)
+	p.click("link", "Inbox 1 waiting")
+	decision := p.in("region", "Decision 1: Payer")
+	decision.sees(bill)
+	p.inspect("inbox")
+	p.click("link", "Home")
+	p.click("link", "1 run waits for your decision")
+	decision.click("button", "Approve")
+	p.sees("Nothing waits for you")
+	p.title("(", false)
+	p.is("link", "Inbox")
+	var ended run
+	a.call(t, http.MethodGet, "/api/runs?wait=20&id="+waiting.ID, nil, &ended)
+	if paid := a.s.outside.payments(bill); ended.Status != "completed" || paid != 1 {
+		t.Errorf("status %s, paid %d times", ended.Status, paid)
+	}
+}
+
+// TestHomeLeadsToTheFault follows the entries of Home to a document that could not be read and to a budget that is used up.
+func TestHomeLeadsToTheFault(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Spender", map[string]any{"model": "offline/echo"})
+	a.chat(t, agent, "s", "Hello")
+	var broken, budget struct{ ID string }
+	a.call(t, http.MethodPost, "/api/knowledge", map[string]any{"name": "scan.pdf", "content": "%PDF-1.7 broken", "mimeType": "application/pdf"}, &broken)
+	a.call(t, http.MethodPost, "/api/budgets", map[string]any{"scope": "agent", "subjectId": agent, "metric": "runs", "period": "month", "limit": 1}, &budget)
+	p := open(t).signIn(a)
+	p.visit("/dashboard")
+	needs := p.in("region", "Needs you")
+	needs.click("link", "Budget of Spender: 100 % used")
+	p.is("heading", "Budgets")
+	p.until("the budget has the focus", func() error {
+		var id string
+		if err := p.try(&id, `() => focused()?.id ?? ""`); err != nil {
+			return err
+		}
+		if id != budget.ID {
+			return errors.New("focused: " + id)
+		}
+		return nil
+	})
+	p.click("link", "Home")
+	needs.click("link", "1 document could not be read")
+	p.is("dialog", "scan.pdf")
+}

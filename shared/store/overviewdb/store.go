@@ -1,0 +1,16 @@
+// Package overviewdb reads the overview of an organization that its people see first.
+package overviewdb
+
+import (
+	"parley/shared/store/pg"
+)
+
+// Store reads overviews. It is safe for concurrent use.
+type Store struct {
+	db *pg.DB
+}
+
+// New creates the store on a database.
+func New(db *pg.DB) *Store {
+	return &Store{db: db}
+}
