@@ -86,13 +86,8 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 		case o.ID == "postMcp":
 			who = key
 		}
-<<<<<<< HEAD
-		if o.ID == "getEvents" || o.ID == "createEmbeddings" { // use no database here; for the workers of the latter see TestFailedEmbeddings
-||||||| 40de29b7
-		if o.ID == "getEvents" { // does not use the database
-=======
-		if o.ID == "getEvents" || o.ID == "getModelList" { // they do not use the database
->>>>>>> lay28
+		switch o.ID {
+		case "getEvents", "getModelList", "createEmbeddings": // use no database here; for the workers of the last see TestFailedEmbeddings
 			w.do(o.Method, target, body, who).want(t, o.ID, 200, "")
 			return
 		}

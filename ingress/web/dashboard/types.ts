@@ -112,25 +112,13 @@ export interface ToolCall {
 
 /** A decision about one call, or, of the kind client_tools, the calls whose results the client must send. */
 export interface RequiredAction {
-<<<<<<< HEAD
   kind: "approval" | "unknown_outcome" | "client_tools";
   toolCallId?: string;
   name?: string;
   input?: unknown;
   calls?: { toolCallId: string; name: string; input: unknown }[];
-||||||| 40de29b7
-  kind: "approval" | "unknown_outcome";
-  toolCallId: string;
-  name: string;
-  input: unknown;
-=======
-  kind: "approval" | "unknown_outcome";
-  toolCallId: string;
-  name: string;
-  input: unknown;
   /** Whether a list left out a long input. */
   inputCut?: boolean;
->>>>>>> home28
   expiresAt: string;
 }
 

@@ -50,15 +50,9 @@ export function Approval({ run, label = "Your decision is needed", onDone }: { r
   return (
     <section class="approval stack" aria-label={label}>
       <Asked action={action} />
-<<<<<<< HEAD
-      <Arguments name={action.name ?? ""} input={action.input} />
-||||||| 40de29b7
-      <Arguments name={action.name} input={action.input} />
-=======
       {action.inputCut
         ? <p>The input is too long to show here. <a href={"/dashboard/runs/" + encodeURIComponent(run.id)}>Read it on the run’s page</a> before you decide.</p>
-        : <Arguments name={action.name} input={action.input} />}
->>>>>>> home28
+        : <Arguments name={action.name ?? ""} input={action.input} />}
       {error && <Problem error={error} />}
       <ul class="choices">
         {choices[action.kind].map((choice) => (
