@@ -3,6 +3,7 @@
 // cites, or to a path on this host.
 import { blocksOf, type Align, type Block, type Leaf } from "./blocks";
 import { inline, type Span } from "./inline";
+import { labels, type Labels } from "./texts";
 
 /** A source to which a marker refers, as the API returns it. */
 export interface Citation {
@@ -28,6 +29,8 @@ export type Make<N> = (tag: string, props: Record<string, string | number | bool
 
 export interface MarkdownOptions<N> {
   h: Make<N>;
+  /** The accessible names of parts. The default is English. */
+  labels?: Labels;
   /** The run's citations in order, one for each marker in the answer. */
   citations?: readonly Citation[];
   /**
@@ -92,8 +95,10 @@ class Writer<N> {
   seen = new Map<number, number>();
   private readonly numbered = new Map<number, Citation[]>();
   private readonly links = new Set<string>();
+  private readonly labels: Labels;
 
   constructor(private readonly o: MarkdownOptions<N>) {
+    this.labels = o.labels ?? labels;
     for (const c of o.citations ?? []) {
       this.numbered.set(c.id, [...(this.numbered.get(c.id) ?? []), c]);
       if (/^https?:\/\//i.test(c.url)) this.links.add(c.url);
@@ -137,7 +142,7 @@ class Writer<N> {
     return items.map(({ done, blocks }) => {
       const children = blocks.flatMap((b): Child<N>[] => (b.type === "paragraph" && !loose ? this.leaf(b.leaf) : [this.block(b)]));
       if (done === null) return h("li", null, children);
-      const box = h("input", { type: "checkbox", disabled: true, checked: done, "aria-label": done ? "Done" : "Not done" });
+      const box = h("input", { type: "checkbox", disabled: true, checked: done, "aria-label": done ? this.labels.done : this.labels.notDone });
       return h("li", { class: "task-item" }, [box, " ", ...children]);
     });
   }
@@ -167,7 +172,7 @@ class Writer<N> {
   table(block: Table, top: N = this.top(block), before: N[] = []): N {
     const { h } = this.o;
     const table = h("table", null, [top, h("tbody", null, before.concat(this.rows(block)))]);
-    return h("div", { class: "table-box", role: "region", "aria-label": "Table", tabindex: 0 }, table);
+    return h("div", { class: "table-box", role: "region", "aria-label": this.labels.table, tabindex: 0 }, table);
   }
 
   /** Renders the text of a leaf. Spans that are nested too deeply lose their marks. */

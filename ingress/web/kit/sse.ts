@@ -1,5 +1,6 @@
 // Server-sent events over fetch. Unlike EventSource, this module supports methods, headers and
 // bodies, and reconnects after the last event.
+import { connectionLost, responded, unreachable } from "./texts";
 
 /** An event. Its name is "message" if the stream does not name the event. */
 export interface ServerEvent {
@@ -154,7 +155,7 @@ export async function problem(answer: Response): Promise<StreamProblem> {
   return new StreamProblem(
     answer.status,
     text("code", "unavailable"),
-    text("detail", text("title", `The service responded with status ${answer.status}.`)),
+    text("detail", text("title", responded(answer.status))),
     Array.isArray(told.errors) ? (told.errors as StreamProblem["errors"]) : [],
     text("requestId", answer.headers.get("X-Request-Id") ?? ""),
     Number.isNaN(after) ? null : after,
@@ -234,7 +235,7 @@ export async function* events(url: string, options: StreamOptions = {}): AsyncGe
   let failures = 0;
   let asked = false;
   while (!signal?.aborted) {
-    let trouble = new StreamProblem(0, "unreachable", "Connection lost.");
+    let trouble = new StreamProblem(0, "unreachable", connectionLost);
     try {
       const reached = () => {
         if (failures > 0) options.reached?.();
@@ -251,7 +252,7 @@ export async function* events(url: string, options: StreamOptions = {}): AsyncGe
       if (!resume || place.over) return;
     } catch (cause) {
       if (signal?.aborted) return;
-      trouble = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", "Can't reach the service.");
+      trouble = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", unreachable);
     }
 
     const again = trouble.status > 0 && (await refused?.(trouble));

@@ -2,19 +2,21 @@
 import { Growing, plain, type Citation } from "../kit/markdown";
 import { h } from "./dom";
 import type { Entry } from "./record";
+import type { Texts } from "./texts";
 
 const web = (c: Citation): boolean => /^https?:\/\//i.test(c.url) && URL.canParse(c.url) && c.documentId === null;
 
 /** An answer's text and its sources. The text may still be growing. */
 export class Answer {
-  readonly node = h("div", { class: "entry agent" }, h("span", { class: "unseen" }, "Answer:"));
+  readonly node: HTMLElement;
   private readonly text = h("div", { class: "answer" });
-  private readonly sources = h("ol", { class: "sources", "aria-label": "Sources" });
+  private readonly sources: HTMLElement;
   private growing: Growing<Node> | null = null;
   private known = -1;
 
-  constructor() {
-    this.node.append(this.text);
+  constructor(private readonly texts: Texts) {
+    this.node = h("div", { class: "entry agent" }, h("span", { class: "unseen" }, texts.say("answer")), this.text);
+    this.sources = h("ol", { class: "sources", "aria-label": texts.say("sources") });
   }
 
   /**
@@ -36,7 +38,7 @@ export class Answer {
   private draw(text: string, citations: Citation[], open: boolean): void {
     if (this.known !== citations.length) {
       this.known = citations.length;
-      this.growing = new Growing<Node>({ h, citations, cite: (c) => this.reference(c), lower: 2 });
+      this.growing = new Growing<Node>({ h, labels: this.texts.labels, citations, cite: (c) => this.reference(c), lower: 2 });
       this.list(citations);
     }
     this.exchange(this.growing!.update(text, open));
@@ -52,7 +54,7 @@ export class Answer {
 
   private reference(c: Citation): Node {
     // a link, because browsers may separate a button from the preceding word with a line break
-    const link = h("a", { href: "#", class: "cite", "aria-label": `Source ${c.id}: ${c.title}` }, String(c.id));
+    const link = h("a", { href: "#", class: "cite", "aria-label": this.texts.say("source", c.id, c.title) }, String(c.id));
     link.onclick = (event) => {
       event.preventDefault();
       const source = this.sources.querySelector<HTMLElement>(`[data-source="${c.id}"]`);
@@ -65,13 +67,13 @@ export class Answer {
   private list(citations: Citation[]): void {
     const byNumber = new Map<number, Citation[]>();
     for (const c of citations) byNumber.set(c.id, [...(byNumber.get(c.id) ?? []), c]);
-    this.sources.replaceChildren(...[...byNumber.values()].map((all) => source(all)));
+    this.sources.replaceChildren(...[...byNumber.values()].map((all) => source(all, this.texts)));
     if (byNumber.size > 0) this.node.append(this.sources);
     else this.sources.remove();
   }
 }
 
-function source(all: Citation[]): Node {
+function source(all: Citation[], texts: Texts): Node {
   const c = all[0]!;
   const title = plain(c.title || c.url);
   const children: (Node | string)[] = [h("span", { class: "number", "aria-hidden": "true" }, String(c.id))];
@@ -80,25 +82,24 @@ function source(all: Citation[]): Node {
     children.push(h("span", { class: "quiet" }, new URL(c.url).host));
   } else {
     children.push(h("span", null, title));
-    if (c.page !== null) children.push(h("span", { class: "quiet" }, `page ${c.page}`));
+    if (c.page !== null) children.push(h("span", { class: "quiet" }, texts.say("page", c.page)));
     for (const quote of new Set(all.map((one) => one.citedText))) children.push(h("q", null, plain(quote)));
   }
   return h("li", { tabindex: -1, "data-source": c.id }, children);
 }
 
 /** Renders a visitor's message or an answer. */
-export function entry({ from, text, citations = [], note }: Entry): HTMLElement {
-  if (from === "visitor") return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, "You:"), h("p", null, text));
-  const answer = new Answer();
+export function entry({ from, text, citations = [], note }: Entry, texts: Texts): HTMLElement {
+  if (from === "visitor") return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, texts.say("you")), h("p", null, text));
+  const answer = new Answer(texts);
   answer.show(text, citations, false, note);
   return answer.node;
 }
 
-const doing: Record<string, string> = {
-  webSearch: "Searching the web",
-  knowledge: "Searching the documents",
-  codeExecution: "Running code",
-};
+const doing = ["webSearch", "knowledge", "codeExecution"] as const;
 
 /** Describes a tool call in one line. */
-export const activity = (tool: string): string => doing[tool] ?? `Using ${tool}`;
+export function activity(tool: string, texts: Texts): string {
+  const known = doing.find((name) => name === tool);
+  return known ? texts.say(known) : texts.say("using", tool);
+}

@@ -4,7 +4,10 @@ import { Answer } from "./answer";
 import { Chat } from "./chat";
 import { Store, unguessable, type Transcript } from "./record";
 import type { Service } from "./service";
+import { Texts } from "./texts";
 import { View } from "./view";
+
+const texts = new Texts("en");
 
 interface Told {
   name: string;
@@ -13,7 +16,7 @@ interface Told {
 
 /** A chat that receives these events. until resolves after the given number of announcements. */
 function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
-  const view = new View({ title: "T", greeting: "", inline: true }, { send: () => false, renew: () => {}, opened: () => {} });
+  const view = new View({ title: "T", greeting: "", inline: true, language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
   const told: Told[] = [];
   let over = () => {};
   const ended = new Promise<void>((resolve) => (over = resolve));
@@ -21,7 +24,7 @@ function chatting(events: [string, unknown][], store = new Store("sessionStorage
     for (const [i, [event, data]] of events.entries()) yield { id: String(i), event, data: JSON.stringify(data) };
   }
   const service = { chat } as unknown as Service;
-  const made = new Chat(service, store, view, (name, detail) => {
+  const made = new Chat(service, store, view, texts, (name, detail) => {
     told.push({ name, detail });
     if (name !== "message") over();
   });
@@ -64,7 +67,7 @@ export const tests: Test[] = [
   {
     name: "an answer that cannot be rendered is shown as plain text, and the next message is sent",
     async run() {
-      const answer = new Answer();
+      const answer = new Answer(texts);
       const said = await quietly(() => {
         answer.show("a **b** <i>", [null as never], false, "why");
         answer.show("a **b** <i>", [], true);
@@ -94,12 +97,12 @@ export const tests: Test[] = [
   {
     name: "drawing a growing answer leaves the page most of its time, and finally shows the newest text",
     async run() {
-      const view = new View({ title: "T", greeting: "", inline: true }, { send: () => false, renew: () => {}, opened: () => {} });
+      const view = new View({ title: "T", greeting: "", inline: true, language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
       const began: number[] = [];
       let asked = 0;
       let shown = 0;
       await new Promise<void>((done) => {
-        const grow = view.growing(new Answer().node, () => {
+        const grow = view.growing(new Answer(texts).node, () => {
           shown = asked;
           for (began.push(performance.now()); performance.now() - began.at(-1)! < 20; );
           if (began.length === 5) done();

@@ -1,9 +1,11 @@
 // A chat with an agent: it sends messages, and shows and stores the answers.
 import { StreamProblem, type ServerEvent } from "../kit/sse";
 import type { Citation } from "../kit/markdown";
+import { unreachable } from "../kit/texts";
 import { activity, Answer } from "./answer";
 import { begun, citationsOf, load, save, unguessable, type Pending, type Store, type Transcript } from "./record";
 import { advice, type Service } from "./service";
+import type { Texts } from "./texts";
 import type { View } from "./view";
 
 export type Tell = (name: "message" | "answer" | "error", detail: Record<string, unknown>) => void;
@@ -16,11 +18,15 @@ interface Told {
   run?: { message: string | null; citations?: Citation[] };
 }
 
-const failures: Record<string, string> = {
-  "run.failed": "No answer. Send your message again.",
-  "run.cancelled": "The answer was cancelled. Send your message again.",
-  "run.timed_out": "The answer timed out. Send your message again.",
-};
+/** Says why a run has no answer, or returns undefined for a completed run. */
+function failure(event: string, texts: Texts): string | undefined {
+  switch (event) {
+    case "run.failed": return texts.say("failed");
+    case "run.cancelled": return texts.say("cancelled");
+    case "run.timed_out": return texts.say("timedOut");
+  }
+  return undefined;
+}
 
 export class Chat {
   private transcript: Transcript;
@@ -32,6 +38,7 @@ export class Chat {
     private readonly service: Service,
     private readonly store: Store,
     private readonly view: View,
+    private readonly texts: Texts,
     private readonly tell: Tell,
   ) {
     this.transcript = load(store);
@@ -94,14 +101,14 @@ export class Chat {
   private async follow(pending: Pending): Promise<void> {
     const { signal } = this.stop;
 
-    const answer = new Answer();
+    const answer = new Answer(this.texts);
     this.set(true);
-    this.view.status("Thinking");
+    this.view.status(this.texts.say("thinking"));
     const grow = this.view.growing(answer.node, () => answer.show(pending.answer, pending.citations, true));
     if (pending.answer !== "") grow();
 
     try {
-      const connected = (up: boolean) => this.view.status(up ? "Thinking" : "Reconnecting");
+      const connected = (up: boolean) => this.view.status(up ? this.texts.say("thinking") : this.texts.say("reconnecting"));
       for await (const event of this.service.chat(this.transcript.session, pending, signal, connected)) {
         if (this.take(event, pending)) {
           this.finish(event, pending, answer);
@@ -131,19 +138,19 @@ export class Chat {
       case "run.restarted": // the text so far is void
         pending.answer = "";
         pending.citations = [];
-        this.view.status("Thinking");
+        this.view.status(this.texts.say("thinking"));
         break;
       case "citation.added":
         pending.citations = [...pending.citations, ...citationsOf([told.citation])];
         break;
       case "tool.started":
-        this.view.status(activity(told.toolCall?.name ?? "a tool"));
+        this.view.status(activity(told.toolCall?.name ?? "", this.texts));
         break;
       case "tool.completed":
-        this.view.status("Thinking");
+        this.view.status(this.texts.say("thinking"));
         break;
       case "run.requires_action":
-        this.view.status("Waiting for approval");
+        this.view.status(this.texts.say("approval"));
         break;
       default:
         return told.run !== undefined;
@@ -156,7 +163,7 @@ export class Chat {
 
     const text = run?.message ?? pending.answer;
     const citations = run?.citations ? citationsOf(run.citations) : pending.citations;
-    const note = failures[event.event];
+    const note = failure(event.event, this.texts);
 
     this.transcript.entries.push({ from: "agent", text, citations, note });
     this.transcript.pending = null;
@@ -170,9 +177,9 @@ export class Chat {
   }
 
   private fail(cause: unknown, pending: Pending, answer: Answer): void {
-    const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", "Can't reach the service.");
+    const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", unreachable);
 
-    const { text, again } = advice(problem);
+    const { text, again } = advice(problem, this.texts);
     answer.node.remove();
     this.view.status("");
     this.set(false);

@@ -7,6 +7,7 @@ import { baseOf, ownScript } from "./origin";
 import { Store } from "./record";
 import { Service, type Identity } from "./service";
 import css from "./style.css";
+import { languageOf, Texts } from "./texts";
 import { View } from "./view";
 
 type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
@@ -50,7 +51,7 @@ function readableOn(colour: string): string {
 }
 
 export class AgentChat extends HTMLElement {
-  static observedAttributes = ["agent-id", "visitor-id", "visitor-signature"];
+  static observedAttributes = ["agent-id", "lang", "visitor-id", "visitor-signature"];
   private chat: Chat | null = null;
   private view: View | null = null;
   private era = 0;
@@ -136,9 +137,9 @@ export class AgentChat extends HTMLElement {
   }
 
   private refused(agent: string, problem: StreamProblem, era: number): void {
-    const cause = problem.status === 0 ? "the service cannot be reached, or does not allow this page" : problem.message;
     console.warn(
-      `agent-chat: chat with agent ${agent} unavailable on ${location.origin}: ${cause}. ` +
+      `agent-chat: chat with agent ${agent} unavailable on ${location.origin}: ` +
+        `${problem.status === 0 ? "the service cannot be reached, or does not allow this page" : problem.message}. ` +
         `Switch on the widget and add this origin at ${base}dashboard/agents/${agent}/embed.`,
     );
     emit("error", { agent, code: problem.code, detail: problem.message });
@@ -147,10 +148,13 @@ export class AgentChat extends HTMLElement {
 
   private build(agent: string, service: Service, lasting: Store, passing: Store): void {
     const inline = this.hasAttribute("inline");
-    const title = this.getAttribute("chat-title") || service.name || "Chat";
+    const language = languageOf(this);
+    const texts = new Texts(language);
+    const title = this.getAttribute("chat-title") || service.name || texts.say("chat");
     this.root.adoptedStyleSheets = [styles()];
     const view = new View(
-      { title, greeting: this.getAttribute("greeting") ?? "How can I help?", inline },
+      { title, greeting: this.getAttribute("greeting") ?? texts.say("greeting"), inline, language },
+      texts,
       {
         send: (text) => this.send(text),
         renew: () => this.chat?.renew(),
@@ -164,7 +168,7 @@ export class AgentChat extends HTMLElement {
 
     this.root.replaceChildren(...view.nodes);
     this.tint();
-    this.chat = new Chat(service, lasting, view, (name, detail) => {
+    this.chat = new Chat(service, lasting, view, texts, (name, detail) => {
       emit(name, { agent, ...detail });
       if (name !== "message") queueMicrotask(() => this.sayNext());
     });

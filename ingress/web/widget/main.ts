@@ -11,6 +11,7 @@ interface Options {
   accent?: string;
   position?: string;
   scheme?: string;
+  lang?: string;
   visitor?: { id: string; signature: string } | null;
 }
 type Command = (name: string, ...rest: unknown[]) => unknown;
@@ -29,6 +30,7 @@ const attributes = (o: Options): Record<string, string | undefined> => ({
   accent: o.accent,
   position: o.position,
   scheme: o.scheme,
+  lang: o.lang,
   "visitor-id": o.visitor?.id,
   "visitor-signature": o.visitor?.signature,
 });
@@ -98,7 +100,8 @@ const run: Queued = (name, ...rest) => {
 /** Returns the options in a script element's data attributes. */
 function asked({ dataset: d }: HTMLScriptElement): Options {
   const visitor = d.visitorId ? { id: d.visitorId, signature: d.visitorSignature ?? "" } : undefined;
-  return { agent: d.agent, title: d.title, greeting: d.greeting, accent: d.accent, position: d.position, scheme: d.scheme, visitor };
+  const { agent, title, greeting, accent, position, scheme, lang } = d;
+  return { agent, title, greeting, accent, position, scheme, lang, visitor };
 }
 
 function start(): void {

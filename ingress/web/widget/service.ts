@@ -1,6 +1,8 @@
 // The widget's requests: a token that is valid for ten minutes, and chats.
 import { events, problem, StreamProblem, type ServerEvent } from "../kit/sse";
+import { unreachable } from "../kit/texts";
 import type { Pending, Store } from "./record";
+import type { Texts } from "./texts";
 
 export interface Identity {
   id: string;
@@ -53,7 +55,7 @@ export class Service {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ agentId: this.agent, visitor }),
     }).catch(() => {
-      throw new StreamProblem(0, "unreachable", "Can't reach the service.");
+      throw new StreamProblem(0, "unreachable", unreachable);
     });
 
     if (!answer.ok) throw await problem(answer);
@@ -98,14 +100,11 @@ export class Service {
 }
 
 /** Returns advice for a problem, and whether the same message may be sent again. */
-export function advice(p: StreamProblem): { text: string; again: boolean } {
-  const when = p.retryAfter ? `in ${p.retryAfter} ${p.retryAfter === 1 ? "second" : "seconds"}` : "in a moment";
-  if (p.code === "budget_exceeded") return { text: "This chat has used up its budget. Try again later.", again: true };
-  if (p.status === 429) return { text: `Too many messages. Try again ${when}.`, again: true };
-  if (p.status === 0) return { text: "Can't reach the service. Check your connection and try again.", again: true };
-  if (p.status >= 500 || p.status === 408) return { text: `Service busy. Try again ${when}.`, again: true };
-  if ([401, 403, 404].includes(p.status)) {
-    return { text: "This chat is no longer available here. Reload the page to try again.", again: false };
-  }
-  return { text: p.message, again: false };
+export function advice(p: StreamProblem, texts: Texts): { text: string; again: boolean } {
+  if (p.code === "budget_exceeded") return { text: texts.say("overBudget"), again: true };
+  if (p.status === 429) return { text: texts.say("tooMany", texts.after(p.retryAfter)), again: true };
+  if (p.status === 0) return { text: texts.say("unreachable"), again: true };
+  if (p.status >= 500 || p.status === 408) return { text: texts.say("busy", texts.after(p.retryAfter)), again: true };
+  if ([401, 403, 404].includes(p.status)) return { text: texts.say("gone"), again: false };
+  return { text: texts.say("refused"), again: false };
 }

@@ -2,11 +2,14 @@
 import { entry } from "./answer";
 import { h, icon } from "./dom";
 import type { Entry } from "./record";
+import type { Texts } from "./texts";
 
 export interface Look {
   title: string;
   greeting: string;
   inline: boolean;
+  /** The language of the page, in which agents are expected to answer. */
+  language: string;
 }
 export interface Wishes {
   send: (text: string) => boolean;
@@ -19,25 +22,29 @@ const narrow = matchMedia("(max-width: 480px)");
 export class View {
   readonly panel: HTMLElement;
   private readonly launcher = h("button", { type: "button", class: "launcher", "aria-controls": "panel", "aria-haspopup": "dialog" });
-  private readonly log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Messages", tabindex: 0 });
+  private readonly log: HTMLElement;
   private readonly state = h("p", { class: "status" });
   private readonly said = h("div", { class: "unseen", "aria-live": "polite" });
-  private readonly field = h("textarea", {
-    rows: 1, maxlength: 80000, "aria-label": "Message", placeholder: "Write a message", enterkeyhint: "send", // fits a visitor's body of 256 KiB
-  });
-  private readonly button = h("button", { type: "submit", class: "send", "aria-label": "Send" }, icon("send"));
+  private readonly field: HTMLTextAreaElement;
+  private readonly button: HTMLButtonElement;
   private unread = 0;
   private frame = 0;
   private pause: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly look: Look,
+    private readonly texts: Texts,
     private readonly wishes: Wishes,
   ) {
+    this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": texts.say("messages"), tabindex: 0, lang: look.language || texts.language });
+    this.field = h("textarea", {
+      rows: 1, maxlength: 80000, "aria-label": texts.say("message"), placeholder: texts.say("write"), enterkeyhint: "send", // fits a visitor's body of 256 KiB
+    });
+    this.button = h("button", { type: "submit", class: "send", "aria-label": texts.say("send") }, icon("send"));
     const form = h("form", null, this.field, this.button);
-    const renew = h("button", { type: "button", class: "bare" }, "New session");
+    const renew = h("button", { type: "button", class: "bare" }, texts.say("newSession"));
     const head = h("header", null, h("h2", { id: "title" }, look.title), renew);
-    const props = { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title" };
+    const props = { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title", lang: texts.language };
     this.panel = h(look.inline ? "section" : "dialog", props, head, this.log, this.state, form, this.said);
 
     renew.onclick = () => {
@@ -70,7 +77,7 @@ export class View {
   }
 
   private float(head: HTMLElement): void {
-    const close = h("button", { type: "button", class: "bare", "aria-label": "Close chat" }, icon("close"));
+    const close = h("button", { type: "button", class: "bare", "aria-label": this.texts.say("closePanel") }, icon("close"));
     head.append(close);
     close.onclick = () => this.close();
     this.launcher.onclick = () => (this.dialog?.open ? this.close() : this.open(true));
@@ -112,8 +119,8 @@ export class View {
   private name(): void {
     const open = this.dialog?.open ?? false;
     this.launcher.setAttribute("aria-expanded", String(open));
-    const fresh = this.unread > 0 ? `, ${this.unread} new` : "";
-    this.launcher.setAttribute("aria-label", `${open ? "Close" : "Open"} chat: ${this.look.title}${fresh}`);
+    const name = this.texts.say(open ? "close" : "open", this.look.title);
+    this.launcher.setAttribute("aria-label", this.unread > 0 ? `${name}, ${this.texts.say("unread", this.unread)}` : name);
     this.launcher.classList.toggle("unread", this.unread > 0);
     this.launcher.replaceChildren(icon(open ? "close" : "chat"));
   }
@@ -132,15 +139,16 @@ export class View {
   /** Shows a whole transcript. */
   show(entries: Entry[]): void {
     this.log.replaceChildren();
-    if (this.look.greeting !== "") this.log.append(entry({ from: "agent", text: this.look.greeting }));
-    this.log.append(...entries.map(entry));
+    if (this.look.greeting !== "") this.log.append(entry({ from: "agent", text: this.look.greeting }, this.texts));
+    this.log.append(...entries.map((e) => entry(e, this.texts)));
     this.status("");
+    this.said.textContent = "";
     this.log.scrollTop = this.log.scrollHeight;
   }
 
   /** Adds the visitor's message. */
   add(said: Entry): void {
-    this.append(entry(said));
+    this.append(entry(said, this.texts));
     this.log.scrollTop = this.log.scrollHeight;
   }
 
@@ -209,14 +217,14 @@ export class View {
     if (this.state.textContent === text) return;
     this.state.textContent = text;
     this.state.classList.toggle("busy", text !== "");
-    if (text !== "" && text !== "Thinking") this.said.textContent = text;
+    if (text !== "" && text !== this.texts.say("thinking")) this.said.textContent = text;
   }
 
   /** Shows an error, with a retry button that is enabled after some seconds. */
   problem(text: string, again: (() => void) | null, seconds: number): void {
     const box = h("div", { class: "problem" }, h("p", null, text));
     if (again) {
-      const button = h("button", { type: "button", disabled: seconds > 0 }, "Try again");
+      const button = h("button", { type: "button", disabled: seconds > 0 }, this.texts.say("tryAgain"));
       setTimeout(() => (button.disabled = false), seconds * 1000);
       button.onclick = () => {
         box.remove();

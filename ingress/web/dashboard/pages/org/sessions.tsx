@@ -5,6 +5,7 @@ import type { LoginSession } from "../../types";
 import { Confirm } from "../../ui/confirm";
 import { Loaded, More, Section, Time } from "../../ui/parts";
 import { Table } from "../../ui/table";
+import { sessions as texts } from "./texts";
 
 export function Sessions() {
   const sessions = useList<LoginSession>("/api/auth/sessions");
@@ -13,17 +14,19 @@ export function Sessions() {
     else sessions.reload();
   });
   return (
-    <Section title="Your login sessions" intro="The browsers and programs that are signed in to your account. If you don’t recognize a session, end it, and ask an admin for a link to set a new password.">
+    <Section title={texts.title} intro={texts.intro}>
       <Loaded query={sessions} room="7.5rem">{(list) => (
         <div class="stack">
-          <Table caption="Your login sessions" rows={list} id={(s) => s.id} columns={[
-            { head: "Browser or program", cell: (s) => <span class="browser"><span title={s.userAgent}>{browserOf(s.userAgent)}</span>{s.current && <span class="tag">this one</span>}</span> },
-            { head: "IP address", tight: true, cell: (s) => s.address },
-            { head: "Since", tight: true, cell: (s) => <Time at={s.createdAt} /> },
-            { head: "Last used", tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
-            { head: "Actions", silent: true, tight: true, cell: (s) => (
+          <Table caption={texts.title} rows={list} id={(s) => s.id} columns={[
+            { head: texts.program, cell: (s) => <span class="browser"><span title={s.userAgent}>{browserOf(s.userAgent)}</span>{s.current && <span class="tag">{texts.thisOne}</span>}</span> },
+            { head: texts.address, tight: true, cell: (s) => s.address },
+            { head: texts.since, tight: true, cell: (s) => <Time at={s.createdAt} /> },
+            { head: texts.lastUsed, tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
+            { head: texts.actions, silent: true, tight: true, cell: (s) => (
               <div class="actions">
-                <Confirm look="remove" action="End" label={s.current ? "End this session" : `End the session from ${s.address}`} request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id }, credential: "session" }} question="End this session?" detail={s.current ? "You will be signed out here." : "The browser or program that uses it is signed out within five seconds."} onConfirm={() => end(s)} />
+                <Confirm look="remove" action={texts.end} label={s.current ? texts.endThis : texts.endFrom(s.address)}
+                  question={texts.endQuestion} detail={s.current ? texts.endsHere : texts.endsThere}
+                  request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id }, credential: "session" }} onConfirm={() => end(s)} />
               </div>
             ) },
           ]} />
@@ -45,6 +48,6 @@ function browserOf(userAgent: string): string {
   const named = (from: [RegExp, string][]) => from.find(([mark]) => mark.test(userAgent))?.[1];
   const browser = named(browsers);
   const system = named(systems);
-  if (browser === undefined) return userAgent.slice(0, 40) || "unknown";
-  return system === undefined ? browser : `${browser} on ${system}`;
+  if (browser === undefined) return userAgent.slice(0, 40) || texts.unknown;
+  return system === undefined ? browser : texts.on(browser, system);
 }

@@ -1,0 +1,80 @@
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// languagePage serves a page in a language. Its script element may name another language for the widget.
+func languagePage(t *testing.T, s *testEnv, language, attributes string) (origin string, holds func(agent string)) {
+	t.Helper()
+	var agent string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(w, `<!doctype html><html lang=%q><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`+
+			`<title>Lumen</title><link rel="icon" href="data:,"></head><body><main><h1>Lumen</h1></main>`+
+			`<script async src="%s/widget.js" data-agent=%q %s></script></body></html>`, language, s.url, agent, attributes)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func(id string) { agent = id }
+}
+
+// TestWidgetLanguages chats in German and Spanish: the language is that of the page, or the one that the page asks for. On a phone,
+// nothing is wider than the window.
+func TestWidgetLanguages(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	for name, in := range map[string]struct {
+		page, attributes                                    string
+		open, greeting, field, send, messages, failed, anew string
+	}{
+		"german": {
+			page: "en", attributes: `data-lang="de-AT"`,
+			open: "Chat öffnen: Lampenberatung", greeting: "Wie kann ich helfen?", field: "Nachricht", send: "Senden", messages: "Nachrichten",
+			failed: "Keine Antwort. Senden Sie die Nachricht noch einmal.", anew: "Neuer Chat",
+		},
+		"spanish": {
+			page: "es-MX",
+			open: "Abrir el chat: Lampenberatung", greeting: "¿En qué puedo ayudar?", field: "Mensaje", send: "Enviar", messages: "Mensajes",
+			failed: "No hay respuesta. Vuelva a enviar el mensaje.", anew: "Nuevo chat",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			origin, holds := languagePage(t, a.s, in.page, in.attributes)
+			holds(a.agent(t, "Lampenberatung", map[string]any{"model": slowModel, "widget": map[string]any{"enabled": true, "allowedOrigins": []string{origin}}}))
+			p := open(t).withoutAddress()
+			p.watch.talksTo(strings.TrimPrefix(origin, "http://"))
+			p.visitURL(origin)
+			p.click("button", in.open)
+			chat := p.in("dialog", "Lampenberatung")
+			chat.sees(in.greeting)
+			chat.fill(in.field, "fault 400: Lumen")
+			chat.click("button", in.send)
+			chat.in("log", in.messages).sees(in.failed)
+
+			p.inspect("widget-" + name)
+			p.resize(phone)
+			p.settled()
+			p.until("nothing in the widget is wider than the window", p.widgetFits)
+			chat.click("button", in.anew)
+			chat.seesNot(in.failed) // not even in the region for screen readers
+		})
+	}
+}
+
+// widgetFits returns an error that names the elements of the widget that are cut off or reach beyond the window.
+func (p *page) widgetFits() error {
+	var wide []string
+	p.js(&wide, `() => [...document.querySelector("agent-chat").shadowRoot.querySelectorAll("*:not(.unseen)")]
+		.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 || e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1)
+		.map((e) => e.nodeName + "." + e.getAttribute("class"))`)
+	if len(wide) > 0 {
+		return errors.New("too wide: " + strings.Join(wide, ", "))
+	}
+	return nil
+}

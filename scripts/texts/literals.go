@@ -1,0 +1,210 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A literal is a string or a template in a script.
+type literal struct {
+	value string // gap stands for each inserted value
+
+	// The nearest call or object around the literal: the called function and the number of the argument, or the property.
+	function string
+	argument int
+	property string
+}
+
+// gap stands for a value that a template inserts.
+const gap = "⟨…⟩"
+
+// A frame is an open bracket or template.
+type frame struct {
+	open     byte // one of ( [ { ` and $, for a value in a template
+	function string
+	argument int
+	property string
+	text     strings.Builder // of a template
+}
+
+// A lexer splits a script that esbuild printed into tokens.
+type lexer struct {
+	in    string
+	at    int
+	stack []*frame
+	last  string // the last token
+	chain string // the last name, such as console.warn
+	found []literal
+}
+
+// literals returns the strings and templates of a script.
+func literals(script string) []literal {
+	l := &lexer{in: script, stack: []*frame{{open: '{'}}}
+	for l.at < len(l.in) {
+		l.next()
+	}
+	return l.found
+}
+
+var (
+	space = regexp.MustCompile(`^(\s+|//[^\n]*|/\*(?s:.*?)\*/)`)
+	name  = regexp.MustCompile(`^[\p{L}_$#][\p{L}\p{N}_$]*`)
+	plain = regexp.MustCompile(`^("(?:[^"\\\n]|\\(?s:.))*"|'(?:[^'\\\n]|\\(?s:.))*')`)
+	regex = regexp.MustCompile(`^/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*`)
+	colon = regexp.MustCompile(`^\s*:`)
+
+	// What precedes or follows a string that is compared, which nobody reads.
+	comparedTo = regexp.MustCompile(`[=!]==?\s*$`)
+	compares   = regexp.MustCompile(`^\s*[=!]==?`)
+)
+
+// next reads one token.
+func (l *lexer) next() {
+	rest := l.in[l.at:]
+	if blank := space.FindString(rest); blank != "" {
+		l.at += len(blank)
+		return
+	}
+	if quoted := plain.FindString(rest); quoted != "" {
+		l.string(quoted)
+		return
+	}
+	if found := name.FindString(rest); found != "" {
+		l.name(found)
+		return
+	}
+	if found := regex.FindString(rest); found != "" && !l.afterValue() {
+		l.take(found)
+		l.last = "0" // a value
+		return
+	}
+	l.bracket(rest[0])
+}
+
+func (l *lexer) take(token string) {
+	l.at += len(token)
+	l.last = token
+}
+
+func (l *lexer) top() *frame { return l.stack[len(l.stack)-1] }
+
+// isKey reports whether a token that ends at an offset is a property of an object.
+func (l *lexer) isKey(end int) bool {
+	return l.top().open == '{' && (l.last == "{" || l.last == ",") && colon.MatchString(l.in[end:])
+}
+
+func (l *lexer) string(quoted string) {
+	value := unescape(quoted[1 : len(quoted)-1])
+	switch end := l.at + len(quoted); {
+	case l.isKey(end):
+		l.top().property = value
+	case !comparedTo.MatchString(l.in[max(0, l.at-6):l.at]) && !compares.MatchString(l.in[end:]):
+		l.add(value)
+	}
+	l.take(quoted)
+}
+
+func (l *lexer) name(found string) {
+	if l.isKey(l.at + len(found)) {
+		l.top().property = found
+	}
+	if l.last == "." {
+		l.chain += "." + found
+	} else {
+		l.chain = found
+	}
+	l.take(found)
+}
+
+var keyword = regexp.MustCompile(`^(return|typeof|case|in|of|do|else|void|await|yield|new|delete|throw|if|while|for|switch|catch)$`)
+
+// afterValue reports whether the last token ends a value, so that a slash divides and a parenthesis calls.
+func (l *lexer) afterValue() bool {
+	if name.MatchString(l.last) {
+		return !keyword.MatchString(l.last)
+	}
+	return l.last != "" && strings.ContainsAny(l.last[len(l.last)-1:], `)]}"'0123456789`+"`")
+}
+
+func (l *lexer) bracket(c byte) {
+	switch c {
+	case '(':
+		f := &frame{open: c}
+		if name.MatchString(l.last) && l.afterValue() {
+			f.function = l.chain
+		}
+		l.stack = append(l.stack, f)
+	case '[', '{':
+		l.stack = append(l.stack, &frame{open: c})
+	case '`':
+		l.stack = append(l.stack, &frame{open: c})
+		l.take("`")
+		l.template()
+		return
+	case ')', ']', '}':
+		open := l.top().open
+		if len(l.stack) > 1 {
+			l.stack = l.stack[:len(l.stack)-1]
+		}
+		if open == '$' {
+			l.take("}")
+			l.template()
+			return
+		}
+	case ',':
+		l.top().argument++
+		l.top().property = ""
+	case ';':
+		l.top().property = ""
+	}
+	l.take(string(c))
+}
+
+// template reads a template up to its end or to the next inserted value.
+func (l *lexer) template() {
+	f := l.top()
+	for l.at < len(l.in) {
+		rest := l.in[l.at:]
+		switch {
+		case rest[0] == '\\' && len(rest) > 1:
+			f.text.WriteString(unescape(rest[:2]))
+			l.at += 2
+		case rest[0] == '`':
+			l.stack = l.stack[:len(l.stack)-1]
+			l.add(f.text.String())
+			l.take("`")
+			return
+		case strings.HasPrefix(rest, "${"):
+			f.text.WriteString(gap)
+			l.stack = append(l.stack, &frame{open: '$'})
+			l.at++
+			l.take("{")
+			return
+		default:
+			f.text.WriteByte(rest[0])
+			l.at++
+		}
+	}
+}
+
+// add adds a literal with what surrounds it.
+func (l *lexer) add(value string) {
+	found := literal{value: value}
+	for _, f := range slices.Backward(l.stack) {
+		if f.open == '(' && f.function != "" {
+			found.function, found.argument = f.function, f.argument
+			break
+		}
+		if f.open == '{' {
+			found.property = f.property
+			break
+		}
+	}
+	l.found = append(l.found, found)
+}
+
+// unescape replaces the escapes that stand for line breaks and quotes. esbuild prints other characters as themselves.
+func unescape(text string) string {
+	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, "'", "\\`", "`", `\$`, "$", `\\`, `\`).Replace(text)
+}

@@ -1,0 +1,41 @@
+// Command texts lists the strings of the web pages that people read and that stand outside the tables of texts.
+//
+//	texts [FOLDER...]    folders below ingress/web; the default is all that have tables
+//
+// A table of texts is a module whose name is texts.ts or ends in .texts.ts or .texts.tsx. The exit code is 1 if strings are found.
+// The command needs bin/esbuild, which parses TypeScript and JSX.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+)
+
+// complete are the folders and modules below ingress/web whose texts all stand in tables.
+var complete = []string{"kit", "widget", "dashboard/pages/org/invitations.tsx", "dashboard/pages/org/sessions.tsx"}
+
+func main() {
+	roots := os.Args[1:]
+	if len(roots) == 0 {
+		roots = complete
+	}
+
+	found, err := strays(context.Background(), ".", roots)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "texts:", err)
+		os.Exit(2)
+	}
+
+	out := bufio.NewWriter(os.Stdout)
+	for _, s := range found {
+		fmt.Fprintf(out, "%s: %q\n", s.file, s.text)
+	}
+	if len(found) > 0 {
+		fmt.Fprintf(out, "%d strings outside a table of texts\n", len(found))
+	}
+	if err := out.Flush(); err != nil || len(found) > 0 {
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// A stray is a text that stands outside a table of texts.
+type stray struct {
+	file string // below ingress/web
+	text string // ⟨…⟩ stands for an inserted value
+}
+
+var (
+	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$`)
+	code  = regexp.MustCompile(`\.tsx?$`)
+	// Tests, declarations, and modules for tests.
+	other = regexp.MustCompile(`\.test\.tsx?$|\.d\.ts$|_samples\.ts$|^kit/check\.ts$`)
+)
+
+// strays returns the texts outside tables in the modules at these paths below ingress/web of a repository.
+func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
+	web := filepath.Join(root, "ingress", "web")
+	var files []string
+	for _, path := range paths {
+		err := filepath.WalkDir(filepath.Join(web, path), func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !code.MatchString(name) || table.MatchString(name) {
+				return err
+			}
+			below, err := filepath.Rel(web, name)
+			if !other.MatchString(below) {
+				files = append(files, below)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("listing modules: %w", err)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no modules at %s", strings.Join(paths, ", "))
+	}
+
+	scripts, err := transform(ctx, root, web, files)
+	if err != nil {
+		return nil, err
+	}
+	var found []stray
+	for i, script := range scripts {
+		for _, l := range literals(script) {
+			if l.isText() {
+				found = append(found, stray{files[i], l.value})
+			}
+		}
+	}
+	return found, nil
+}
+
+// transform returns the JavaScript of TypeScript modules. JSX becomes function calls, whose arguments are ordinary strings.
+func transform(ctx context.Context, root, web string, files []string) ([]string, error) {
+	out, err := os.MkdirTemp("", "parley-texts-")
+	if err != nil {
+		return nil, fmt.Errorf("creating a folder: %w", err)
+	}
+	defer os.RemoveAll(out)
+
+	esbuild, err := filepath.Abs(filepath.Join(root, "bin", "esbuild"))
+	if err != nil {
+		return nil, fmt.Errorf("finding esbuild: %w", err)
+	}
+	arguments := []string{"--tsconfig-raw={}", "--jsx=automatic", "--charset=utf8", "--log-level=warning", "--outbase=.", "--outdir=" + out}
+	command := exec.CommandContext(ctx, esbuild, append(arguments, files...)...)
+	command.Dir = web
+	if printed, err := command.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("bin/esbuild (make bin/esbuild): %w\n%s", err, printed)
+	}
+
+	scripts := make([]string, len(files))
+	for i, name := range files {
+		content, err := os.ReadFile(filepath.Join(out, code.ReplaceAllString(name, ".js")))
+		if err != nil {
+			return nil, fmt.Errorf("reading a script: %w", err)
+		}
+		scripts[i] = string(content)
+	}
+	return scripts, nil
+}
+
+var (
+	word     = regexp.MustCompile(`\p{L}{2}`)
+	sentence = regexp.MustCompile(`\p{L}\S* +\S|\S +\S*\p{L}|\p{L} $|^ \p{L}`)
+	oneWord  = regexp.MustCompile(`^\p{Lu}\p{Ll}+[.:!?…]?$`)
+
+	// Attributes and properties that people read or hear, and those that browsers read.
+	read    = regexp.MustCompile(`^(children|aria-label|aria-description|aria-roledescription|placeholder|title|alt|label|hint)$`)
+	machine = regexp.MustCompile(`^(class|className|key|id|for|htmlFor|href|src|rel|d|viewBox|style|type|role|accept|autocomplete|aria-(controls|describedby|labelledby|live|haspopup)|data-.*)$`)
+
+	// Functions whose strings are for developers or browsers.
+	technical = regexp.MustCompile(`^(console\.\w+|matchMedia|CSS\.supports|\w*(\.|^)(querySelector(All)?|closest|matches|supports|setProperty|getContext))$`)
+	// Names of keys, headers and programs.
+	names = regexp.MustCompile(`^(Enter|Escape|Tab|Backspace|Delete|Home|End|Accept|Authorization|Location|Bearer ⟨…⟩|` +
+		`Edge|Opera|Firefox|Chrome|Safari|Android|Windows|Linux)$`)
+)
+
+// isText reports whether people read a string.
+func (l literal) isText() bool {
+	switch {
+	case !word.MatchString(strings.ReplaceAll(l.value, gap, "")) || names.MatchString(l.value):
+		return false
+	case technical.MatchString(l.function) || machine.MatchString(l.property):
+		return false
+	case read.MatchString(l.property), l.function == "h" && l.argument >= 2:
+		return true
+	default:
+		return sentence.MatchString(l.value) || oneWord.MatchString(l.value)
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"parley/shared/testkit"
+)
+
+// TestTextsStandInTables checks that the widget and the other modules in complete contain no text of their own, so that a language
+// is complete if its table is.
+func TestTextsStandInTables(t *testing.T) {
+	t.Parallel()
+	found, err := strays(t.Context(), testkit.Root(t), complete)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range found {
+		t.Errorf("%s: %q stands outside a table of texts (texts.ts)", s.file, s.text)
+	}
+}
+
+// TestStraysAreFound checks which strings of a module count as texts.
+func TestStraysAreFound(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		module string
+		want   []string
+	}{
+		"sentence":           {`export const a = "Send it again";`, []string{"Send it again"}},
+		"word":               {`export const a = { b: "Send" };`, []string{"Send"}},
+		"name":               {`export const a = ["localStorage", "run.failed", "button", "Enter"];`, nil},
+		"template":           {"export const a = (n: number): string => `page ${n}`;", []string{"page " + gap}},
+		"nested template":    {"export const a = (n: number) => `${n > 0 ? `, ${n} new` : ''}x`;", []string{", " + gap + " new"}},
+		"child":              {`export const a = h("p", null, "done");`, []string{"done"}},
+		"tag and class":      {`export const a = h("p", { class: "entry agent" }, h("span"));`, nil},
+		"attribute":          {`export const a = h("p", { class: "a b", "aria-label": "table" });`, []string{"table"}},
+		"chosen attribute":   {`export const a = (b: boolean) => h("p", { "aria-label": b ? "open" : "shut" });`, []string{"open", "shut"}},
+		"JSX":                {`export const a = <p class="quiet small">none <b title="now">yet</b></p>;`, []string{"none ", "now", "yet"}},
+		"comparison":         {`export const a = <p>{b === "none at all" ? c : "Never" === d}</p>;`, nil},
+		"console":            {"console.warn(`agent-chat: ${n > 1 ? 'all of them' : 'one of them'} failed`);", nil},
+		"after an if":        {`if (b) say("Not now"); console.warn("not now");`, []string{"Not now"}},
+		"comment":            {"// a comment, Say\nexport const a = /* Or this one */ 1;", nil},
+		"regular expression": {`export const a = /"an odd/.test(b) ? c / 2 : d / "xx yy".length;`, []string{"xx yy"}},
+		"type":               {`export interface A { kind: "Some text"; }`, nil},
+		"path of an icon":    {`export const icons = { send: "M12 19V5M6 11l6-6 6 6" };`, nil},
+		"header":             {"export const a = { Authorization: `Bearer ${b}` };", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			web := filepath.Join(root, "ingress", "web", "widget")
+			if err := os.MkdirAll(web, 0o750); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Join(testkit.Root(t), "bin"), filepath.Join(root, "bin")); err != nil {
+				t.Fatal(err)
+			}
+			for file, content := range map[string]string{"a.tsx": test.module, "texts.ts": `export const a = "In the table";`} {
+				if err := os.WriteFile(filepath.Join(web, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			found, err := strays(t.Context(), root, []string{"widget"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range found {
+				got = append(got, s.text)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("found %q, want %q", got, test.want)
+			}
+		})
+	}
+}
