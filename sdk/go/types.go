@@ -1220,6 +1220,8 @@ type RunSummary struct {
 	// the session when this run was accepted. Null if the run continues none.
 	PreviousRunID *string `json:"previousRunId"`
 	Trigger       Trigger `json:"trigger"`
+	// The message to the agent; null if the input is very large.
+	Input *InputSummary `json:"input"`
 	// The first 500 characters of the answer; null until there is one.
 	Message *string `json:"message"`
 	// True if the answer has more than 500 characters, else absent.
@@ -1253,6 +1255,14 @@ type RunSummary struct {
 	FinishedAt     *time.Time `json:"finishedAt"`
 	// When the result expires; null if not known yet or never.
 	ExpiresAt *time.Time `json:"expiresAt"`
+}
+
+// The message to the agent, truncated.
+type InputSummary struct {
+	// The first 500 characters.
+	Message string `json:"message"`
+	// True if the message has more than 500 characters, else absent.
+	MessageCut *bool `json:"messageCut,omitzero"`
 }
 
 // One call to a tool, without input and output.

@@ -1490,6 +1490,8 @@ export interface RunSummary {
    */
   previousRunId: string | null;
   trigger: Trigger;
+  /** The message to the agent; null if the input is very large. */
+  input: InputSummary | null;
   /** The first 500 characters of the answer; null until there is one. */
   message: string | null;
   /** True if the answer has more than 500 characters, else absent. */
@@ -1527,6 +1529,14 @@ export interface RunSummary {
   finishedAt: MaybeTime;
   /** When the result expires; null if not known yet or never. */
   expiresAt: MaybeTime;
+}
+
+/** The message to the agent, truncated. */
+export interface InputSummary {
+  /** The first 500 characters. */
+  message: string;
+  /** True if the message has more than 500 characters, else absent. */
+  messageCut?: true;
 }
 
 /** One call to a tool, without input and output. */
@@ -3826,8 +3836,18 @@ export interface GetRunsQuery {
   sessionId?: string;
   /** Only runs of this automation. */
   automationId?: string;
+  /** Only runs with this trigger, such as `chat` or `schedule`. */
+  triggerType?: string;
   /** Only runs in this state. */
   status?: RunStatus;
+  /** Only runs created at this time or later. */
+  from?: Time;
+  /** Only runs created before this time. */
+  to?: Time;
+  /** Only finished runs that contain these words. */
+  q?: string;
+  /** Return the runs as a file. Not with `limit` or `cursor`. */
+  export?: "csv" | "jsonl";
   /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
@@ -3850,7 +3870,7 @@ export interface GetRunsHeaders {
 /**
  * The response to `GET /api/runs`: List runs, get one, wait for it, stream it, or get its timeline.
  */
-export type GetRunsAnswer = RunList | Run | Timeline;
+export type GetRunsAnswer = RunList | Run | Timeline | string;
 
 /** An event of `GET /api/runs`. */
 export type GetRunsEvent = RunEvent | AiSdkEvent | AgUiEvent;

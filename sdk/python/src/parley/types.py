@@ -229,6 +229,7 @@ __all__ = [
     "HookTest",
     "ImportedEndpoints",
     "ImportedEndpointsSkippedItem",
+    "InputSummary",
     "Invitation",
     "InvitationId",
     "InvitingOrganization",
@@ -2328,6 +2329,16 @@ class CodeOutput(TypedDict):
     """The names of files that were not kept."""
 
 
+class InputSummary(TypedDict):
+    """The message to the agent, truncated."""
+
+    message: str
+    """The first 500 characters."""
+
+    messageCut: NotRequired[Literal[True]]
+    """True if the message has more than 500 characters, else absent."""
+
+
 class ToolCallSummary(TypedDict):
     """One call to a tool, without input and output."""
 
@@ -2381,6 +2392,9 @@ class RunSummary(TypedDict):
     """
 
     trigger: Trigger
+
+    input: InputSummary | None
+    """The message to the agent; null if the input is very large."""
 
     message: str | None
     """The first 500 characters of the answer; null until there is one."""
@@ -5029,46 +5043,48 @@ ReceiveDeliveryAnswer: TypeAlias = ReceiveDeliveryAnswer1 | TakenDelivery
 """The response to `POST /api/hooks/receive/{id}`: Receive a source's delivery."""
 
 
-class GetRunsQuery(TypedDict):
-    """The query parameters of `GET /api/runs`: List runs, get one, wait for it, stream it, or
-    get its timeline.
-    """
-
-    id: NotRequired[RunId]
-    """Return this run instead of a list."""
-
-    wait: NotRequired[int]
-    """With `id`: seconds to wait for the run to finish, at most 55."""
-
-    stream: NotRequired[Literal["1", "true"]]
-    """With `id`: `1` or `true` returns server-sent events."""
-
-    format: NotRequired[Literal["ai-sdk", "ag-ui"]]
-    """With `id`: streams the events in the protocol of a UI library, `ai-sdk` (the UI message
-    stream of the AI SDK) or `ag-ui` (AG-UI). The header `Accept:
-    text/event-stream;profile=ai-sdk` does the same.
-    """
-
-    timeline: NotRequired[Literal["1", "true"]]
-    """With `id`: `1` or `true` returns the run's timeline. Not with `wait` or `stream`."""
-
-    agentId: NotRequired[str]
-    """Only runs of this agent."""
-
-    sessionId: NotRequired[str]
-    """Only runs of sessions with this id."""
-
-    automationId: NotRequired[str]
-    """Only runs of this automation."""
-
-    status: NotRequired[RunStatus]
-    """Only runs in this state."""
-
-    limit: NotRequired[int]
-    """Entries per page. Default: `20`."""
-
-    cursor: NotRequired[str]
-    """The `nextCursor` of the previous page."""
+GetRunsQuery = TypedDict(
+    "GetRunsQuery",
+    {
+        # Return this run instead of a list.
+        "id": NotRequired[RunId],
+        # With `id`: seconds to wait for the run to finish, at most 55.
+        "wait": NotRequired[int],
+        # With `id`: `1` or `true` returns server-sent events.
+        "stream": NotRequired[Literal["1", "true"]],
+        # With `id`: streams the events in the protocol of a UI library, `ai-sdk` (the UI message
+        # stream of the AI SDK) or `ag-ui` (AG-UI). The header `Accept:
+        # text/event-stream;profile=ai-sdk` does the same.
+        "format": NotRequired[Literal["ai-sdk", "ag-ui"]],
+        # With `id`: `1` or `true` returns the run's timeline. Not with `wait` or `stream`.
+        "timeline": NotRequired[Literal["1", "true"]],
+        # Only runs of this agent.
+        "agentId": NotRequired[str],
+        # Only runs of sessions with this id.
+        "sessionId": NotRequired[str],
+        # Only runs of this automation.
+        "automationId": NotRequired[str],
+        # Only runs with this trigger, such as `chat` or `schedule`.
+        "triggerType": NotRequired[str],
+        # Only runs in this state.
+        "status": NotRequired[RunStatus],
+        # Only runs created at this time or later.
+        "from": NotRequired[Time],
+        # Only runs created before this time.
+        "to": NotRequired[Time],
+        # Only finished runs that contain these words.
+        "q": NotRequired[str],
+        # Return the runs as a file. Not with `limit` or `cursor`.
+        "export": NotRequired[Literal["csv", "jsonl"]],
+        # Entries per page. Default: `20`.
+        "limit": NotRequired[int],
+        # The `nextCursor` of the previous page.
+        "cursor": NotRequired[str],
+    },
+)
+"""The query parameters of `GET /api/runs`: List runs, get one, wait for it, stream it, or get
+its timeline.
+"""
 
 
 GetRunsHeaders = TypedDict(
@@ -5086,7 +5102,7 @@ timeline.
 """
 
 
-GetRunsAnswer: TypeAlias = RunList | Run | Timeline
+GetRunsAnswer: TypeAlias = RunList | Run | Timeline | str
 """The response to `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
 timeline.
 """
