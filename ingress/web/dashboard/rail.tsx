@@ -1,19 +1,21 @@
 // The bar with the navigation and the account: a column beside the page, on a phone a header with a menu.
 import { useEffect, useState } from "preact/hooks";
-import { chooseOrganization, post } from "./api";
+import { signOut } from "./account";
+import { chooseOrganization } from "./api";
+import { openFinder } from "./shortcuts";
 import { chooseTheme, theme, type Theme } from "./theme";
 import type { Role, Session } from "./types";
 import { Button, LinkButton } from "./ui/button";
 import { Icon, Mark, type IconName } from "./ui/icon";
 
-interface Link {
+export interface Link {
   href: string;
   words: string;
   icon: IconName;
   least: Role;
 }
 
-const links: Link[] = [
+export const links: Link[] = [
   { href: "/dashboard", words: "Agents", icon: "agents", least: "member" },
   { href: "/dashboard/templates", words: "Templates", icon: "templates", least: "member" },
   { href: "/dashboard/knowledge", words: "Knowledge", icon: "knowledge", least: "member" },
@@ -37,6 +39,7 @@ export function Rail({ path, session }: { path: string; session: Session | null 
   return (
     <header class={"rail" + (open ? " open" : "")}>
       <a class="brand" href="/dashboard"><Mark />Parley</a>
+      <span class="finder"><Button icon="search" label="Find" keys="Control+K Meta+K" onClick={openFinder}><span>Find</span><kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd></Button></span>
       <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu</Button></span>
       <Navigation path={path} role={session?.caller.role ?? "member"} />
       {session && <Account session={session} />}
@@ -77,11 +80,6 @@ function Navigation({ path, role }: { path: string; role: Role }) {
 /** The organization, and a menu with the theme, the documentation and the way out. */
 function Account({ session }: { session: Session }) {
   const [open, setOpen] = useState(false);
-  const leave = async () => {
-    await post("/api/auth/logout");
-    chooseOrganization(null);
-    location.assign("/login");
-  };
   const choose = (id: string) => {
     chooseOrganization(id === session.organizations[0]?.id ? null : id);
     location.assign("/dashboard");
@@ -100,7 +98,7 @@ function Account({ session }: { session: Session }) {
           <ThemeChoice />
           <a href="/docs">Documentation</a>
           <a href="/docs/api">API reference</a>
-          <Button look="bare" icon="out" onClick={leave}>Sign out</Button>
+          <Button look="bare" icon="out" onClick={signOut}>Sign out</Button>
         </div>
       )}
     </div>
