@@ -1,9 +1,11 @@
--- Deletes the playback record of an erased run, and the bodies of the run's deliveries. Only an erasure changes a run's
--- input and leaves no result.
+-- Deletes the playback record and the words of an erased run, and the bodies of the run's deliveries. Only an erasure changes
+-- a run's input and leaves no result. The run is recorded for index_runs, which may be adding its words.
 CREATE OR REPLACE FUNCTION run_erased() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM heard WHERE run_id = NEW.id;
+  DELETE FROM run_terms WHERE run_id = NEW.id;
+  INSERT INTO unindexed_runs (run_id, org_id) VALUES (NEW.id, NEW.org_id);
   UPDATE deliveries SET body = NULL WHERE run_id = NEW.id AND body IS NOT NULL;
   RETURN NULL;
 END $$;

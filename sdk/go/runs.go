@@ -22,8 +22,11 @@ type Runs struct{ group }
 type RunQuery struct {
 	Paging
 
-	AgentID, SessionID, AutomationID string
-	Status                           RunStatus
+	AgentID, SessionID, AutomationID, TriggerType string
+
+	Status   RunStatus
+	From, To time.Time // of the acceptance; To is not included
+	Search   string    // only finished runs that contain these words
 }
 
 // RunDecision is a decision about a run's required action.
@@ -45,8 +48,13 @@ func (r Runs) Get(ctx context.Context, id string) (*Run, error) {
 
 // List lists runs in short form, newest first. Get returns a complete run.
 func (r Runs) List(query RunQuery) Pages[RunSummary] {
-	filter := params("agentId", query.AgentID, "sessionId", query.SessionID, "automationId", query.AutomationID)
-	set(filter, "status", string(query.Status))
+	filter := params("agentId", query.AgentID, "sessionId", query.SessionID, "automationId", query.AutomationID,
+		"triggerType", query.TriggerType, "status", string(query.Status), "q", query.Search)
+	for name, at := range map[string]time.Time{"from": query.From, "to": query.To} {
+		if !at.IsZero() {
+			set(filter, name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
 	return list[RunSummary](r.group, runsPath, filter, query.Paging)
 }
 

@@ -1,11 +1,13 @@
 package domain
 
-const (
-	// maxSummaryMessage is the maximum number of characters of the message in a summary.
-	maxSummaryMessage = 500
-	// maxSummaryCalls is the maximum number of tool calls in a summary: as many as a run can make.
-	maxSummaryCalls = 128
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
 )
+
+// maxSummaryCalls is the maximum number of tool calls in a summary: as many as a run can make.
+const maxSummaryCalls = 128
 
 // RunSummary is a run as shown in lists. The HTTP API uses its JSON form. Only the run object has
 // the whole message, the output, the citations, and the inputs and outputs of tools.
@@ -17,6 +19,7 @@ type RunSummary struct {
 	SessionID     string            `json:"sessionId"`
 	PreviousRunID *string           `json:"previousRunId"`
 	Trigger       Trigger           `json:"trigger"`
+	Input         *InputSummary     `json:"input"` // null if the input is very large
 	Message       *string           `json:"message"`
 	MessageCut    bool              `json:"messageCut,omitempty"` // the message was truncated
 	Citations     int               `json:"citations"`
@@ -38,6 +41,12 @@ type RunSummary struct {
 	ExpiresAt        *Time                  `json:"expiresAt"`
 }
 
+// InputSummary is the message of a run's input.
+type InputSummary struct {
+	Message    string `json:"message"`
+	MessageCut bool   `json:"messageCut,omitempty"` // the message was truncated
+}
+
 // ToolCallSummary is a tool call without its input and output.
 type ToolCallSummary struct {
 	Name       string `json:"name"`
@@ -52,13 +61,18 @@ type RequiredActionSummary struct {
 	InputCut bool `json:"inputCut,omitempty"` // the input is null here because it is large; the run object has it
 }
 
-// CutSummary truncates the message to 500 characters and the tool calls to 128.
-func (r *RunSummary) CutSummary() {
+// CutSummary truncates the texts to a number of characters, and the tool calls to 128.
+func (r *RunSummary) CutSummary(characters int) {
 	if r.Message != nil {
 		var cut string
-		if cut, r.MessageCut = FirstRunes(*r.Message, maxSummaryMessage); r.MessageCut {
+		if cut, r.MessageCut = FirstRunes(*r.Message, characters); r.MessageCut {
 			r.Message = &cut
 		}
+	}
+	if in := r.Input; in != nil {
+		var cut bool
+		in.Message, cut = FirstRunes(in.Message, characters)
+		in.MessageCut = in.MessageCut || cut
 	}
 	if r.ToolCallsCut = len(r.ToolCalls) > maxSummaryCalls; r.ToolCallsCut {
 		r.ToolCalls = r.ToolCalls[:maxSummaryCalls]
@@ -77,4 +91,59 @@ func FirstRunes(text string, n int) (first string, more bool) {
 		n--
 	}
 	return text, false
+}
+
+// escapedRune is the maximum number of characters of a character in a JSON string: two escapes.
+const escapedRune = 12
+
+// QuestionPrefix returns how many characters of the JSON of an Input contain the first n characters
+// of its message and one more.
+func QuestionPrefix(n int) int { return len(UnstoredInput) + len(questionKey) + (n+1)*escapedRune }
+
+const questionKey = `"message":"`
+
+// ReadQuestion returns the message of an Input whose JSON may be truncated. It returns nil if the
+// JSON does not begin with a message.
+func ReadQuestion(input string) *InputSummary {
+	rest, found := strings.CutPrefix(input, UnstoredInput)
+	if !found {
+		rest = strings.TrimPrefix(input, "{")
+	}
+	if rest, found = strings.CutPrefix(rest, questionKey); !found {
+		return nil
+	}
+
+	end := endOfString(rest)
+	cut := end < 0
+	if cut {
+		end = len(rest)
+	}
+
+	// An escape at the end may be incomplete.
+	for ; end >= 0; end-- {
+		var message string
+		if end < len(rest) && !utf8.RuneStart(rest[end]) {
+			continue
+		}
+		if json.Unmarshal([]byte(`"`+rest[:end]+`"`), &message) == nil {
+			return &InputSummary{Message: message, MessageCut: cut}
+		}
+		if !cut {
+			return nil
+		}
+	}
+	return nil
+}
+
+// endOfString returns the index of the quotation mark that ends a JSON string, or -1.
+func endOfString(text string) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i
+		case '\\':
+			i++
+		}
+	}
+	return -1
 }

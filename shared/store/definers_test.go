@@ -116,7 +116,9 @@ var definerCalls = map[string]string{
 	"search_terms":   `search_terms($1, $2, '{0}', '{secret}', '{1}', $3, '{}', 10)`,
 	"search_similar": `search_similar($1, $2, '{0}', '{secrets}', '{secrets}', $3, '{}', 10)`,
 	"search_vectors": `search_vectors($1, 'm', '10', '{1,0}', $3, '{}', length($2), 10)`,
-	"reseal_config":  `reseal_config($1, $4, 1, '{}', '{}') WHERE $2::text <> '' AND $3::text[] IS NOT NULL`,
+	"search_runs": `search_runs($1, 'secret', '', '', NULL, '', '', '', '', '', NULL, NULL::timestamptz, 10, '1 minute')
+		WHERE $2::text <> '' AND $3::text[] IS NOT NULL`,
+	"reseal_config": `reseal_config($1, $4, 1, '{}', '{}') WHERE $2::text <> '' AND $3::text[] IS NOT NULL`,
 }
 
 // In a transaction for one organization, the functions that act for an organization return no rows
@@ -131,6 +133,10 @@ func TestDefinersKeepOrganizationsApart(t *testing.T) {
 		chunk := chunkFor(0, "secret", name)
 		chunk.Vector = []float32{1, 0}
 		document := b.readyDocument(nil, chunk)
+		b.finish(b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID), "secret")
+		if n, err := s.Runs.IndexRuns(t.Context(), 10); err != nil || n != 1 {
+			t.Fatalf("indexed %d runs, %v", n, err)
+		}
 		return library{b.org, b.text(`SELECT min(left(u.lexeme, 4)) FROM document_chunks c, unnest(c.terms) u WHERE c.org_id = $1`, b.org), document, b.agent}
 	}
 	ada, bob := newLibrary("ada"), newLibrary("bob")

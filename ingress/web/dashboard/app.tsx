@@ -10,6 +10,8 @@ import type { Boot, Session } from "./types";
 import { Button, LinkButton } from "./ui/button";
 import { Empty, PageHeader } from "./ui/parts";
 import { Toasts } from "./ui/toasts";
+import { ApiScope } from "./ui/curl";
+import { Shortcuts } from "./shortcuts";
 import { AgentPage } from "./pages/agent";
 import { AgentsPage } from "./pages/agents";
 import { HomePage } from "./pages/home";
@@ -75,10 +77,11 @@ export function App({ boot }: { boot: Boot }) {
         {demo ? <VisitorRail signedIn={session !== null} /> : <Rail path={place.path} session={session} />}
         <main id="content" ref={main} tabIndex={-1} class={"content" + (found?.page.wide ? " wide" : "")}>
           <Boundary key={JSON.stringify([found?.page.path.replace(/\/:tab$/, ""), found?.params["id"], demo])}>
-            {Shown && found ? <Shown {...found.params} /> : <Nowhere demo={demo} />}
+            <ApiScope>{Shown && found ? <Shown {...found.params} /> : <Nowhere demo={demo} />}</ApiScope>
           </Boundary>
         </main>
       </div>
+      {!demo && <Shortcuts />}
       <Toasts />
     </BootContext.Provider>
   );

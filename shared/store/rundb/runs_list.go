@@ -1,6 +1,7 @@
 package rundb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -11,20 +12,34 @@ import (
 	"github.com/lib/pq"
 
 	"parley/shared/domain"
+	"parley/shared/id"
 )
 
-// summaryColumns are the columns of a run that a list shows. The message has one character more
-// than is shown, so that a truncated message can be recognized. Large values stay in the database;
-// see migrations/functions/run_summary.sql.
-const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, ` + PreviousRun + `, r.trigger_type, r.automation_id, r.idempotency_key,
-	r.config_version,
-	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
+const (
+	// listedCharacters is the maximum number of characters of a question and of an answer in a list.
+	listedCharacters = 500
+
+	// questionBytes is the maximum stored size of an input from which a list reads the question. Of a
+	// larger input, a list shows no question.
+	questionBytes = 64 << 10
+)
+
+// summaryColumns returns the columns of a run that a list shows. The answer has one character more
+// than is shown, so that a truncated one can be recognized. Of the input it selects the beginning,
+// which has the question. Large values stay in the database; see
+// migrations/functions/run_summary.sql.
+func summaryColumns(characters int) string {
+	return fmt.Sprintf(`r.id, r.agent_id, r.template_id, r.session_id, `+PreviousRun+`, r.trigger_type, r.automation_id, r.idempotency_key,
+	r.config_version, CASE WHEN pg_column_size(r.input) <= %d THEN left(r.input::text, %d) END AS input,
+	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, %d) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at,
 	CASE WHEN o.status = 'requires_action' THEN
 	  (CASE WHEN octet_length(o.required_action::text) <= 2000 OR strpos(o.required_action::text, '\u0000') > 0 THEN o.required_action
 	  ELSE json_build_object('kind', o.required_action->'kind', 'toolCallId', o.required_action->'toolCallId',
-	    'name', o.required_action->'name', 'expiresAt', o.required_action->'expiresAt', 'input', null, 'inputCut', true) END) END AS required_action`
+	    'name', o.required_action->'name', 'expiresAt', o.required_action->'expiresAt', 'input', null, 'inputCut', true) END) END AS required_action`,
+		questionBytes, domain.QuestionPrefix(characters), characters+1)
+}
 
 // summaryRow is a row of summaryColumns.
 type summaryRow struct {
@@ -46,10 +61,12 @@ type summaryRow struct {
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"`
 	ConfigVersion  int            `db:"config_version"`
+	Input          sql.NullString `db:"input"` // its beginning
 }
 
 // shown converts the row. The database stores the empty message of a completed run as null.
-func (row *summaryRow) shown() (domain.RunSummary, error) {
+// characters is the maximum length of its texts.
+func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 	run := domain.RunSummary{
 		ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID, SessionID: row.SessionID,
 		PreviousRunID: NamedRun(row.PreviousRun),
@@ -64,6 +81,9 @@ func (row *summaryRow) shown() (domain.RunSummary, error) {
 	}
 	if run.AgentID != nil {
 		run.AgentVersion = &row.ConfigVersion
+	}
+	if row.Input.Valid {
+		run.Input = domain.ReadQuestion(row.Input.String)
 	}
 
 	// The summary contains the fields of the result that a list shows.
@@ -80,7 +100,7 @@ func (row *summaryRow) shown() (domain.RunSummary, error) {
 		run.RequiredAction = &action
 	}
 
-	run.CutSummary()
+	run.CutSummary(characters)
 	return run, nil
 }
 
@@ -90,18 +110,42 @@ type RunFilter struct {
 	AgentID      string
 	SessionID    string
 	AutomationID string
+	TriggerType  string
 	Status       domain.RunStatus
-	Before       string // only runs older than the run with this id
+	From, Until  time.Time // of the acceptance; Until is not included
+	Before       string    // only runs older than the run with this id
+	Words        string    // only finished runs whose question and answer together contain these words
+	Characters   int       // the maximum length of the texts; 0: as in a list
 }
 
-// ListRuns lists summaries of up to limit runs of an organization that are not
-// erased, newest first.
+// idSkew is the maximum difference between the clocks of the processes that generated the runs' ids
+// and the database's clock.
+const idSkew = time.Hour
+
+// bounds returns the ids between which the runs of the filter are. An id contains its time, so the
+// index on ids limits the runs that are read.
+func (f *RunFilter) bounds() (since, before string) {
+	before = f.Before
+	if !f.From.IsZero() {
+		since = id.First(id.Run, f.From.Add(-idSkew))
+	}
+	if !f.Until.IsZero() {
+		if last := id.First(id.Run, f.Until.Add(idSkew)); before == "" || last < before {
+			before = last
+		}
+	}
+	return since, before
+}
+
+// ListRuns lists summaries of up to limit runs of an organization that are not erased, newest first.
+// It ignores Words.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
 	if f.AutomationID != "" { // a separate condition, so that PostgreSQL can use the index
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 
+<<<<<<< HEAD
 	// Open runs are few. A search along all runs for the few that wait would read the whole history.
 	within, status := s.db.WithinPage, ` ($6 = '' OR coalesce(r.status, o.status) = $6)`
 	if f.Status == domain.RunRequiresAction {
@@ -109,30 +153,66 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 		status = ` o.status = $6 AND r.id = ANY (ARRAY (SELECT p.run_id FROM open_runs p WHERE p.org_id = $1 AND p.status = 'requires_action'))`
 	}
 
+||||||| 40de29b7
+=======
+	since, before := f.bounds()
+	characters := f.characters()
+>>>>>>> find28
 	var rows []summaryRow
 	err := within(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
-		return tx.SelectContext(ctx, &rows, `SELECT `+summaryColumns+runFrom+`WHERE r.org_id = $1
+		return tx.SelectContext(ctx, &rows, `SELECT `+summaryColumns(characters)+runFrom+`WHERE r.org_id = $1
 			AND ($2::text[] IS NULL OR r.principal = ANY ($2)) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
+<<<<<<< HEAD
 			AND`+automation+` AND`+status+`
 			AND ($7 = '' OR r.id < $7) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
 			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
+||||||| 40de29b7
+			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6)
+			AND ($7 = '' OR r.id < $7) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
+			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
+=======
+			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6) AND ($7 = '' OR r.trigger_type = $7)
+			AND ($8::timestamptz IS NULL OR r.created_at >= $8) AND ($9::timestamptz IS NULL OR r.created_at < $9)
+			AND ($10 = '' OR r.id < $10) AND ($11 = '' OR r.id >= $11) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL)
+			ORDER BY r.id DESC LIMIT $12`,
+			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.TriggerType,
+			optionalTime(f.From), optionalTime(f.Until), before, since, limit)
+>>>>>>> find28
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)
 	}
+	return summaries(rows, characters)
+}
 
-	out := make([]domain.RunSummary, len(rows))
+// characters returns the maximum length of the texts.
+func (f *RunFilter) characters() int { return cmp.Or(f.Characters, listedCharacters) }
+
+// summaries converts the rows in their order.
+func summaries(rows []summaryRow, characters int) (out []domain.RunSummary, err error) {
+	out = make([]domain.RunSummary, len(rows))
 	for i := range rows {
-		if out[i], err = rows[i].shown(); err != nil {
+		if out[i], err = rows[i].shown(characters); err != nil {
 			return nil, err
 		}
 	}
-
 	return out, nil
 }
+<<<<<<< HEAD
 
 // within is pg.DB.Within for one organization.
 func (s *Store) within(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
 	return s.db.Within(ctx, []string{org}, f)
 }
+||||||| 40de29b7
+=======
+
+// optionalTime returns nil for the zero time.
+func optionalTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+>>>>>>> find28

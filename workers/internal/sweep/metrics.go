@@ -25,6 +25,7 @@ const (
 	actionDocuments = "documents_ended"   // documents that no worker could process
 	actionCoalesce  = "deliveries_closed" // collections of webhook deliveries
 	actionExpire    = "expired"           // rows past their retention
+	actionIndex     = "indexed"           // finished runs whose words were added to the index of searches
 	actionStream    = "streams_made"      // job streams that were lost
 )
 
@@ -61,11 +62,11 @@ func newMetrics() *metrics {
 	// Counters exist from the start with the value 0. Otherwise the first increase would be
 	// invisible to rate functions, which need an earlier value.
 	for _, action := range []string{
-		actionEnd, actionRequeue, actionDispatch, actionNotify, actionDocuments, actionCoalesce, actionExpire, actionStream,
+		actionEnd, actionRequeue, actionDispatch, actionNotify, actionDocuments, actionCoalesce, actionExpire, actionIndex, actionStream,
 	} {
 		m.actions.WithLabelValues(action)
 	}
-	for _, sweep := range []string{"sweep", "checking jobs", "expiry", "measuring"} {
+	for _, sweep := range []string{"sweep", "checking jobs", "expiry", "indexing runs", "measuring"} {
 		m.failed.WithLabelValues(sweep)
 	}
 	for _, lane := range lanes() { // create all series, because an alert on a missing series never fires

@@ -5,6 +5,7 @@
 //   - requeues runs whose worker died
 //   - ends runs that are past their deadline or wait too long for a person's decision
 //   - removes results past their retention
+//   - adds the words of finished runs to the index of searches
 //
 // Any number of workers may sweep: rows are locked with SKIP LOCKED, and if two workers dispatch
 // the same run again, only the first job message leads to a claim.
@@ -33,7 +34,8 @@ const (
 	// Rate limit counters that were not used for this time are deleted.
 	limitsIdle    = 5 * time.Minute
 	maxRound      = 20_000 // maximum number of rows of each kind that are handled in one round, which takes less than a second
-	maxBatch      = 500    // rows pruned in one transaction
+	maxBatch      = 500    // rows pruned, or runs indexed, in one transaction
+	indexShare    = 5      // indexing takes at most a fifth of the time, so that it does not slow down runs
 	maxRedispatch = 5000   // job messages published again in one sweep
 	// See recreateForgotten.
 	forgotFor = 2 * time.Second
@@ -70,6 +72,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
 	loops.Go(func() { s.repeat(ctx, "checking jobs", checkEvery, s.checkJobs) })
 	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // a separate loop, because a round may take a long time
+	loops.Go(func() { s.repeat(ctx, "indexing runs", every, s.indexRuns) })
 	loops.Go(func() {
 		_ = s.measure(ctx) // if this fails, the loop below reports it
 		s.repeat(ctx, "measuring", measureEvery, s.measure)
@@ -358,4 +361,22 @@ func (s *Sweeper) expire(ctx context.Context) error {
 	_, logins := s.store.Accounts.PruneLogins(ctx)
 	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, maxBatch)
 	return errors.Join(append(errs, logins, limits)...)
+}
+
+// indexRuns adds the words of finished runs to the index of searches until it has caught up.
+func (s *Sweeper) indexRuns(ctx context.Context) error {
+	for {
+		began := time.Now()
+		n, err := s.store.Runs.IndexRuns(ctx, maxBatch)
+		s.metrics.count(actionIndex, n)
+		if err != nil || n < maxBatch {
+			return err
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After((indexShare - 1) * time.Since(began)):
+		}
+	}
 }

@@ -133,11 +133,13 @@ func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	}
 	if n := EntriesThatFit(entries, p.Limit); len(entries) > n {
 		out.Data, out.HasMore = entries[:n], true
-		cursor := base64.RawURLEncoding.EncodeToString([]byte(idOf(out.Data[n-1])))
-		out.NextCursor = &cursor
+		out.NextCursor = new(Cursor(idOf(out.Data[n-1])))
 	}
 	return out
 }
+
+// Cursor returns the cursor of the page after the entry with the id.
+func Cursor(id string) string { return base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
 // ReservePage limits a page by the sizes of its entries before they are read. It lowers p.Limit to
 // the number of entries that fit into PageBytes, at least one. sizes contains up to p.Limit+1

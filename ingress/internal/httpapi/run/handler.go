@@ -89,7 +89,10 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: h.runAutomation},
 		{
 			Method: "GET", Path: "/api/runs", Need: auth.NeedUser, Role: member,
-			Find: run, List: httpx.Params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"},
+			Find: run,
+			List: httpx.Params{
+				"agentId", "sessionId", "automationId", "triggerType", "status", "from", "to", "q", "export", "limit", "cursor",
+			},
 			Beside: httpx.Params{"wait", "stream", "format", "timeline"},
 			Handle: h.getRuns,
 		},

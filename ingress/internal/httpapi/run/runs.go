@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -50,7 +51,8 @@ func (h *Handler) getRuns(c *gin.Context) {
 	}
 }
 
-// listRuns responds with the runs that the caller may read, newest first, in short form.
+// listRuns responds with the runs that the caller may read, newest first, in short form: a page, or a
+// file with all of them.
 func (h *Handler) listRuns(c *gin.Context) {
 	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
@@ -58,7 +60,7 @@ func (h *Handler) listRuns(c *gin.Context) {
 		return
 	}
 
-	filter, err := h.runFilter(c)
+	filter, export, err := h.runFilter(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -66,40 +68,90 @@ func (h *Handler) listRuns(c *gin.Context) {
 
 	who := httpx.Caller(c)
 	filter.Principals, filter.Before = who.Readable(), page.After
-	runs, err := h.RunsDB.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
+	if export != "" {
+		h.exportRuns(c, filter, export)
+		return
+	}
+
+	runs, next, err := h.findRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
+	list := httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID })
+	if !list.HasMore && next != "" { // a page may have fewer runs than its limit, even none
+		list.HasMore, list.NextCursor = true, new(httpx.Cursor(next))
+	}
+	httpx.WriteJSON(c, http.StatusOK, list)
 }
 
-// runFilter reads the filter for a list of runs.
-func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
+// findRuns returns up to limit runs of a filter. next is the Before of the following runs, or empty
+// if there are none.
+func (h *Handler) findRuns(ctx context.Context, org string, filter rundb.RunFilter, limit int) (
+	runs []domain.RunSummary, next string, err error,
+) {
+	if filter.Words != "" {
+		runs, next, err = h.RunsDB.SearchRuns(ctx, org, filter, limit+1)
+	} else {
+		runs, err = h.RunsDB.ListRuns(ctx, org, filter, limit+1)
+	}
+	if err == nil && len(runs) > limit {
+		runs, next = runs[:limit], runs[limit-1].ID
+	}
+	return runs, next, err
+}
+
+const maxRunSearch = 200 // maximum characters of the words to search for
+
+// runFilter reads the filter for a list of runs, and the format of an export.
+func (h *Handler) runFilter(c *gin.Context) (f rundb.RunFilter, export string, err error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "agentId"); err != nil {
-		return rundb.RunFilter{}, err
+		return f, "", err
 	}
 
 	value := func(name string) string {
 		v, _ := httpx.QueryValue(c, name, found)
 		return v
 	}
-	f := rundb.RunFilter{
+	f = rundb.RunFilter{
 		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
-		Status: domain.RunStatus(value("status")),
+		TriggerType: value("triggerType"), Status: domain.RunStatus(value("status")), Words: value("q"),
+		From: moment(c, found, "from"), Until: moment(c, found, "to"),
 	}
 
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "is not a run status")
 	}
+	if f.TriggerType != "" && !triggerTypes.MatchString(f.TriggerType) {
+		found.Add("triggerType", httpx.CodeInvalidValue, "must be 1 to 32 characters of a-z, 0-9, _ and -, starting with a letter")
+	}
+	if !f.Until.IsZero() && !f.From.Before(f.Until) {
+		found.Add("to", httpx.CodeInvalidValue, "must be after from")
+	}
 
+	found.Text("q", f.Words, 0, maxRunSearch)
 	found.Text("sessionId", f.SessionID, 0, httpx.MaxSessionID)
 	if f.AutomationID != "" {
 		httpx.CheckAutomationID(found, "automationId", f.AutomationID)
 	}
-	return f, found.Err()
+	export = exportFormat(found, c)
+	return f, export, found.Err()
+}
+
+// moment reads a query parameter that is a time, or returns the zero time.
+func moment(c *gin.Context, found *httpx.Problems, name string) time.Time {
+	text, present := httpx.QueryValue(c, name, found)
+	if !present {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Year() < 1970 || at.Year() > 2100 {
+		found.Add(name, httpx.CodeInvalidValue, "must be a time such as 2026-11-21T09:31:00Z, from 1970 to 2100")
+		return time.Time{}
+	}
+	return at
 }
 
 // runRequest contains the parameters of a request for one run.

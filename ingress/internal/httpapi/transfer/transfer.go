@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -351,6 +352,12 @@ type download struct {
 	sent   int64 // bytes written
 	status int
 	err    error // the error of the last Write
+}
+
+// NewWriter returns a writer for a response of unknown length. A write fails if the transfer was cut or
+// the credential has expired. The caller must release the slot.
+func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer {
+	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }
 
 // WriteHeader sends the status only if it is that of a success.

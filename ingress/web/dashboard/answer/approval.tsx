@@ -63,15 +63,10 @@ export function Approval({ run, label = "Your decision is needed", onDone }: { r
         ))}
       </ul>
       <p class="quiet small">Without a decision, the run fails <Time at={action.expiresAt} />. Waiting costs nothing. Later messages in the session wait until then.</p>
-      <details class="choices-curl">
-        <summary class="quiet small">Decide with curl</summary>
-        <div class="row">
-          {choices[action.kind].map((choice) => (
-            <Curl key={choice.action} what={choice.words} words={choice.words}
-              request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: choice.action, toolCallId: action.toolCallId } }} />
-          ))}
-        </div>
-      </details>
+      {choices[action.kind].map((choice) => (
+        <Curl key={choice.action} what={choice.words}
+          request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: choice.action, toolCallId: action.toolCallId } }} />
+      ))}
     </section>
   );
 }

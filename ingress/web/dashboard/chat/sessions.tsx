@@ -61,7 +61,7 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
       )}
       {shown && list.data && mine.length === 0 && !list.hasMore && <p class="hint">Your sessions appear here after you send a message.</p>}
       {shown && <More list={list} />}
-      {shown && mine.length > 0 && <div><Curl what="List sessions" request={{ method: "GET", path: "/api/sessions", params: { principal: user } }} /></div>}
+      {shown && mine.length > 0 && <Curl what="List sessions" request={{ method: "GET", path: "/api/sessions", params: { principal: user } }} />}
     </aside>
   );
 }

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
+import { ApiButton, ApiScope } from "./curl";
 
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
@@ -68,12 +69,14 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
       onCancel={(e) => { if (e.target === dialog.current) { e.preventDefault(); leave(); } }} onClose={closed}
       onSubmit={() => { sent.current = true; }} onMouseDown={(e) => { pressed.current = e.target; }}
       onClick={(e) => { if (e.target === dialog.current && pressed.current === dialog.current) leave(); }}>
-      <div class="dialog-head">
-        <h2 id={heading}>{title}</h2>
-        {!firm && <Button look="bare" icon="close" label="Close" onClick={leave} />}
-      </div>
-      <div class="dialog-body">{children}</div>
-      {foot && <div class="dialog-foot" onClick={() => { sent.current = true; }}>{foot}</div>}
+      <ApiScope>
+        <div class="dialog-head">
+          <h2 id={heading}>{title}</h2>
+          <span class="row"><ApiButton />{!firm && <Button look="bare" icon="close" label="Close" onClick={leave} />}</span>
+        </div>
+        <div class="dialog-body">{children}</div>
+        {foot && <div class="dialog-foot" onClick={() => { sent.current = true; }}>{foot}</div>}
+      </ApiScope>
       {asking && <Leave onStay={() => setAsking(false)} onLeave={onClose}>Your changes will be lost.</Leave>}
     </dialog>
   );

@@ -5,6 +5,7 @@ import type { ApiError } from "../api";
 import { titlePage } from "../title";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
+import { ApiButton } from "./curl";
 
 /**
  * The header of a page. It contains the page's only h1, whose text is also the window's title. guide is the page of the
@@ -21,7 +22,7 @@ export function PageHeader({ title, above, children, actions, guide }: { title: 
         <h1>{title}</h1>
         {(children || guide) && <p>{children} {guide && <a href={"/docs/" + guide}>Read the guide</a>}</p>}
       </div>
-      {actions && <div class="actions">{actions}</div>}
+      <div class="actions"><ApiButton />{actions}</div>
     </header>
   );
 }

@@ -98,13 +98,21 @@ class Runs(Group):
         agent_id: str | None = None,
         session_id: str | None = None,
         automation_id: str | None = None,
+        trigger_type: str | None = None,
         status: RunStatus | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        q: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Page[RunSummary]:
-        """List runs in short form, newest first. `get` returns a complete run."""
-        query = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "status": status, "limit": limit}
-        return self._page(RunSummary, "/api/runs", {**query, "cursor": cursor})
+        """List runs in short form, newest first. `get` returns a complete run.
+
+        `q` finds finished runs that contain its words.
+        """
+        query = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "triggerType": trigger_type}
+        query |= {"status": status, "from": from_, "to": to, "q": q, "limit": limit, "cursor": cursor}
+        return self._page(RunSummary, "/api/runs", query)
 
     def wait(self, run_id: str, *, timeout: float | None = None) -> Run:
         """Wait until a run has finished or requires an action, and return it.

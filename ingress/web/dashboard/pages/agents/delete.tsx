@@ -6,7 +6,7 @@ export function DeleteWords({ agent }: { agent: Agent }) {
   return (
     <div class="stack tighter">
       <p>{agent.name} can no longer be called, and its queued runs are cancelled. Finished runs stay readable. This can't be undone.</p>
-      <div><Curl what={`Delete ${agent.name}`} request={{ method: "DELETE", path: "/api/agents", params: { id: agent.id } }} /></div>
+      <Curl what={`Delete ${agent.name}`} request={{ method: "DELETE", path: "/api/agents", params: { id: agent.id } }} />
     </div>
   );
 }

@@ -96,15 +96,10 @@ function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; delet
           </div>
         } />}
       </div>
-      <details class="fold">
-        <summary>With curl</summary>
-        <div class="actions">
-          <Curl words="Download" what="Download this document" request={{ method: "GET", path: "/api/knowledge", params: { id: d.id, content: 1 } }} />
-          {may && <Curl words="Replace" what="Replace this document" request={{ method: "PUT", path: "/api/knowledge", params: { id: d.id }, file: d.name }} />}
-          {may && <Curl words="Process again" what="Process this document again" request={{ method: "POST", path: "/api/knowledge", params: { id: d.id, action: "retry" } }} />}
-          {may && <Curl words="Delete" what="Delete this document" request={{ method: "DELETE", path: "/api/knowledge", params: { id: d.id } }} />}
-        </div>
-      </details>
+      <Curl what="Download this document" request={{ method: "GET", path: "/api/knowledge", params: { id: d.id, content: 1 } }} />
+      {may && <Curl what="Replace this document" request={{ method: "PUT", path: "/api/knowledge", params: { id: d.id }, file: d.name }} />}
+      {may && <Curl what="Process this document again" request={{ method: "POST", path: "/api/knowledge", params: { id: d.id, action: "retry" } }} />}
+      {may && <Curl what="Delete this document" request={{ method: "DELETE", path: "/api/knowledge", params: { id: d.id } }} />}
       {sending !== null && <progress value={sending} max={1} aria-label="Upload of the new content" />}
       <input ref={input} type="file" hidden aria-label={`New content of ${d.name}`} onChange={(e) => { void replace(e.currentTarget.files?.[0]); e.currentTarget.value = ""; }} />
     </div>

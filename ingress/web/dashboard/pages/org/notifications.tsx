@@ -142,7 +142,7 @@ function Actions({ endpoint: e, reload, edit, onMade, open, onOpen }: {
     <div class="actions">
       <Button look="bare" icon="down" expanded={open} label={`Messages to ${e.url}`} onClick={onOpen}>Messages</Button>
       <Button look="bare" icon="send" label={`Send a test to ${e.url}`} onClick={test}>Send a test</Button>
-      <Curl words="curl" what={`Send a test to ${e.url}`} request={ask("test")} />
+      <Curl what={`Send a test to ${e.url}`} request={ask("test")} />
       <Button look="bare" icon="edit" label={`Edit ${e.url}`} onClick={edit}>Edit</Button>
       <Confirm look="bare" action="Rotate the secret" label={`Rotate the secret of ${e.url}`} request={ask("rotate")} question={`Rotate the secret of ${e.description || e.url}?`} detail="A new secret is generated and shown once. For a day, messages are signed with both secrets." onConfirm={rotate} />
       {e.enabled && <Confirm look="bare" action="Disable" label={`Disable ${e.url}`} request={{ method: "PUT", path, params, body: { enabled: false } }} question={`Disable ${e.description || e.url}?`} detail="Nothing is sent to it until you enable it again." onConfirm={disable} />}

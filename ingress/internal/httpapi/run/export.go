@@ -1,0 +1,195 @@
+package run
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
+	"parley/shared/domain"
+	"parley/shared/store/rundb"
+)
+
+const (
+	maxExported        = 10_000 // maximum number of runs of an export
+	exportPage         = 25     // runs read by one statement
+	exportedCharacters = 10_000 // maximum number of characters of a question and of an answer
+	exportBuffer       = 64 << 10
+	exportTime         = 2 * time.Minute
+)
+
+// runWriter writes runs in the format of an export.
+type runWriter interface {
+	head() error
+	run(run *domain.RunSummary) error
+	flush() error
+}
+
+// exportFormats contains the formats of exports: the media type, and a writer.
+var exportFormats = map[string]struct {
+	media  string
+	writer func(io.Writer) runWriter
+}{
+	"csv":   {"text/csv; charset=utf-8", func(w io.Writer) runWriter { return csvRuns{csv.NewWriter(w)} }},
+	"jsonl": {"application/jsonl", func(w io.Writer) runWriter { return jsonRuns{json.NewEncoder(w)} }},
+}
+
+// exportFormat reads the parameter export of a list. It is empty if the request has none.
+func exportFormat(found *httpx.Problems, c *gin.Context) string {
+	format, present := httpx.QueryValue(c, "export", found)
+	if !present {
+		return ""
+	}
+	if _, known := exportFormats[format]; !known {
+		found.Add("export", httpx.CodeInvalidValue, "must be csv or jsonl")
+	}
+	for _, paged := range httpx.Paged {
+		if _, present := httpx.Query(c)[paged]; present {
+			found.Add(paged, httpx.CodeConflict, "cannot be combined with export")
+		}
+	}
+	return format
+}
+
+// exportRuns responds with the runs of a filter as a file, newest first. It reads a few runs at a
+// time, as fast as the client receives them. If it fails after it has begun, it aborts the
+// connection, so that the client does not mistake a part for the whole.
+func (h *Handler) exportRuns(c *gin.Context, filter rundb.RunFilter, format string) {
+	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer h.Downloads.Leave(slot)
+
+	ctx, cancel := context.WithTimeout(c.Request.Context(), exportTime)
+	defer cancel()
+	org := httpx.Caller(c).OrganizationID
+	filter.Characters = exportedCharacters
+	page, next, err := h.findRuns(ctx, org, filter, exportPage)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+
+	header := c.Writer.Header()
+	header.Set("Content-Type", exportFormats[format].media)
+	header.Set("Content-Disposition", `attachment; filename="runs.`+format+`"`)
+	out := bufio.NewWriterSize(transfer.NewWriter(c, slot, h.SessionCheck(c)), exportBuffer)
+	to := exportFormats[format].writer(out)
+
+	err = to.head()
+	for n := 0; err == nil; {
+		for i := range page[:min(len(page), maxExported-n)] {
+			if err = to.run(&page[i]); err != nil {
+				break
+			}
+		}
+		if n += len(page); err != nil || next == "" || n >= maxExported {
+			break
+		}
+		filter.Before = next
+		page, next, err = h.findRuns(ctx, org, filter, exportPage)
+	}
+
+	if err == nil {
+		err = to.flush()
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		begun := c.Writer.Written()
+		header.Del("Content-Disposition")
+		httpx.Fail(c, err)
+		if begun {
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// jsonRuns writes JSON Lines: a run summary per line.
+type jsonRuns struct{ *json.Encoder }
+
+func (jsonRuns) head() error                        { return nil }
+func (w jsonRuns) run(run *domain.RunSummary) error { return w.Encode(run) }
+func (jsonRuns) flush() error                       { return nil }
+
+// csvRuns writes a table in CSV.
+type csvRuns struct{ *csv.Writer }
+
+func (w csvRuns) head() error {
+	return w.Write([]string{
+		"id", "status", "createdAt", "startedAt", "finishedAt", "agentId", "templateId", "agentVersion", "sessionId", "triggerType",
+		"automationId", "question", "answer", "citations", "toolCalls", "model", "inputTokens", "outputTokens", "costMicros", "finishReason",
+		"errorCode", "errorMessage",
+	})
+}
+
+func (w csvRuns) run(r *domain.RunSummary) error {
+	var question, code, message string
+	if r.Input != nil {
+		question = r.Input.Message
+	}
+	if r.Error != nil {
+		code, message = r.Error.Code, r.Error.Message
+	}
+
+	calls := make([]string, len(r.ToolCalls))
+	for i, call := range r.ToolCalls {
+		calls[i] = call.Name
+	}
+
+	cells := []string{
+		r.ID, string(r.Status), stamp(&r.CreatedAt), stamp(r.StartedAt), stamp(r.FinishedAt), cell(r.AgentID), cell(r.TemplateID),
+		cell(r.AgentVersion), r.SessionID, r.Trigger.Type, cell(r.Trigger.AutomationID), question, cell(r.Message),
+		strconv.Itoa(r.Citations), strings.Join(calls, " "), r.Usage.Model,
+		strconv.FormatInt(r.Usage.InputTokens, 10), strconv.FormatInt(r.Usage.OutputTokens, 10),
+		strconv.FormatInt(r.Usage.CostMicros, 10), cell(r.FinishReason), code, message,
+	}
+	for i, text := range cells {
+		cells[i] = harmless(text)
+	}
+	return w.Write(cells)
+}
+
+func (w csvRuns) flush() error {
+	w.Flush()
+	return w.Error()
+}
+
+// cell returns the text of a value, or the empty string for nil.
+func cell[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
+}
+
+// stamp is cell for a time.
+func stamp(at *domain.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// harmless returns a text that spreadsheets do not execute as a formula: an apostrophe precedes a
+// text that begins like one, after any blanks.
+func harmless(text string) string {
+	begin := strings.TrimLeft(text, " \u00a0\u3000")
+	if begin != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(begin)[0]) {
+		return "'" + text
+	}
+	return text
+}

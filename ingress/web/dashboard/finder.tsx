@@ -1,0 +1,147 @@
+// The finder, which leads to pages, agents, templates, documents and runs, and the list of shortcuts.
+import { useEffect, useId, useState } from "preact/hooks";
+import { signOut } from "./account";
+import { get } from "./api";
+import { useQuery } from "./query";
+import { links } from "./rail";
+import { go } from "./router";
+import { setSingleKeys, singleKeys } from "./shortcuts";
+import { useMay } from "./state";
+import { chooseTheme } from "./theme";
+import type { Agent, Document, List, Template } from "./types";
+import { Dialog } from "./ui/dialog";
+import { Switch } from "./ui/field";
+import { Icon, type IconName } from "./ui/icon";
+
+interface Entry {
+  kind: "Page" | "Action" | "Agent" | "Template" | "Document" | "Run" | "Search";
+  words: string;
+  icon: IconName;
+  /** The address to which the entry leads, or its action. */
+  to: string | (() => unknown);
+}
+
+const most = 12; // entries shown
+const someRun = /^run_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+
+/** Returns the entries whose kind and words contain all words of the text. Entries that begin with the text come first. */
+export function matching(entries: Entry[], text: string): Entry[] {
+  const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const first = (e: Entry) => (wanted[0] !== undefined && e.words.toLowerCase().startsWith(wanted[0]) ? 0 : 1);
+  return entries.filter((e) => wanted.every((word) => `${e.kind} ${e.words}`.toLowerCase().includes(word))).sort((a, b) => first(a) - first(b));
+}
+
+function fixedEntries(admin: boolean, help: () => void): Entry[] {
+  const page = (words: string, icon: IconName, to: string): Entry => ({ kind: "Page", words, icon, to });
+  const action = (words: string, icon: IconName, to: Entry["to"]): Entry => ({ kind: "Action", words, icon, to });
+  const pages = links.filter((l) => admin || l.least === "member").map((l) => page(l.words, l.icon, l.href));
+  const administration = admin ? [
+    page("Usage and budgets", "org", "/dashboard/org/usage"), page("Notifications", "org", "/dashboard/org/notifications"),
+    action("New agent", "plus", "/dashboard/agents?new=1"), action("New webhook", "plus", "/dashboard/automations/new"),
+    action("Upload a document", "upload", "/dashboard/knowledge"), action("Create an API key", "plus", "/dashboard/org"),
+  ] : [];
+  return [
+    ...pages, ...administration,
+    action("Runs that need you", "warn", "/dashboard/runs?status=requires_action"), action("Failed runs", "warn", "/dashboard/runs?status=failed"),
+    page("Documentation", "file", "/docs"), page("API reference", "curl", "/docs/api"),
+    action("Light theme", "edit", () => chooseTheme("light")), action("Dark theme", "edit", () => chooseTheme("dark")),
+    action("Theme of the system", "edit", () => chooseTheme("system")), action("Keyboard shortcuts", "menu", help), action("Sign out", "out", signOut),
+  ];
+}
+
+/** Returns the entries for a text: what the service has, and searches for the text. */
+function useFound(text: string, help: () => void): { entries: Entry[]; loading: boolean } {
+  const admin = useMay("admin");
+  const typed = text.trim();
+  const [asked, setAsked] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setAsked(typed), 150);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  const agents = useQuery("agents named " + asked, (signal) => get<List<Agent>>("/api/agents", { q: asked, limit: 20 }, signal));
+  const templates = useQuery("templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
+  const documents = useQuery("newest documents", (signal) => get<List<Document>>("/api/knowledge", { limit: 100 }, signal));
+
+  const entries = matching([
+    ...fixedEntries(admin, help),
+    ...(agents.data?.data ?? []).map((a): Entry => ({ kind: "Agent", words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
+    ...(templates.data?.data ?? []).map((t): Entry => ({ kind: "Template", words: t.name, icon: "templates", to: "/dashboard/templates/" + encodeURIComponent(t.id) })),
+    ...(documents.data?.data ?? []).map((d): Entry => ({ kind: "Document", words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
+  ], typed).slice(0, most);
+  if (someRun.test(typed)) entries.unshift({ kind: "Run", words: typed, icon: "runs", to: "/dashboard/runs/" + typed });
+  if (typed !== "") {
+    const q = encodeURIComponent(typed.slice(0, 200));
+    entries.push({ kind: "Search", words: `Runs with “${typed}”`, icon: "search", to: "/dashboard/runs?q=" + q },
+      { kind: "Search", words: `Documentation about “${typed}”`, icon: "search", to: "/docs?q=" + q });
+  }
+  return { entries, loading: agents.loading || documents.loading || asked !== typed };
+}
+
+export function Finder({ onClose, onHelp }: { onClose: () => void; onHelp: () => void }) {
+  const id = useId();
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const { entries, loading } = useFound(text, onHelp);
+  const current = Math.min(at, entries.length - 1);
+  useEffect(() => document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest" }), [current]);
+
+  const choose = (entry: Entry | undefined) => {
+    if (!entry) return;
+    onClose();
+    if (typeof entry.to === "function") entry.to();
+    else if (entry.to.startsWith("/dashboard")) go(entry.to);
+    else location.assign(entry.to);
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.isComposing) return;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) setAt((current + step + entries.length) % entries.length);
+    else if (event.key === "Enter") choose(entries[current]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <Dialog title="Find" onClose={onClose} kept>
+      <div class="stack tight finder-body">
+        <input class="input" role="combobox" aria-label="Pages, agents, documents, runs by id, and actions" placeholder="Pages, agents, documents, a run’s id, actions"
+          aria-expanded="true" aria-controls={id} aria-activedescendant={current >= 0 ? `${id}-${current}` : undefined} aria-autocomplete="list" autocomplete="off"
+          spellcheck={false} autofocus value={text} onInput={(e) => { setText(e.currentTarget.value); setAt(0); }} onKeyDown={press} />
+        <ul id={id} role="listbox" aria-label="Found" aria-busy={loading}>
+          {entries.map((e, i) => (
+            <li key={e.kind + String(e.to) + e.words} id={`${id}-${i}`} role="option" aria-selected={i === current} onClick={() => choose(e)} onMouseMove={() => setAt(i)}>
+              <Icon name={e.icon} /><span class="found">{e.words}</span><span class="quiet small">{e.kind}</span>
+            </li>
+          ))}
+        </ul>
+        <p class="hint" role="status">{!loading && entries.length === 2 && text.trim() !== "" ? "No page, agent, document or action has this name." : ""}</p>
+      </div>
+    </Dialog>
+  );
+}
+
+const keys = [
+  ["Ctrl K or ⌘ K", "Find pages, agents, documents, runs and actions"],
+  ["/", "Search on this page, or open Find"],
+  ["?", "Show these shortcuts"],
+  ["Esc", "Close a dialog or a menu"],
+  ["Enter", "Send a message; Shift+Enter starts a new line"],
+  ["M", "Mute the microphone while the focus is in the voice panel"],
+] as const;
+
+export function Help({ onClose }: { onClose: () => void }) {
+  const [on, setOn] = useState(singleKeys);
+  const choose = (wanted: boolean) => {
+    setSingleKeys(wanted);
+    setOn(wanted);
+  };
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={onClose} kept>
+      <div class="stack">
+        <dl class="facts">
+          {keys.map(([key, means]) => <div key={key} class="shortcut"><dt><kbd>{key}</kbd></dt><dd>{means}</dd></div>)}
+        </dl>
+        <Switch label="Shortcuts of a single key" hint="The keys / and ?." checked={on} onChange={choose} />
+      </div>
+    </Dialog>
+  );
+}

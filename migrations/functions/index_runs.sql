@@ -1,0 +1,26 @@
+-- Adds the words of up to `most` finished runs to run_terms, and returns how many runs it handled. Only one transaction does
+-- so at a time. An erasure records its run again, so the words of a run that is erased meanwhile are removed by a later call.
+CREATE OR REPLACE FUNCTION index_runs(most int) RETURNS int
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+  places tid[];
+  ids text[];
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('index_runs', 0)) THEN
+    RETURN 0;
+  END IF;
+  SELECT array_agg(q.ctid), array_agg(DISTINCT q.run_id) INTO places, ids FROM (SELECT u.ctid, u.run_id FROM unindexed_runs u LIMIT most) q;
+  IF ids IS NULL THEN
+    RETURN 0;
+  END IF;
+  DELETE FROM unindexed_runs u WHERE u.ctid = ANY (places);
+  DELETE FROM run_terms t WHERE t.run_id = ANY (ids);
+  INSERT INTO run_terms (run_id, org_id, terms)
+  SELECT r.id, r.org_id, array_to_tsvector(run_lexemes(r.org_id, r.id,
+    ARRAY(SELECT w FROM run_words(concat_ws(' ', run_question(r.input), left(r.answer, 20000))) w LIMIT 4000)))
+  FROM runs r WHERE r.id = ANY (ids) AND r.result IS NOT NULL;
+  RETURN cardinality(places);
+END $$;
+REVOKE EXECUTE ON FUNCTION index_runs FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION index_runs TO parley_app;
+ALTER FUNCTION index_runs OWNER TO parley_system;

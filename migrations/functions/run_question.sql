@@ -1,0 +1,12 @@
+-- Returns the message of a run's input, at most 20,000 characters. Returns null if the input has more than 1 MiB, or if
+-- PostgreSQL cannot read it: it refuses U+0000 and half a surrogate pair.
+CREATE OR REPLACE FUNCTION run_question(input json) RETURNS text
+  LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF pg_column_size(input) > 1048576 THEN
+    RETURN NULL;
+  END IF;
+  RETURN left(input->>'message', 20000);
+EXCEPTION WHEN data_exception OR feature_not_supported THEN
+  RETURN NULL;
+END $$;

@@ -1,0 +1,11 @@
+-- Records that the words of finished runs are to be added to run_terms. Every transaction that finishes an accepted run
+-- deletes its open row, which fires this trigger. Erased runs are recorded, too: index_runs skips them.
+CREATE OR REPLACE FUNCTION runs_need_index() RETURNS trigger
+  LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO unindexed_runs (run_id, org_id) SELECT g.run_id, g.org_id FROM gone g;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER runs_need_index AFTER DELETE ON open_runs REFERENCING OLD TABLE AS gone
+  FOR EACH STATEMENT EXECUTE FUNCTION runs_need_index();
