@@ -12,18 +12,19 @@ import (
 	"sync"
 	"time"
 
+	"parley/shared/secrets"
 	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
 	"parley/workers/internal/embed"
 	"parley/workers/internal/extract"
 	"parley/workers/internal/ingest"
+	"parley/workers/internal/pageserver"
 )
 
-// setUpIngest sets up the processing of documents. Without a sandbox, this worker does not process
-// documents, which then wait for a worker that has a sandbox.
-func (w *Workers) setUpIngest() error {
+// setUpReader sets up the reader of documents. Without a sandbox, there is none.
+func (w *Workers) setUpReader() {
 	if w.isolation.backend == nil {
-		return nil // setUpSandbox has logged the reason
+		return // setUpSandbox has logged the reason
 	}
 	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
 
@@ -33,6 +34,27 @@ func (w *Workers) setUpIngest() error {
 			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
 		},
 	})
+}
+
+// setUpPages sets up the server that renders pages of documents for ingresses. Without a sandbox,
+// this worker renders none.
+func (w *Workers) setUpPages(signer *secrets.Signer) (err error) {
+	if w.extractor == nil {
+		return nil
+	}
+	w.pages, err = pageserver.New(pageserver.Deps{
+		Bus: w.deps.Bus, Documents: w.deps.Store.Knowledge, Renderer: w.extractor.by, Verifier: signer,
+		Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
+	})
+	return err
+}
+
+// setUpIngest sets up the processing of documents. Without a sandbox, this worker does not process
+// documents, which then wait for a worker that has a sandbox.
+func (w *Workers) setUpIngest() error {
+	if w.extractor == nil {
+		return nil
+	}
 
 	st := w.deps.Store
 	deps := ingest.Deps{

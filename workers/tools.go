@@ -39,6 +39,10 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("setting up the document search: %w", err)
 	}
 
+	if err := w.setUpPages(signer); err != nil {
+		return fmt.Errorf("setting up pictures of pages: %w", err)
+	}
+
 	servers := mcp.New(client, open)
 	backends := []tool.Backend{search, httprequest.New(client, open), servers, knowledge.New(documents)}
 	if code := w.isolation.code; code != nil {

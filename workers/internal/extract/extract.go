@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -64,53 +65,60 @@ func (e *Extractor) Close() error { return e.program.close() }
 // Read reads a document, calls each with its events in order, and returns information about the
 // whole document. An error of each or of ctx ends the reading and is returned unchanged. Any other
 // error is a *document.Failure.
-func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (document.Info, error) {
+func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (info document.Info, err error) {
 	l = l.forContent(d.Content)
-	box, err := e.start(ctx, d, l)
+	o := order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR}
+	err = e.execute(ctx, d, o, func(output io.Reader) (err error) {
+		info, err = newChecker(l).follow(output, each)
+		return err
+	})
+	return info, err
+}
+
+// execute starts a reader and passes its output to read, whose error is nil or as described at Read,
+// or a *readerError.
+func (e *Extractor) execute(ctx context.Context, d Document, o order, read func(output io.Reader) error) error {
+	box, err := e.start(ctx, d.Content, o)
 	if ctx.Err() != nil {
-		return document.Info{}, fmt.Errorf("reading a document: %w", context.Cause(ctx))
+		return fmt.Errorf("reading a document: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return document.Info{}, e.startFailure(err)
+		return e.startFailure(err)
 	}
 
 	if d.OnCPUTime != nil {
 		box = meteredBox{Box: box, spent: d.OnCPUTime}
 	}
 
-	r := &readerRun{box: box, limits: l}
+	r := &readerRun{box: box, limits: o.Limits}
 	if d.Short {
-		r.limits.CPU = min(l.CPU, shortCPU)
+		r.limits.CPU = min(o.Limits.CPU, shortCPU)
 	}
 
-	info, err := r.follow(ctx, each)
+	err = r.follow(ctx, read)
 	_, _ = box.Usage() // reports the total to OnCPUTime
-	if err == nil {
-		return info, nil
-	}
-
 	if own, is := errors.AsType[*readerError](err); is {
-		return document.Info{}, e.explain(ctx, r, own)
+		return e.explain(ctx, r, own)
 	}
-	return document.Info{}, err
+	return err
 }
 
 // start starts a reader in a sandbox.
-func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Box, error) {
+func (e *Extractor) start(ctx context.Context, content []byte, o order) (sandbox.Box, error) {
 	program, err := e.program.path()
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR})
+	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("sending the request to the reader: %w", err)
 	}
 	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // the backend's errors name the operation
 		Args:   []string{programPath},
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "GOTRACEBACK=single"},
-		Data:   []sandbox.Data{{Path: documentPath, Content: d.Content}, {Path: orderPath, Content: text}},
+		Data:   []sandbox.Data{{Path: documentPath, Content: content}, {Path: orderPath, Content: text}},
 		Shown:  []sandbox.Shown{{Path: programPath, Host: program}},
-		Limits: sandboxLimits(l),
+		Limits: sandboxLimits(o.Limits),
 
 		GivesWay: true,
 	})
@@ -201,9 +209,8 @@ type readerRun struct {
 	hit sandbox.Limit // the limit because of which the reader was killed
 }
 
-// follow processes the reader's output until its final event or an invalid event. When follow
-// returns, no process is left in the sandbox.
-func (r *readerRun) follow(ctx context.Context, each func(document.Event) error) (document.Info, error) {
+// follow calls read with the reader's output. When follow returns, no process is left in the sandbox.
+func (r *readerRun) follow(ctx context.Context, read func(output io.Reader) error) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watched, stop := context.WithCancel(ctx)
@@ -217,7 +224,7 @@ func (r *readerRun) follow(ctx context.Context, each func(document.Event) error)
 		}
 	})
 
-	return newChecker(r.limits).follow(r.box.Stdout(), each)
+	return read(r.box.Stdout())
 }
 
 // kill kills the reader because it exceeded a limit. Only the first limit is recorded.

@@ -39,7 +39,7 @@ func runReader() error {
 	}
 
 	w := newEventWriter(os.Stdout)
-	failAtLimit(w)
+	failAtLimit(w) // its final event is also a valid reply to an order of a picture
 	if err := restrain(o.Limits); err != nil {
 		return err
 	}
@@ -53,9 +53,14 @@ func runReader() error {
 	if err := w.greet(); err != nil {
 		return err
 	}
-	info, err := parseDocument(o, content, w.write)
+	var last any
+	if o.Picture > 0 {
+		last, err = picture(o.Picture)
+	} else {
+		last, err = parseDocument(o, content, w.write)
+	}
 	if err == nil {
-		return w.last(document.Event{End: &info})
+		return w.last(last)
 	}
 	failure, is := errors.AsType[*document.Failure](err)
 	if !is {
@@ -64,13 +69,21 @@ func runReader() error {
 	return w.last(document.Event{Failure: failure})
 }
 
-// parseDocument runs the parser with all formats and passes the parser's events to write.
-func parseDocument(o order, content []byte, write func(document.Event) error) (document.Info, error) {
+// picture returns the reply to an order of a picture.
+func picture(page int) (pictureReply, error) {
+	p, err := pdf.Picture(context.Background(), documentPath, page)
+	return pictureReply{Picture: &p}, err //nolint:wrapcheck // reported unchanged
+}
+
+// parseDocument runs the parser with all formats and passes the parser's events to write. It returns
+// the final event.
+func parseDocument(o order, content []byte, write func(document.Event) error) (document.Event, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 
 	in := parse.Input{Name: o.Name, MIMEType: o.MIMEType, Content: content, Limits: limits}
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,
 	}))
-	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // reported unchanged
+	info, err := parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known)
+	return document.Event{End: &info}, err //nolint:wrapcheck // reported unchanged
 }
