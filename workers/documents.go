@@ -12,21 +12,52 @@ import (
 	"sync"
 	"time"
 
+	"parley/shared/secrets"
 	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
 	"parley/workers/internal/embed"
 	"parley/workers/internal/extract"
 	"parley/workers/internal/ingest"
+	"parley/workers/internal/pageserver"
 	"parley/workers/internal/tool/attachment"
 )
+
+// setUpReader sets up the reader of documents. Without a sandbox, there is none.
+func (w *Workers) setUpReader() {
+	if w.isolation.backend == nil {
+		return // setUpSandbox has logged the reason
+	}
+	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
+
+	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
+		// Report never contains text of documents, but Detail may, so its output is logged only at
+		// the level debug.
+		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
+		Detail: func(why error, said string) {
+			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
+		},
+	})
+}
+
+// setUpPages sets up the server that renders pages of documents for ingresses. Without a sandbox,
+// this worker renders none.
+func (w *Workers) setUpPages(signer *secrets.Signer) (err error) {
+	if w.extractor == nil {
+		return nil
+	}
+	w.pages, err = pageserver.New(pageserver.Deps{
+		Bus: w.deps.Bus, Documents: w.deps.Store.Knowledge, Renderer: w.extractor.by, Verifier: signer,
+		Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
+	})
+	return err
+}
 
 // setUpIngest sets up the processing of documents. Without a sandbox, this worker does not process
 // documents, which then wait for a worker that has a sandbox.
 func (w *Workers) setUpIngest() error {
-	if w.isolation.backend == nil {
-		return nil // setUpSandbox has logged the reason
+	if w.extractor == nil {
+		return nil
 	}
-	w.openExtractor()
 
 	st := w.deps.Store
 	deps := ingest.Deps{
@@ -48,26 +79,11 @@ func (w *Workers) setUpIngest() error {
 	return err
 }
 
-// openExtractor opens the reader of documents and images, which the roles tool and ingest share.
-func (w *Workers) openExtractor() {
-	if w.extractor != nil {
-		return
-	}
-	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
-	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
-		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
-		Detail: func(why error, said string) {
-			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
-		},
-	})
-}
-
 // attachmentReader returns the reader of attachments, or nil without a sandbox.
 func (w *Workers) attachmentReader() attachment.Reader {
-	if w.isolation.backend == nil {
-		return nil // setUpSandbox has logged the reason
+	if w.extractor == nil {
+		return nil
 	}
-	w.openExtractor()
 	return w.extractor.by
 }
 

@@ -44,6 +44,10 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("setting up the document search: %w", err)
 	}
 
+	if err := w.setUpPages(signer); err != nil {
+		return fmt.Errorf("setting up pictures of pages: %w", err)
+	}
+
 	// The MCP servers are also used for the checks of connections below.
 	servers := mcp.New(client, open)
 	backends := []tool.Backend{search, httprequest.New(client, open), servers, knowledge.New(documents)}

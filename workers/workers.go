@@ -33,6 +33,7 @@ import (
 	"parley/workers/internal/llm/observed"
 	"parley/workers/internal/llm/providers"
 	"parley/workers/internal/notify"
+	"parley/workers/internal/pageserver"
 	"parley/workers/internal/runner"
 	"parley/workers/internal/searchserver"
 	"parley/workers/internal/sweep"
@@ -100,6 +101,7 @@ type Workers struct {
 	caller *bus.ToolCaller      // of the role agent; otherwise nil
 	tools  *toolserver.Server   // of the role tool; otherwise nil
 	search *searchserver.Server // nil without the role tool
+	pages  *pageserver.Server   // nil without the role tool or without a sandbox
 
 	embeddings  *embedserver.Server // nil without the role tool
 	toolChecks  *checkserver.Server // nil without the role tool
@@ -110,7 +112,7 @@ type Workers struct {
 	outbound  *outbound.Client // nil without any of the roles tool, ingest and notify
 	embedder  *embed.Embedder  // set for the roles tool and ingest; nil if no model is configured
 	ingester  *ingest.Ingester // nil without the role ingest or without a sandbox
-	extractor *documentReader  // set for the role ingest if there is a sandbox
+	extractor *documentReader  // set for the roles tool and ingest if there is a sandbox
 	speech    *voiceParts      // of the role voice; otherwise nil
 	notifier  *notify.Notifier // nil without the role notify
 	sealed    *sealed.Watch    // set for all roles except sweep; otherwise nil
@@ -215,6 +217,7 @@ func (w *Workers) setUpShared() error {
 	}
 
 	w.setUpSandbox()
+	w.setUpReader()
 	return nil
 }
 
@@ -360,6 +363,9 @@ func (w *Workers) Run(ctx context.Context) error {
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
 		group.Add("search", w.search.Run)
+		if w.pages != nil {
+			group.Add("pages", w.pages.Run)
+		}
 		group.Add("embeddings", w.embeddings.Run)
 		group.Add("tool checks", w.toolChecks.Run)
 	}

@@ -65,6 +65,24 @@ type Passage struct {
 // left corner.
 type Box [4]float64
 
+// MIMETypePDF is the MIME type of the documents whose pages have pictures.
+const MIMETypePDF = "application/pdf"
+
+// PagePicture is a page of a PDF as a picture, with the words on it.
+type PagePicture struct {
+	MIMEType string     `json:"mimeType"` // image/png or image/jpeg
+	Width    float64    `json:"width"`    // of the page, in points
+	Height   float64    `json:"height"`
+	Data     []byte     `json:"data"`
+	Words    []PageWord `json:"words"` // in reading order; empty for a scanned page
+}
+
+// PageWord is a word on a page.
+type PageWord struct {
+	Text string `json:"text"`
+	Box  Box    `json:"box"`
+}
+
 // Found is a passage found by a search.
 type Found struct {
 	Passage

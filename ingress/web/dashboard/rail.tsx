@@ -1,15 +1,9 @@
 // The bar with the navigation and the account: a column beside the page, on a phone a header with a menu.
 import { useEffect, useState } from "preact/hooks";
-<<<<<<< HEAD
-import { chooseOrganization, post } from "./api";
-import { useCurrentOverview } from "./overview";
-||||||| 40de29b7
-import { chooseOrganization, post } from "./api";
-=======
 import { signOut } from "./account";
 import { chooseOrganization } from "./api";
+import { useCurrentOverview } from "./overview";
 import { openFinder } from "./shortcuts";
->>>>>>> find28
 import { chooseTheme, theme, type Theme } from "./theme";
 import { atMost99 } from "./title";
 import type { Role, Session } from "./types";
@@ -23,18 +17,10 @@ export interface Link {
   least: Role;
 }
 
-<<<<<<< HEAD
-const links: Link[] = [
+export const links: Link[] = [
   { href: "/dashboard", words: "Home", icon: "home", least: "member" },
   { href: "/dashboard/inbox", words: "Inbox", icon: "inbox", least: "member" },
   { href: "/dashboard/agents", words: "Agents", icon: "agents", least: "member" },
-||||||| 40de29b7
-const links: Link[] = [
-  { href: "/dashboard", words: "Agents", icon: "agents", least: "member" },
-=======
-export const links: Link[] = [
-  { href: "/dashboard", words: "Agents", icon: "agents", least: "member" },
->>>>>>> find28
   { href: "/dashboard/templates", words: "Templates", icon: "templates", least: "member" },
   { href: "/dashboard/knowledge", words: "Knowledge", icon: "knowledge", least: "member" },
   { href: "/dashboard/runs", words: "Runs", icon: "runs", least: "member" },
@@ -58,17 +44,9 @@ export function Rail({ path, session }: { path: string; session: Session | null 
   return (
     <header class={"rail" + (open ? " open" : "")}>
       <a class="brand" href="/dashboard"><Mark />Parley</a>
-<<<<<<< HEAD
+      <span class="finder"><Button icon="search" label="Find" keys="Control+K Meta+K" onClick={openFinder}><span>Find</span><kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd></Button></span>
       <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu{!open && <Badge count={waiting} />}</Button></span>
       <Navigation path={path} role={session?.caller.role ?? "member"} waiting={waiting} />
-||||||| 40de29b7
-      <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu</Button></span>
-      <Navigation path={path} role={session?.caller.role ?? "member"} />
-=======
-      <span class="finder"><Button icon="search" label="Find" keys="Control+K Meta+K" onClick={openFinder}><span>Find</span><kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd></Button></span>
-      <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu</Button></span>
-      <Navigation path={path} role={session?.caller.role ?? "member"} />
->>>>>>> find28
       {session && <Account session={session} />}
     </header>
   );

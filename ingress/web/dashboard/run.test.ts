@@ -43,6 +43,15 @@ export const tests: Test[] = [
     },
   },
   {
+    name: "work that was lost with its worker is not in the model",
+    run: () => {
+      const lost = (s: Span): Span => ({ ...s, status: "lost" });
+      const t = trace(lost(span("attempt", 0, 30, "attempt 1")), span("turn", 0, 2, "turn 1"), lost(span("turn", 2, 30, "turn 2")));
+      equal(partsOf(t, 0).map((p) => p.name).slice(1), ["Turn 1", "Work lost with its worker"]);
+      equal(spentOf(partsOf(t, 0)), { queue: 0, turn: 2, wait: 0, tool: 0, lost: 28 });
+    },
+  },
+  {
     name: "tools have the same name everywhere",
     run: () => {
       const t = trace(span("tool", 0, 1, "webSearch"), span("tool", 1, 2, "knowledge"), span("tool", 2, 3, "codeExecution"), span("tool", 3, 4, "getOrder"), span("wait", 4, 5, "codeExecution"));

@@ -245,6 +245,8 @@ export interface Found {
   text: string;
   startIndex: number;
   endIndex: number;
+  /** Its position on the page in points, if the format has positions. */
+  box: [number, number, number, number] | null;
   score: number;
   matchedBy: string[];
 }

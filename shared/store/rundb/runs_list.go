@@ -145,7 +145,6 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 
-<<<<<<< HEAD
 	// Open runs are few. A search along all runs for the few that wait would read the whole history.
 	within, status := s.db.WithinPage, ` ($6 = '' OR coalesce(r.status, o.status) = $6)`
 	if f.Status == domain.RunRequiresAction {
@@ -153,32 +152,19 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 		status = ` o.status = $6 AND r.id = ANY (ARRAY (SELECT p.run_id FROM open_runs p WHERE p.org_id = $1 AND p.status = 'requires_action'))`
 	}
 
-||||||| 40de29b7
-=======
 	since, before := f.bounds()
 	characters := f.characters()
->>>>>>> find28
 	var rows []summaryRow
 	err := within(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
 		return tx.SelectContext(ctx, &rows, `SELECT `+summaryColumns(characters)+runFrom+`WHERE r.org_id = $1
 			AND ($2::text[] IS NULL OR r.principal = ANY ($2)) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
-<<<<<<< HEAD
-			AND`+automation+` AND`+status+`
-			AND ($7 = '' OR r.id < $7) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
-			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
-||||||| 40de29b7
-			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6)
-			AND ($7 = '' OR r.id < $7) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
-			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
-=======
-			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6) AND ($7 = '' OR r.trigger_type = $7)
+			AND`+automation+` AND`+status+` AND ($7 = '' OR r.trigger_type = $7)
 			AND ($8::timestamptz IS NULL OR r.created_at >= $8) AND ($9::timestamptz IS NULL OR r.created_at < $9)
 			AND ($10 = '' OR r.id < $10) AND ($11 = '' OR r.id >= $11) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL)
 			ORDER BY r.id DESC LIMIT $12`,
 			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.TriggerType,
 			optionalTime(f.From), optionalTime(f.Until), before, since, limit)
->>>>>>> find28
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)
@@ -199,14 +185,11 @@ func summaries(rows []summaryRow, characters int) (out []domain.RunSummary, err 
 	}
 	return out, nil
 }
-<<<<<<< HEAD
 
 // within is pg.DB.Within for one organization.
 func (s *Store) within(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
 	return s.db.Within(ctx, []string{org}, f)
 }
-||||||| 40de29b7
-=======
 
 // optionalTime returns nil for the zero time.
 func optionalTime(t time.Time) *time.Time {
@@ -215,4 +198,3 @@ func optionalTime(t time.Time) *time.Time {
 	}
 	return &t
 }
->>>>>>> find28

@@ -61,13 +61,8 @@ var (
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
 	// A fixed buffer also bounds the memory that a malicious reader can make this process use.
 	in := bufio.NewReaderSize(from, maxLine)
-	hello, err := in.ReadSlice('\n')
-	if err != nil {
-		return document.Info{}, &readerError{why: errNoGreeting, detail: fmt.Sprintf("%q and then %v", hello, err)}
-	}
-	// Until the greeting is correct, the error is not begun, so the document is not blamed.
-	if string(hello) != protocol {
-		return document.Info{}, &readerError{why: errGreeting, detail: fmt.Sprintf("%q", hello)}
+	if err := greeted(in); err != nil {
+		return document.Info{}, err
 	}
 	for {
 		l, err := in.ReadSlice('\n')
@@ -90,6 +85,18 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 			return document.Info{}, err
 		}
 	}
+}
+
+// greeted reads the reader's greeting.
+func greeted(in *bufio.Reader) error {
+	hello, err := in.ReadSlice('\n')
+	if err != nil {
+		return &readerError{why: errNoGreeting, detail: fmt.Sprintf("%q and then %v", hello, err)}
+	}
+	if string(hello) != protocol {
+		return &readerError{why: errGreeting, detail: fmt.Sprintf("%q", hello)}
+	}
+	return nil
 }
 
 // violation returns the error for output that an intact reader never writes.

@@ -52,12 +52,14 @@ func (w *eventWriter) write(e document.Event) error {
 	return w.out.Flush()
 }
 
-// last writes the final event and sends all buffered events.
-func (w *eventWriter) last(e document.Event) error {
-	if err := w.write(e); err != nil {
-		return err
+// last writes the last line, which is the final event or a picture, and sends all buffered events.
+func (w *eventWriter) last(line any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.lines.Encode(line); err != nil {
+		return fmt.Errorf("writing the last line: %w", err)
 	}
-	return w.flush()
+	return w.out.Flush()
 }
 
 // flush sends all buffered events.

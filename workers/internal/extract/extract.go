@@ -65,11 +65,11 @@ func (e *Extractor) Close() error { return e.program.close() }
 // Read reads a document, calls each with its events in order, and returns information about the
 // whole document. An error of each or of ctx ends the reading and is returned unchanged. Any other
 // error is a *document.Failure.
-func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (document.Info, error) {
+func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (info document.Info, err error) {
 	l = l.forContent(d.Content)
-	var info document.Info
-	err := e.run(ctx, d, order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR}, func(out io.Reader) (err error) {
-		info, err = newChecker(l).follow(out, each)
+	o := order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR}
+	err = e.run(ctx, d, o, func(output io.Reader) (err error) {
+		info, err = newChecker(l).follow(output, each)
 		return err
 	})
 	if err != nil {
@@ -78,10 +78,10 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	return info, nil
 }
 
-// run starts a reader with an order and passes its output to read. When run returns, no process is
-// left in the sandbox.
-func (e *Extractor) run(ctx context.Context, d Document, o order, read func(out io.Reader) error) error {
-	box, err := e.start(ctx, d, o)
+// run starts a reader with an order and passes its output to read, whose error is nil or as described
+// at Read, or a *readerError. When run returns, no process is left in the sandbox.
+func (e *Extractor) run(ctx context.Context, d Document, o order, read func(output io.Reader) error) error {
+	box, err := e.start(ctx, d.Content, o)
 	if ctx.Err() != nil {
 		return fmt.Errorf("reading a document: %w", context.Cause(ctx))
 	}
@@ -107,7 +107,7 @@ func (e *Extractor) run(ctx context.Context, d Document, o order, read func(out 
 }
 
 // start starts a reader in a sandbox.
-func (e *Extractor) start(ctx context.Context, d Document, o order) (sandbox.Box, error) {
+func (e *Extractor) start(ctx context.Context, content []byte, o order) (sandbox.Box, error) {
 	// The path can change between calls: after an update of this executable it leads to a copy.
 	program, err := e.program.path()
 	if err != nil {
@@ -122,7 +122,7 @@ func (e *Extractor) start(ctx context.Context, d Document, o order) (sandbox.Box
 		// first argument.
 		Args:   []string{programPath},
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "GOTRACEBACK=single"},
-		Data:   []sandbox.Data{{Path: documentPath, Content: d.Content}, {Path: orderPath, Content: text}},
+		Data:   []sandbox.Data{{Path: documentPath, Content: content}, {Path: orderPath, Content: text}},
 		Shown:  []sandbox.Shown{{Path: programPath, Host: program}},
 		Limits: sandboxLimits(o.Limits),
 
@@ -224,8 +224,8 @@ type readerRun struct {
 	hit sandbox.Limit // the limit because of which the reader was killed
 }
 
-// follow passes the reader's output to read. When follow returns, no process is left in the sandbox.
-func (r *readerRun) follow(ctx context.Context, read func(out io.Reader) error) error {
+// follow calls read with the reader's output. When follow returns, no process is left in the sandbox.
+func (r *readerRun) follow(ctx context.Context, read func(output io.Reader) error) error {
 	// The deferred calls run in reverse order: the sandbox is killed first, so that Watch can end.
 	var watching sync.WaitGroup
 	defer watching.Wait()

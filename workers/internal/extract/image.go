@@ -60,14 +60,9 @@ func (e *Extractor) Image(ctx context.Context, content []byte, recognize bool) (
 // readImage validates the output of a reader that converts an image.
 func readImage(from io.Reader) (Image, error) {
 	in := bufio.NewReaderSize(from, maxLine)
-	hello, err := in.ReadSlice('\n')
-	if err != nil {
-		return Image{}, &readerError{why: errNoGreeting, detail: fmt.Sprintf("%q and then %v", hello, err)}
+	if err := greeted(in); err != nil {
+		return Image{}, err
 	}
-	if string(hello) != protocol {
-		return Image{}, &readerError{why: errGreeting, detail: fmt.Sprintf("%q", hello)}
-	}
-
 	head, err := readImageHead(in)
 	if err != nil {
 		return Image{}, err

@@ -40,7 +40,7 @@ func runReader() error {
 
 	// The limits apply before the document is read: nothing in it can prevent them.
 	w := newEventWriter(os.Stdout)
-	failAtLimit(w)
+	failAtLimit(w) // its final event is also a valid reply to an order of a picture
 	if err := restrain(o.Limits); err != nil {
 		return err
 	}
@@ -57,9 +57,14 @@ func runReader() error {
 	if o.Image {
 		return convertImage(o, content, w)
 	}
-	info, err := parseDocument(o, content, w.write)
+	var last any
+	if o.Picture > 0 {
+		last, err = renderPage(o.Picture)
+	} else {
+		last, err = parseDocument(o, content, w.write)
+	}
 	if err == nil {
-		return w.last(document.Event{End: &info})
+		return w.last(last)
 	}
 
 	// An unknown error is a fault of this program. The worker reads it from standard error.
@@ -70,8 +75,15 @@ func runReader() error {
 	return w.last(document.Event{Failure: failure})
 }
 
-// parseDocument runs the parser with all formats and passes the parser's events to write.
-func parseDocument(o order, content []byte, write func(document.Event) error) (document.Info, error) {
+// renderPage returns the reply to an order of a picture.
+func renderPage(page int) (pictureReply, error) {
+	p, err := pdf.Picture(context.Background(), documentPath, page)
+	return pictureReply{Picture: &p}, err //nolint:wrapcheck // reported unchanged
+}
+
+// parseDocument runs the parser with all formats and passes the parser's events to write. It returns
+// the final event.
+func parseDocument(o order, content []byte, write func(document.Event) error) (document.Event, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 
 	// PDF has its own settings, so its reader is added to the other formats here.
@@ -79,5 +91,6 @@ func parseDocument(o order, content []byte, write func(document.Event) error) (d
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,
 	}))
-	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // reported unchanged
+	info, err := parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known)
+	return document.Event{End: &info}, err //nolint:wrapcheck // reported unchanged
 }

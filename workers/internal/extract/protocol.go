@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"parley/shared/domain"
 	"parley/workers/internal/document"
 	"parley/workers/internal/parse"
 )
@@ -66,6 +67,15 @@ type order struct {
 	Limits   Limits `json:"limits"`
 	NoOCR    bool   `json:"noOcr"`
 	Image    bool   `json:"image,omitempty"` // convert the content, an image, instead of reading a document
+	// Picture is the number of a page. If it is not 0, the reader sends a picture of that page
+	// instead of the document's events.
+	Picture int `json:"picture,omitempty"`
+}
+
+// pictureReply is the reader's output for a picture, one line. One of its fields is set.
+type pictureReply struct {
+	Picture *domain.PagePicture `json:"picture,omitempty"`
+	Failure *document.Failure   `json:"failure,omitempty"`
 }
 
 // limitReached returns the failure for a document that exceeded a limit, such as "memory".

@@ -2,12 +2,14 @@ package knowledge
 
 import (
 	"context"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
+	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store/blobdb"
@@ -41,6 +43,9 @@ type Handler struct {
 	Uploads     transfer.Limiter
 	MediumTexts transfer.Limiter // medium-sized JSON bodies
 	Texts       transfer.Limiter // large JSON bodies
+
+	pictures *pictureCache
+	renders  *ratelimit.Failures // pictures that were requested from workers, by organization
 }
 
 // New returns a Handler.
@@ -48,6 +53,7 @@ func New(deps Deps) *Handler {
 	return &Handler{
 		Deps: deps, Small: transfer.Limiter{Policy: transfer.SmallBodies}, Uploads: transfer.Limiter{Policy: transfer.Documents},
 		MediumTexts: transfer.Limiter{Policy: transfer.MediumTexts}, Texts: transfer.Limiter{Policy: transfer.DocumentTexts},
+		pictures: newPictureCache(), renders: ratelimit.NewFailures(picturesPerMinute, time.Minute, time.Now),
 	}
 }
 
@@ -59,7 +65,7 @@ func (h *Handler) Routes() []httpx.Route {
 		{
 			Method: "GET", Path: "/api/knowledge", Need: auth.NeedUser, Role: member,
 			Find: document, List: httpx.Params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"},
-			Beside: httpx.Params{"content", "page", "chunk"},
+			Beside: httpx.Params{"content", "page", "picture", "chunk"},
 			Handle: h.getKnowledge,
 		},
 		{Method: "POST", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true, Handle: h.addDocuments},

@@ -102,7 +102,9 @@ func (h *Handler) deleteDocument(c *gin.Context) {
 	// A deletion that has begun continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
-	if err := h.Dispatch.DeleteDocument(ctx, httpx.Caller(c).OrganizationID, documentID); err != nil {
+	org := httpx.Caller(c).OrganizationID
+	defer h.pictures.forget(org, documentID)
+	if err := h.Dispatch.DeleteDocument(ctx, org, documentID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

@@ -26,10 +26,11 @@ const (
 	documentCaching = "private, no-cache, no-transform"
 )
 
-// documentPart is the requested part of a document. At most one of its fields is set.
+// documentPart is the requested part of a document. At most one of content, page and chunk is set.
 type documentPart struct {
 	content     bool
 	page, chunk *int
+	picture     bool // of the page
 }
 
 // documentPage is the text of a document's page.
@@ -59,7 +60,17 @@ func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 		part.content = true
 	}
 
+	if picture, present := httpx.QueryValue(c, "picture", found); present {
+		if picture != "1" && picture != "true" {
+			found.Add("picture", httpx.CodeInvalidValue, "must be 1 or true; omit it to read the page's text")
+		}
+		part.picture = true
+	}
+
 	part.page = readNumber(c, found, "page", 1, maxDocumentPages)
+	if part.picture && part.page == nil {
+		found.Add("page", httpx.CodeRequired, "is required with picture")
+	}
 	part.chunk = readNumber(c, found, "chunk", 0, maxChunks)
 	if part.page != nil && part.content {
 		found.Add("page", httpx.CodeConflict, "cannot be combined with content")
@@ -100,6 +111,8 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 	switch {
 	case part.content:
 		h.sendDocument(c, documentID)
+	case part.picture:
+		h.showPicture(c, documentID, *part.page)
 	case part.page != nil:
 		h.showPage(c, documentID, *part.page)
 	case part.chunk != nil:
@@ -163,14 +176,9 @@ func (h *Handler) showPage(c *gin.Context, documentID string, page int) {
 // pageOfDocument reads a page. It returns not_found if the document is not ready or has no such
 // page.
 func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (shown documentPage, err error) {
-	doc, err := h.readyDocument(c, documentID)
-	switch {
-	case err != nil:
+	doc, err := h.documentWithPage(c, documentID, page)
+	if err != nil {
 		return shown, err
-	case doc.Pages == nil:
-		return shown, apierr.New(apierr.NotFound, "the document has no pages: use chunk for one of its %d passages", doc.Chunks)
-	case page > *doc.Pages:
-		return shown, apierr.New(apierr.NotFound, "page %d does not exist: the document has %d", page, *doc.Pages)
 	}
 
 	org := httpx.Caller(c).OrganizationID
@@ -185,6 +193,20 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	passages = passages[:min(len(passages), MaxPagePassages)]
 	shown.Text, shown.Passages = textFor(passages), shownPassages(passages)
 	return shown, nil
+}
+
+// documentWithPage returns a document that is ready and has a page, or not_found.
+func (h *Handler) documentWithPage(c *gin.Context, documentID string, page int) (domain.Document, error) {
+	doc, err := h.readyDocument(c, documentID)
+	switch {
+	case err != nil:
+		return doc, err
+	case doc.Pages == nil:
+		return doc, apierr.New(apierr.NotFound, "the document has no pages: use chunk for one of its %d passages", doc.Chunks)
+	case page > *doc.Pages:
+		return doc, apierr.New(apierr.NotFound, "page %d does not exist: the document has %d", page, *doc.Pages)
+	}
+	return doc, nil
 }
 
 // showChunk responds with a passage and its neighbors.

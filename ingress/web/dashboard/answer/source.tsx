@@ -86,9 +86,19 @@ function useBeside(panel: { current: HTMLDialogElement | null }, close: { curren
   }, []);
 }
 
-/** Returns the URL of the page that shows a cited document. */
-export const documentPlace = (citation: Citation): string =>
-  `/dashboard/knowledge?id=${encodeURIComponent(citation.documentId ?? "")}` + (citation.page === null ? "" : `&page=${citation.page}`);
+const maxQuote = 600; // characters of a quote in a URL
+
+/**
+ * Returns the URL that shows a cited document at the cited passage. The quote is in the fragment,
+ * which browsers do not send.
+ */
+export function documentPlace(citation: Citation): string {
+  const at = new URLSearchParams({ id: citation.documentId ?? "" });
+  const chunk = new URLSearchParams(citation.url.split("?")[1] ?? "").get("chunk");
+  if (citation.page !== null) at.set("page", String(citation.page));
+  else if (chunk !== null) at.set("chunk", chunk);
+  return `/dashboard/knowledge?${at}#${new URLSearchParams({ quote: citation.citedText.slice(0, maxQuote) })}`;
+}
 
 function Whereabouts({ citation }: { citation: Citation }) {
   const web = citation.documentId === null ? webAddress(citation.url) : null;

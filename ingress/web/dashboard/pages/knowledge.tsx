@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { useLive } from "../live";
 import { useList } from "../query";
+import { setQuery } from "../router";
 import { useMay } from "../state";
 import type { Document } from "../types";
 import { Button } from "../ui/button";
@@ -9,6 +10,7 @@ import { Curl } from "../ui/curl";
 import { Empty, Loaded, More, PageHeader, Time, count, size } from "../ui/parts";
 import { Table } from "../ui/table";
 import { AddDialog } from "./knowledge/add";
+import { passageInUrl, type CitedPassage } from "./knowledge/contents";
 import { DocumentDialog } from "./knowledge/document";
 import { Search } from "./knowledge/search";
 import { Standing } from "./knowledge/standing";
@@ -19,8 +21,12 @@ export function KnowledgePage() {
   const documents = useList<Document>("/api/knowledge", { limit: 50 });
   useLive("documents", documents.reload);
   const uploads = useUploads(documents.reload);
-  const [shown, setShown] = useState(() => new URLSearchParams(location.search).get("id"));
+  const [shown, setShown] = useState<Shown | null>(shownInUrl);
   const [adding, setAdding] = useState(false);
+  const close = () => {
+    setShown(null);
+    if (location.search !== "") setQuery({ id: null, page: null, chunk: null }); // a reload must not open it again
+  };
   return (
     <>
       <PageHeader guide="knowledge" title="Knowledge" actions={may && (
@@ -41,9 +47,9 @@ export function KnowledgePage() {
             </Empty>
           ) : (
             <>
-              <Search onShow={setShown} />
+              <Search onShow={(id, passage) => setShown({ id, passage })} />
               <section class="stack" aria-label="Documents">
-                <Documents list={list} onShow={setShown} />
+                <Documents list={list} onShow={(id) => setShown({ id })} />
                 <More list={documents} />
               </section>
             </>
@@ -51,10 +57,21 @@ export function KnowledgePage() {
           <Uploads list={uploads.list} onDismiss={uploads.dismiss} onRetry={uploads.retry} />
         </div>
       </DropZone>
-      {shown !== null && <DocumentDialog id={shown} onClose={() => setShown(null)} onChange={documents.reload} />}
+      {shown !== null && <DocumentDialog {...shown} onClose={close} onChange={documents.reload} />}
       {adding && <AddDialog onClose={() => setAdding(false)} onAdded={() => { setAdding(false); documents.reload(); }} />}
     </>
   );
+}
+
+/** The document whose dialog is open, and the passage in it to show. */
+interface Shown {
+  id: string;
+  passage?: CitedPassage;
+}
+
+function shownInUrl(): Shown | null {
+  const id = new URLSearchParams(location.search).get("id");
+  return id === null ? null : { id, passage: passageInUrl() };
 }
 
 function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) => void }) {

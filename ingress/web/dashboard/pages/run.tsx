@@ -99,6 +99,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
 function Measures({ run }: { run: Run }) {
   const { usage } = run;
   return (
+    <>
     <dl class="measures">
       <div><dt>Queue time</dt><dd><QueueTime run={run} /></dd></div>
       <div><dt>Run time</dt><dd><RunTime run={run} /></dd></div>
@@ -108,6 +109,8 @@ function Measures({ run }: { run: Run }) {
       <div><dt>Tokens out</dt><dd>{count(usage.outputTokens)}</dd></div>
       <div><dt>Cost</dt><dd>{money(usage.costMicros)}</dd></div>
     </dl>
+    {usage.costMicros > 0 && <p class="hint">Costs are in the currency of the prices in <code>MODEL_PRICES</code>.</p>}
+    </>
   );
 }
 

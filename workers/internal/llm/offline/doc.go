@@ -6,7 +6,8 @@
 //
 //	user message ─┬─ names a tool ──────────► that tool ───────────┐
 //	              ├─ code, computation, plot ► codeExecution ──────┤
-//	              ├─ question, short topic ──► knowledge, webSearch ┤
+//	              ├─ question, short topic ──► knowledge ──────────┤
+//	              │                            └ no answer ► webSearch
 //	              └─ no tool fits ──────────────────────────────────┴─► answer
 //
 // Tools:
@@ -16,8 +17,11 @@
 //   - Its arguments are the JSON object in the message, and values given by name: "id: 7", "id =
 //     7". Nothing is guessed. If a required argument is missing, the tool is not called, and the
 //     answer says what it needs.
-//   - The model requests tools once for a message, all together.
+//   - The model requests tools once for a message, all together. It searches the web only if the
+//     documents do not answer the question, or if the message begins with "search the web".
 //   - A tool choice is obeyed. A forced call gets the message as its missing texts.
+//   - Messages that templates suggest, and that fixed rules cannot answer, have prepared programs and
+//     answers (see examples.go).
 //
 // Answers:
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,10 +84,50 @@ func documentCases() map[string]struct {
 	}
 }
 
+// documentTools returns all tools except webSearch.
+func documentTools() []llm.ToolSpec {
+	return slices.DeleteFunc(tools(), func(t llm.ToolSpec) bool { return t.Name == "webSearch" })
+}
+
+// TestWebIsSearchedOnlyIfDocumentsDoNotAnswer: a question that the documents answer causes no search of
+// the web, which may fail.
+func TestWebIsSearchedOnlyIfDocumentsDoNotAnswer(t *testing.T) {
+	t.Parallel()
+	const question = "What is the warranty of the lamp?"
+	said := knows(passage(1, "lamp", 1, "The lamp has a warranty of two years."))
+	for name, c := range map[string]struct {
+		message string
+		results []llm.ToolResult
+		want    string
+	}{
+		"answered":          {question, []llm.ToolResult{said}, ""},
+		"not plainly":       {"When was the warehouse opened?", []llm.ToolResult{knows(passage(1, "w", 1, "The warehouse was opened by the mayor."))}, ""},
+		"not answered":      {question, []llm.ToolResult{knows(passage(1, "lamp", 1, "The lamp is red."))}, "webSearch"},
+		"nothing found":     {question, []llm.ToolResult{nothingKnown}, "webSearch"},
+		"failed":            {question, []llm.ToolResult{failed("knowledge", "down")}, "webSearch"},
+		"searched already":  {question, []llm.ToolResult{nothingKnown, failed("webSearch", "down")}, ""},
+		"another tool":      {"ping it", []llm.ToolResult{failed("ping", "down")}, ""},
+		"not a question":    {"I have bought a lamp at your shop today and am glad.", []llm.ToolResult{nothingKnown}, ""},
+		"only the question": {question, nil, "knowledge"},
+	} {
+		req := llm.Request{Tools: tools(), Messages: []llm.Message{{Role: llm.RoleUser, Text: c.message}, {Role: llm.RoleAssistant}}}
+		for i := range c.results {
+			req.Messages = append(req.Messages, llm.Message{Role: llm.RoleTool, Result: &c.results[i]})
+		}
+		var got string
+		for _, call := range ask(t, req).ToolCalls {
+			got += call.Name
+		}
+		if got != c.want {
+			t.Errorf("%s: calls %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestAnswersFromDocuments(t *testing.T) {
 	t.Parallel()
 	for name, s := range documentCases() {
-		got := answerTo(t, s.testCase) + "\n"
+		got := answerWith(t, documentTools(), s.testCase) + "\n"
 		if strings.Contains(got, "The documents do not say") == s.said {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -102,7 +102,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	}
 	res.ToolCalls = p.chosen(req.ToolChoice, res.ToolCalls)
 	if len(p.results) > 0 {
-		res.ToolCalls = nil // tools are requested only once for each message
+		res.ToolCalls = p.planFurther()
 	}
 
 	if one := req.Settings.ParallelToolCalls; one != nil && !*one && len(res.ToolCalls) > 1 {

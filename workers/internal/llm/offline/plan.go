@@ -59,14 +59,50 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		return calls, lacks
 	}
 
-	// Without any named tool, the message itself is the search query.
-	for _, name := range []string{toolKnowledge, toolWebSearch} {
-		if i := find(p.tools, name); i >= 0 {
-			calls = append(calls, newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}))
+	// Without any named tool, the message itself is the search query. Documents are searched before the
+	// web, unless the message names the web.
+	names := []string{toolKnowledge, toolWebSearch}
+	if namesWeb.MatchString(p.message) {
+		slices.Reverse(names)
+	}
+	for _, name := range names {
+		if call, ok := p.search(name); ok {
+			return []llm.ToolCall{call}, lacks
 		}
 	}
-	return calls, lacks
+	return nil, lacks
 }
+
+// search returns the call of a tool that searches. It returns false if there is no such tool.
+func (p prompt) search(name string) (call llm.ToolCall, ok bool) {
+	i := find(p.tools, name)
+	if i < 0 {
+		return call, false
+	}
+	return newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}), true
+}
+
+// planFurther returns the calls after the results of earlier ones: a search of the web if only
+// documents were searched and they say nothing about the question.
+func (p prompt) planFurther() []llm.ToolCall {
+	failed := true
+	for _, r := range p.results {
+		if plain(r.Name) != toolKnowledge {
+			return nil
+		}
+		failed = failed && r.Failed
+	}
+	if !p.searches(false) || !failed && fromDocuments(p.results, parseQuestion(p.message)) != notSaid {
+		return nil
+	}
+	if call, ok := p.search(toolWebSearch); ok {
+		return []llm.ToolCall{call}
+	}
+	return nil
+}
+
+// namesWeb matches messages that ask for a search of the web.
+var namesWeb = regexp.MustCompile(`(?i)^(?:please\s+)?(?:(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)|google)\b`)
 
 // searches reports whether the message should be searched for. If the message names a tool with
 // missing arguments (lacks), its text may be meant for that tool only. In that case it must end
@@ -169,6 +205,9 @@ func codeFor(message string, runs bool) (code, lack string) {
 	if runs {
 		if c, ok := compute(message); ok {
 			return c.program(), ""
+		}
+		if program, ok := programs[oneLine(message)]; ok {
+			return program, ""
 		}
 	}
 

@@ -35,10 +35,10 @@ func TestSettings(t *testing.T) {
 		}
 	}
 
-	tools := []llm.ToolSpec{{Name: "webSearch", Schema: []byte(`{"type":"object"}`)}, {Name: "knowledge", Schema: []byte(`{"type":"object"}`)}}
+	tools := []llm.ToolSpec{{Name: "ping", Schema: []byte(`{"type":"object"}`)}, {Name: "reboot", Schema: []byte(`{"type":"object"}`)}}
 	for parallel, most := range map[bool]int{true: 2, false: 1} {
 		res, err := offline.Model{}.Stream(t.Context(), llm.Request{
-			Messages: []llm.Message{{Role: llm.RoleUser, Text: "What is the height of the Eiffel Tower?"}}, Tools: tools,
+			Messages: []llm.Message{{Role: llm.RoleUser, Text: "ping and reboot"}}, Tools: tools,
 			Settings: domain.ModelSettings{ParallelToolCalls: &parallel},
 		}, func(llm.Delta) {})
 		if err != nil || len(res.ToolCalls) != most {

@@ -5,7 +5,7 @@ import { download, upload } from "../../files";
 import { useLive } from "../../live";
 import { useQuery } from "../../query";
 import { useMay } from "../../state";
-import type { Document, Found } from "../../types";
+import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
@@ -14,9 +14,11 @@ import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField, faultOf } from "../../ui/field";
 import { Loaded, Problem, Time, many, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
+import { Contents, type CitedPassage } from "./contents";
 import { Standing } from "./standing";
 
-export function DocumentDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
+/** The dialog of a document. With a passage, it shows that passage first. */
+export function DocumentDialog({ id, passage, onClose, onChange }: { id: string; passage?: CitedPassage; onClose: () => void; onChange: () => void }) {
   const document = useQuery(id, (signal) => get<Document>("/api/knowledge", { id }, signal));
   const deleting = useRef(false); // a document that is being deleted must not be loaded again
   useLive("documents", () => {
@@ -30,10 +32,11 @@ export function DocumentDialog({ id, onClose, onChange }: { id: string; onClose:
     <Dialog side title={document.data?.name ?? "Document"} onClose={onClose}>
       <Loaded query={document}>{(d) => (
         <div class="stack loose">
+          {passage && d.status === "ready" && <Contents of={d} passage={passage} />}
           <Facts of={d} />
           <Actions of={d} onChange={changed} deleting={deleting} onDeleted={() => { onChange(); onClose(); }} />
           <Details key={d.updatedAt} of={d} onChange={changed} />
-          {d.status === "ready" && <Contents of={d} />}
+          {!passage && d.status === "ready" && <Contents of={d} />}
         </div>
       )}</Loaded>
     </Dialog>
@@ -143,34 +146,5 @@ function Details({ of: d, onChange }: { of: Document; onChange: () => void }) {
         </div>
       </div>
     </details>
-  );
-}
-
-interface Page {
-  page: number;
-  pages: number | null;
-  text: string;
-}
-
-/** Shows the extracted text page by page, or passage by passage if there are no pages. */
-function Contents({ of: d }: { of: Document }) {
-  const [page, setPage] = useState(1);
-  const paged = d.pages !== null && d.pages > 0;
-  const content = useQuery(`${d.id} ${page} ${d.updatedAt}`, async (signal): Promise<string> => {
-    if (paged) return (await get<Page>("/api/knowledge", { id: d.id, page }, signal)).text;
-    return (await get<{ passages: Found[] }>("/api/knowledge", { id: d.id, chunk: page - 1 }, signal)).passages.map((p) => p.text).join("\n\n");
-  });
-  const last = paged ? (d.pages ?? 1) : Math.max(1, d.chunks);
-  return (
-    <section class="stack" aria-label="Contents">
-      <div class="row between">
-        <h3>{paged ? "Page" : "Passage"} {page} of {last}</h3>
-        <div class="actions">
-          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>Back</Button>
-          <Button onClick={() => setPage(page + 1)} disabled={page >= last}>Next</Button>
-        </div>
-      </div>
-      <Loaded query={content}>{(text) => <div class="read-text" tabIndex={0} role="region" aria-label="Extracted text">{text === "" ? <span class="quiet">No text.</span> : text}</div>}</Loaded>
-    </section>
   );
 }

@@ -6,10 +6,11 @@ import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { TextField } from "../../ui/field";
 import { Problem } from "../../ui/parts";
+import type { CitedPassage } from "./contents";
 
 type Result = List<Found> & { without?: string[] };
 
-export function Search({ onShow }: { onShow: (id: string) => void }) {
+export function Search({ onShow }: { onShow: (id: string, passage: CitedPassage) => void }) {
   const [text, setText] = useState("");
   const [result, setResult] = useState<{ asked: string; found?: Result; error?: ApiError }>();
   const ask = async (event: Event) => {
@@ -37,7 +38,7 @@ export function Search({ onShow }: { onShow: (id: string) => void }) {
             {result.found.data.map((f) => (
               <li key={f.documentId + f.chunk}>
                 <p class="small quiet">
-                  <button type="button" class="name-button" onClick={() => onShow(f.documentId)}>{f.name}</button>
+                  <button type="button" class="name-button" onClick={() => onShow(f.documentId, { page: f.page, chunk: f.chunk, quote: f.text })}>{f.name}</button>
                   {f.page !== null && ` · page ${f.page}`}{f.headings.length > 0 && ` · ${f.headings.join(" › ")}`}
                 </p>
                 <Passage text={f.text} />

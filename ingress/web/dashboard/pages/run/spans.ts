@@ -36,7 +36,7 @@ function nameOf(s: Span, t: Timeline): string {
   switch (s.kind) {
     case "queue": return unlucky(t, s.attempt - 1) ? `Pause before attempt ${s.attempt}` : s.attempt > 1 ? "Queue again" : "Queue";
     case "attempt": return `Attempt ${s.attempt}`;
-    case "turn": return s.name.charAt(0).toUpperCase() + s.name.slice(1);
+    case "turn": return s.status === "lost" ? "Work lost with its worker" : s.name.charAt(0).toUpperCase() + s.name.slice(1);
     case "wait": return s.name === "wait" ? "Waiting for a person" : `Decision on ${toolNamed(s.name)}`;
     default: return toolNamed(s.name);
   }

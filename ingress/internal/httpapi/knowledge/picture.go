@@ -1,0 +1,120 @@
+package knowledge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
+	"parley/shared/apierr"
+	"parley/shared/bus"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/telemetry/tracing"
+)
+
+const (
+	picturesPerMinute  = 60 // that workers render for an organization, per ingress
+	pictureTime        = 20 * time.Second
+	pictureUnavailable = "pictures of pages are unavailable; try again shortly"
+)
+
+// pageWithPicture is a page of a document as a picture.
+type pageWithPicture struct {
+	DocumentID string             `json:"documentId"`
+	Name       string             `json:"name"`
+	Page       int                `json:"page"`
+	Pages      *int               `json:"pages"`
+	Picture    domain.PagePicture `json:"picture"`
+}
+
+// showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a download
+// slot.
+func (h *Handler) showPicture(c *gin.Context, documentID string, page int) {
+	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer h.Downloads.Leave(slot)
+
+	doc, err := h.documentWithPage(c, documentID, page)
+	if err == nil && (doc.MIMEType != domain.MIMETypePDF || doc.SHA256 == nil) {
+		err = apierr.New(apierr.NotFound, "the document is not a PDF: only the pages of PDFs have pictures")
+	}
+	shown := pageWithPicture{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages}
+	if err == nil {
+		shown.Picture, err = h.picture(c.Request.Context(), httpx.Caller(c).OrganizationID, doc, page)
+	}
+	if err == nil {
+		err = slot.Extend(int64(2 * len(shown.Picture.Data))) // base64 and the words
+	}
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.WriteJSON(c, http.StatusOK, shown)
+}
+
+// picture returns a page as a picture, from memory or from a worker.
+func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, page int) (domain.PagePicture, error) {
+	key := pictureKey{doc.ID, *doc.SHA256, page}
+	if kept, found := h.pictures.get(org, key); found {
+		return kept, nil
+	}
+	if wait := h.renders.Begin(org); wait > 0 {
+		return domain.PagePicture{}, httpx.RateLimited(wait,
+			fmt.Sprintf("the organization may load %d new pictures of pages per minute", picturesPerMinute))
+	}
+
+	deadline := time.Now().Add(pictureTime)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	reply, err := h.callRenderer(ctx, contract.PageClaims{
+		OrganizationID: org, DocumentID: doc.ID, SHA256: *doc.SHA256, Page: page, Kind: contract.KindPages, Expires: deadline.UTC(),
+	})
+	switch {
+	case err != nil:
+		return domain.PagePicture{}, rendererError(err)
+	case reply.Failure != "":
+		return domain.PagePicture{}, apierr.New(apierr.NotFound, "page %d has no picture: %s", page, reply.Failure)
+	case reply.Picture == nil:
+		return domain.PagePicture{}, rendererError(errors.New("the worker failed to render the page"))
+	}
+	h.pictures.add(org, key, *reply.Picture)
+	return *reply.Picture, nil
+}
+
+// callRenderer has a worker render a page.
+func (h *Handler) callRenderer(ctx context.Context, claims contract.PageClaims) (reply contract.PageReply, err error) {
+	raw, err := json.Marshal(claims)
+	if err != nil {
+		return reply, fmt.Errorf("writing claims: %w", err)
+	}
+	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
+	answer, err := h.Searches.Call(ctx, contract.KindPages, h.Signer.Sign(raw, nil), nil, claims.Expires)
+	if err != nil {
+		return reply, err //nolint:wrapcheck // rendererError wraps it
+	}
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return reply, fmt.Errorf("reading picture: %w", err)
+	}
+	return reply, nil
+}
+
+// rendererError returns unavailable for a picture that could not be rendered now.
+func rendererError(cause error) error {
+	what := pictureUnavailable
+	if errors.Is(cause, bus.ErrNoToolWorker) {
+		what += ": no worker with the role tool and a sandbox is available"
+	}
+	e := apierr.Wrap(apierr.Unavailable, cause, "%s", what)
+	e.RetryAfter = searchRetry
+	return e
+}

@@ -1,0 +1,134 @@
+package knowledge
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"parley/shared/domain"
+)
+
+const (
+	maxPictures = 64 << 20         // bytes of all pictures in memory
+	pictureLife = 10 * time.Minute // how long a picture stays in memory
+)
+
+// pictureKey identifies the content of a page.
+type pictureKey struct {
+	document, sha256 string
+	page             int
+}
+
+// pictureCache keeps pictures of pages in memory, each for pictureLife. If it is full, the
+// organization with the most bytes loses its oldest picture. It is safe for concurrent use.
+type pictureCache struct {
+	limit int
+
+	mu    sync.Mutex
+	bytes int
+	orgs  map[string]*keptPictures
+}
+
+// keptPictures are the pictures of one organization.
+type keptPictures struct {
+	bytes int
+	order []pictureKey // oldest first
+	byKey map[pictureKey]*keptPicture
+}
+
+type keptPicture struct {
+	picture domain.PagePicture
+	bytes   int
+	expiry  *time.Timer
+}
+
+func newPictureCache() *pictureCache {
+	return &pictureCache{limit: maxPictures, orgs: map[string]*keptPictures{}}
+}
+
+// get returns a picture, if the cache has it.
+func (c *pictureCache) get(org string, key pictureKey) (domain.PagePicture, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.orgs[org]
+	if of == nil || of.byKey[key] == nil {
+		return domain.PagePicture{}, false
+	}
+	return of.byKey[key].picture, true
+}
+
+// add keeps a picture.
+func (c *pictureCache) add(org string, key pictureKey, picture domain.PagePicture) {
+	const perWord = 80 // approximate size of a word in memory, in bytes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(org, key)
+
+	of := c.orgs[org]
+	if of == nil {
+		of = &keptPictures{byKey: map[pictureKey]*keptPicture{}}
+		c.orgs[org] = of
+	}
+	kept := &keptPicture{picture: picture, bytes: len(picture.Data) + perWord*len(picture.Words)}
+	kept.expiry = time.AfterFunc(pictureLife, func() { c.expire(org, key, kept) })
+	of.byKey[key], of.order = kept, append(of.order, key)
+	of.bytes += kept.bytes
+	c.bytes += kept.bytes
+
+	for c.bytes > c.limit {
+		largest := c.largest()
+		c.remove(largest, c.orgs[largest].order[0])
+	}
+}
+
+// forget removes the pictures of a document.
+func (c *pictureCache) forget(org, documentID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.orgs[org]
+	if of == nil {
+		return
+	}
+	for key := range of.byKey {
+		if key.document == documentID {
+			c.remove(org, key)
+		}
+	}
+}
+
+// expire removes a picture, unless it was replaced.
+func (c *pictureCache) expire(org string, key pictureKey, kept *keptPicture) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if of := c.orgs[org]; of != nil && of.byKey[key] == kept {
+		c.remove(org, key)
+	}
+}
+
+// largest returns the organization with the most bytes. The caller holds the lock.
+func (c *pictureCache) largest() (org string) {
+	most := -1
+	for name, of := range c.orgs {
+		if of.bytes > most {
+			org, most = name, of.bytes
+		}
+	}
+	return org
+}
+
+// remove removes a picture if the cache has it. The caller holds the lock.
+func (c *pictureCache) remove(org string, key pictureKey) {
+	of := c.orgs[org]
+	if of == nil || of.byKey[key] == nil {
+		return
+	}
+	kept := of.byKey[key]
+	kept.expiry.Stop()
+	delete(of.byKey, key)
+	of.order = slices.DeleteFunc(of.order, func(k pictureKey) bool { return k == key })
+	of.bytes -= kept.bytes
+	c.bytes -= kept.bytes
+	if len(of.byKey) == 0 {
+		delete(c.orgs, org)
+	}
+}

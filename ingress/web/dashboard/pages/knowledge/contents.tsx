@@ -1,0 +1,146 @@
+// The contents of a document: the pages of a PDF as pictures, and the extracted text. A cited passage
+// is marked in both.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get } from "../../api";
+import { place } from "../../answer/place";
+import { useQuery } from "../../query";
+import type { Document, Found } from "../../types";
+import { Button } from "../../ui/button";
+import { Loaded, Problem, Waiting } from "../../ui/parts";
+import { marksOf, type Box, type PageWord } from "./marks";
+
+/** A passage to show: its page or its number, and its words. */
+export interface CitedPassage {
+  page: number | null;
+  chunk: number | null;
+  quote: string;
+}
+
+/** Reads the passage to show from the URL of a citation (see documentPlace). */
+export function passageInUrl(): CitedPassage | undefined {
+  const query = new URLSearchParams(location.search);
+  const [page, chunk] = [Number(query.get("page") ?? "0"), Number(query.get("chunk") ?? "-1")];
+  if (!(page > 0 || chunk >= 0)) return undefined;
+  return { page: page > 0 ? page : null, chunk: chunk >= 0 ? chunk : null, quote: new URLSearchParams(location.hash.slice(1)).get("quote") ?? "" };
+}
+
+interface Part {
+  text: string;
+  passages: Found[];
+}
+
+/** Shows a document page by page, or passage by passage if there are no pages. */
+export function Contents({ of: d, passage }: { of: Document; passage?: CitedPassage }) {
+  const paged = d.pages !== null && d.pages > 0;
+  const last = paged ? (d.pages ?? 1) : Math.max(1, d.chunks);
+  const first = Math.min(last, Math.max(1, (paged ? passage?.page : (passage?.chunk ?? 0) + 1) ?? 1));
+  const [page, setPage] = useState(first);
+  const content = useQuery(`${d.id} ${page} ${d.updatedAt}`, async (signal): Promise<Part> => {
+    if (paged) return get<Part>("/api/knowledge", { id: d.id, page }, signal);
+    const around = await get<{ passages: Found[] }>("/api/knowledge", { id: d.id, chunk: page - 1 }, signal);
+    return { ...around, text: around.passages.map((p) => p.text).join("\n\n") };
+  });
+  const quote = page === first ? (passage?.quote ?? "") : "";
+  return (
+    <section class="stack" aria-label="Contents">
+      <div class="row between">
+        <h3>{paged ? "Page" : "Passage"} {page} of {last}</h3>
+        <div class="actions">
+          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>Back</Button>
+          <Button onClick={() => setPage(page + 1)} disabled={page >= last}>Next</Button>
+        </div>
+      </div>
+      {d.mimeType === "application/pdf" && paged
+        ? (
+          <>
+            <Picture of={d} page={page} quote={quote} passages={content.data?.passages} />
+            <details class="fold">
+              <summary>Text of the page</summary>
+              <Loaded query={content}>{(part) => <Text text={part.text} quote={quote} />}</Loaded>
+            </details>
+          </>
+        )
+        : <Loaded query={content}>{(part) => <Text text={part.text} quote={quote} seen />}</Loaded>}
+    </section>
+  );
+}
+
+/** The extracted text. With seen, the quote is scrolled into view. */
+function Text({ text, quote, seen }: { text: string; quote: string; seen?: boolean }) {
+  const mark = useRef<HTMLElement>(null);
+  const at = place(text, quote);
+  useEffect(() => {
+    if (seen) mark.current?.scrollIntoView({ block: "center" });
+  }, [text, quote]);
+  return (
+    <div class="read-text" tabIndex={0} role="region" aria-label="Extracted text">
+      {text === "" && <span class="quiet">No text.</span>}
+      {at === null ? text : <>{text.slice(0, at[0])}<mark ref={mark}>{text.slice(...at)}</mark>{text.slice(at[1])}</>}
+    </div>
+  );
+}
+
+interface PagePicture {
+  mimeType: string;
+  width: number;
+  height: number;
+  data: string;
+  words: PageWord[];
+}
+
+/** A page of a PDF as a picture. The quote is marked and scrolled into view. */
+function Picture({ of: d, page, quote, passages }: { of: Document; page: number; quote: string; passages: Found[] | undefined }) {
+  const query = useQuery(`picture ${d.id} ${page} ${d.updatedAt}`, async (signal) =>
+    (await get<{ picture: PagePicture }>("/api/knowledge", { id: d.id, page, picture: 1 }, signal)).picture);
+  if (query.data) return <Sheet key={page} picture={query.data} name={`Page ${page} of ${d.name}`} quote={quote} passages={passages} />;
+  if (query.error?.status === 404) return <p class="note warn">{query.error.detail}</p>;
+  if (query.error) return <Problem error={query.error} retry={query.reload} />;
+  return <div class="page-waiting"><Waiting words="Loading the page" /></div>;
+}
+
+function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name: string; quote: string; passages: Found[] | undefined }) {
+  const [large, setLarge] = useState(false);
+  const url = useObjectUrl(picture);
+  const marks = useMemo(() => {
+    const found = marksOf(picture.words, quote);
+    return found.length > 0 ? found : passageMarks(passages, quote);
+  }, [picture, quote, passages]);
+  const first = useRef<HTMLSpanElement>(null);
+  useEffect(() => first.current?.scrollIntoView({ block: "center", inline: "center" }), [marks, large]);
+  return (
+    <div class="stack">
+      <div class="page-frame" tabIndex={0} role="region" aria-label={name}>
+        <div class={"page-sheet" + (large ? " large" : "")} style={{ aspectRatio: `${picture.width} / ${picture.height}` }}>
+          {url !== null && <img src={url} alt={name} />}
+          {marks.map((box, i) => <span key={i} ref={i === 0 ? first : undefined} class="page-mark" aria-hidden="true" style={within(box, picture)} />)}
+        </div>
+      </div>
+      <div class="row between">
+        <p class="hint">{quote === "" ? "" : marks.length > 0 ? "The cited words are marked." : "The cited words could not be found in the picture. See the text of the page."}</p>
+        <Button pressed={large} onClick={() => setLarge(!large)}>Enlarge</Button>
+      </div>
+    </div>
+  );
+}
+
+/** Returns the position of a box in a picture, as CSS. */
+function within(box: Box, { width, height }: PagePicture) {
+  const part = (length: number, whole: number) => `${(100 * length) / whole}%`;
+  return { left: part(box[0], width), top: part(box[1], height), width: part(box[2] - box[0], width), height: part(box[3] - box[1], height) };
+}
+
+/** Returns the box of the passage that contains the quote, for a scanned page, which has no words. */
+const passageMarks = (passages: Found[] | undefined, quote: string): Box[] =>
+  (passages ?? []).flatMap((p) => (p.box && place(p.text, quote) !== null ? [p.box] : [])).slice(0, 1);
+
+/** Returns a URL of a picture, valid while the picture is shown. */
+function useObjectUrl(picture: PagePicture): string | null {
+  const [url, setUrl] = useState<string | null>(null);
+  useEffect(() => {
+    const bytes = Uint8Array.from(atob(picture.data), (c) => c.charCodeAt(0));
+    const made = URL.createObjectURL(new Blob([bytes], { type: picture.mimeType }));
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [picture]);
+  return url;
+}

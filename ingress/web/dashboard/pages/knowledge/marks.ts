@@ -1,0 +1,52 @@
+// Finds a quote among the words of a page's picture.
+
+/** A rectangle on a page: left, top, right and bottom, in points. */
+export type Box = [number, number, number, number];
+
+export interface PageWord {
+  text: string;
+  box: Box;
+}
+
+/** The least number of letters of a half of a quote that is searched alone. */
+const leastHalf = 24;
+
+/** Returns the letters and digits of a text. A quote may differ from a page in all other characters. */
+const letters = (text: string): string => text.normalize("NFKC").toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+
+/**
+ * Returns the boxes of a quote, one for each line. If the page does not contain the whole quote,
+ * because it continues in another column or on another page, returns the boxes of the half that it
+ * contains. Returns no boxes if it contains neither.
+ */
+export function marksOf(words: PageWord[], quote: string): Box[] {
+  const sought = letters(quote);
+  if (sought === "") return [];
+
+  let text = "";
+  const ends = words.map((w) => (text += letters(w.text)).length);
+  const boxes = (part: string): Box[] => {
+    const at = part === "" ? -1 : text.indexOf(part);
+    if (at < 0) return [];
+    const first = ends.findIndex((end) => end > at);
+    const last = ends.findIndex((end) => end >= at + part.length);
+    return lines(words.slice(first, last + 1).map((w) => w.box));
+  };
+
+  const whole = boxes(sought);
+  const half = Math.floor(sought.length / 2);
+  if (whole.length > 0 || half < leastHalf) return whole;
+  return [...boxes(sought.slice(0, half)), ...boxes(sought.slice(half))];
+}
+
+/** Joins the boxes of adjacent words on the same line. */
+function lines(boxes: Box[]): Box[] {
+  const joined: Box[] = [];
+  for (const box of boxes) {
+    const line = joined.at(-1);
+    const overlap = line ? Math.min(line[3], box[3]) - Math.max(line[1], box[1]) : 0;
+    if (line && overlap > (box[3] - box[1]) / 2 && box[0] >= line[0]) joined[joined.length - 1] = [line[0], Math.min(line[1], box[1]), Math.max(line[2], box[2]), Math.max(line[3], box[3])];
+    else joined.push(box);
+  }
+  return joined;
+}

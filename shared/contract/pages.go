@@ -1,0 +1,31 @@
+package contract
+
+import (
+	"time"
+
+	"parley/shared/domain"
+)
+
+// KindPages is the kind of tool call with which ingresses request pictures of the pages of
+// documents.
+const KindPages = "pages"
+
+// PageClaims contains the capability for a picture: the organization, one page of one of its
+// documents, and the expiry. The request has no body.
+type PageClaims struct {
+	OrganizationID string    `json:"org"`
+	DocumentID     string    `json:"doc"`
+	SHA256         string    `json:"sha256"` // of the content to which the page belongs
+	Page           int       `json:"page"`   // from 1
+	Kind           string    `json:"kind"`   // KindPages
+	Expires        time.Time `json:"expires"`
+}
+
+// PageReply is the result of such a request. One of its fields is set.
+type PageReply struct {
+	Picture *domain.PagePicture `json:"picture,omitempty"`
+	// Failure is the reason why this page has no picture, as a sentence for people.
+	Failure string `json:"failure,omitempty"`
+	// Unavailable means that another attempt may succeed.
+	Unavailable bool `json:"unavailable,omitempty"`
+}

@@ -1,0 +1,82 @@
+package extract
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	pictures "image"
+	"io"
+	"math"
+	"time"
+
+	"parley/shared/domain"
+	"parley/workers/internal/parse/pdf"
+)
+
+// pictureLimits bound the rendering of a page.
+var pictureLimits = Limits{CPU: 10 * time.Second, Wall: 15 * time.Second, Memory: 512 << 20}
+
+// maxPictureLine is greater than the length of every valid picture in JSON.
+const maxPictureLine = 2 << 20
+
+var errInvalidPicture = errors.New("invalid picture")
+
+// Picture renders a page of a PDF in a sandbox. An error of ctx is returned unchanged. Any other
+// error is a *document.Failure.
+func (e *Extractor) Picture(ctx context.Context, content []byte, page int) (picture domain.PagePicture, err error) {
+	l := pictureLimits.orDefaults()
+	err = e.run(ctx, Document{Content: content}, order{Limits: l, Picture: page}, func(output io.Reader) (err error) {
+		picture, err = readPicture(output)
+		return err
+	})
+	return picture, err
+}
+
+// readPicture reads a reader's output and validates the picture in it.
+func readPicture(from io.Reader) (domain.PagePicture, error) {
+	in := bufio.NewReaderSize(from, maxPictureLine)
+	if err := greeted(in); err != nil {
+		return domain.PagePicture{}, err
+	}
+	line, err := in.ReadSlice('\n')
+	if err != nil {
+		return domain.PagePicture{}, readFailure(err)
+	}
+
+	var reply pictureReply
+	if err := json.Unmarshal(line, &reply); err != nil {
+		return domain.PagePicture{}, violationDetail(errNoEvent, err)
+	}
+	switch {
+	case reply.Failure != nil:
+		return domain.PagePicture{}, checkFailure(reply.Failure)
+	case reply.Picture == nil || !validPicture(reply.Picture):
+		return domain.PagePicture{}, violation(errInvalidPicture)
+	default:
+		return *reply.Picture, nil
+	}
+}
+
+// validPicture reports whether a picture is of the stated type and within its limits.
+func validPicture(p *domain.PagePicture) bool {
+	size, format, err := pictures.DecodeConfig(bytes.NewReader(p.Data))
+	if err != nil || "image/"+format != p.MIMEType || max(size.Width, size.Height) > pdf.PicturePixels || len(p.Data) > pdf.MaxPictureBytes {
+		return false
+	}
+	if p.Words == nil || len(p.Words) > pdf.MaxPictureWords || !(p.Width > 0 && p.Height > 0 && max(p.Width, p.Height) < maxCoordinate) {
+		return false
+	}
+	for _, w := range p.Words {
+		if w.Text == "" || !short(w.Text, pdf.MaxWordBytes) || w.Box[0] > w.Box[2] || w.Box[1] > w.Box[3] {
+			return false
+		}
+		for _, side := range w.Box {
+			if math.Abs(side) > maxCoordinate {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,123 @@
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/jpeg" // the formats of pictures
+	_ "image/png"
+	"io"
+	"math"
+	"strconv"
+
+	"parley/shared/domain"
+	"parley/workers/internal/document"
+	"parley/workers/internal/parse"
+)
+
+// Limits of a picture. Together with its words it fits into one message of the bus.
+const (
+	PicturePixels   = 1500      // of the longer side
+	MaxPictureBytes = 450 << 10 // of the encoded picture
+	MaxPictureWords = 3000
+	MaxWordBytes    = 100
+
+	pictureText = 48 << 10 // bytes of all words
+)
+
+// pictureFormats are the options of pdftoppm for a picture, best first. A page with photographs may
+// be too large as PNG.
+var pictureFormats = []struct {
+	mimeType string
+	options  []string
+}{
+	{"image/png", []string{"-png"}},
+	{"image/jpeg", []string{"-jpeg", "-jpegopt", "quality=80"}},
+	{"image/jpeg", []string{"-jpeg", "-jpegopt", "quality=40"}},
+}
+
+var errPicture = &document.Failure{Code: document.TooLarge, Message: "The page is too large for a picture."}
+
+// Picture returns a page of the document at path as a picture, with the page's words.
+func Picture(ctx context.Context, path string, number int) (domain.PagePicture, error) {
+	text, err := pageText(ctx, path, number)
+	if err != nil {
+		return domain.PagePicture{}, err
+	}
+	picture, size, err := renderPicture(ctx, path, number)
+	if err != nil {
+		return domain.PagePicture{}, err
+	}
+
+	// The page may be rotated, so only its longer side is the same in both outputs.
+	longer := max(text.width, text.height)
+	if longer <= 0 {
+		return domain.PagePicture{}, errDamaged
+	}
+	point := longer / PicturePixels
+	picture.Width, picture.Height = rounded(float64(size.Width)*point), rounded(float64(size.Height)*point)
+	picture.Words = pictureWords(text)
+	return picture, nil
+}
+
+// pageText returns the words of a page and their positions.
+func pageText(ctx context.Context, path string, number int) (*page, error) {
+	n := strconv.Itoa(number)
+	p, err := start(ctx, nil, "pdftotext", "-tsv", "-enc", "UTF-8", "-f", n, "-l", n, path, "-")
+	if err != nil {
+		return nil, err
+	}
+
+	text := &page{}
+	err = newScanner(p.stdout, number, 1).next(text)
+	_, _ = io.Copy(io.Discard, p.stdout) // the program blocks until all of its output is read
+	if failed := p.finish(); failed != nil {
+		return nil, failed
+	}
+	if errors.Is(err, io.EOF) {
+		return nil, errDamaged
+	}
+	return text, err
+}
+
+// renderPicture renders a page in the first format that is small enough.
+func renderPicture(ctx context.Context, path string, number int) (domain.PagePicture, image.Config, error) {
+	n := strconv.Itoa(number)
+	for _, format := range pictureFormats {
+		args := append([]string{"-f", n, "-l", n, "-scale-to", strconv.Itoa(PicturePixels), "-singlefile"}, format.options...)
+		data, err := output(ctx, MaxPictureBytes+1, nil, "pdftoppm", append(args, path)...)
+		if err != nil {
+			return domain.PagePicture{}, image.Config{}, err
+		}
+		if len(data) > MaxPictureBytes {
+			continue
+		}
+		size, _, err := image.DecodeConfig(bytes.NewReader(data))
+		if err != nil {
+			return domain.PagePicture{}, image.Config{}, fmt.Errorf("reading the size of a picture: %w", err)
+		}
+		return domain.PagePicture{MIMEType: format.mimeType, Data: data}, size, nil
+	}
+	return domain.PagePicture{}, image.Config{}, errPicture
+}
+
+// pictureWords returns the words of a page, up to the limits of a picture.
+func pictureWords(p *page) []domain.PageWord {
+	words, size := []domain.PageWord{}, 0
+	for i, w := range p.words {
+		text := parse.Line(string(p.word(i)), MaxWordBytes)
+		if text == "" || w.x0 > w.x1 || w.y0 > w.y1 {
+			continue
+		}
+		if size += len(text); size > pictureText || len(words) == MaxPictureWords {
+			break
+		}
+		words = append(words, domain.PageWord{Text: text, Box: domain.Box{rounded(w.x0), rounded(w.y0), rounded(w.x1), rounded(w.y1)}})
+	}
+	return words
+}
+
+// rounded returns a length in tenths of a point.
+func rounded(points float64) float64 { return math.Round(points*10) / 10 }
