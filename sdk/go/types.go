@@ -67,8 +67,11 @@ type Hook struct {
 	Coalesce       *HookCoalesce  `json:"coalesce"`
 	Enabled        bool           `json:"enabled"`
 	LastDeliveryAt *time.Time     `json:"lastDeliveryAt"`
-	CreatedAt      time.Time      `json:"createdAt"`
-	UpdatedAt      time.Time      `json:"updatedAt"`
+	// The time of the last delivery without a valid signature, if the log contains it. Later than
+	// `lastDeliveryAt`: the sender and the hook probably have different secrets.
+	LastRejectedAt *time.Time `json:"lastRejectedAt"`
+	CreatedAt      time.Time  `json:"createdAt"`
+	UpdatedAt      time.Time  `json:"updatedAt"`
 }
 
 // A page of hooks.
@@ -122,6 +125,7 @@ type HookChange struct {
 	URL                 *string        `json:"url,omitzero"`
 	PreviousSecretUntil *string        `json:"previousSecretUntil,omitzero"`
 	LastDeliveryAt      *string        `json:"lastDeliveryAt,omitzero"`
+	LastRejectedAt      *string        `json:"lastRejectedAt,omitzero"`
 	CreatedAt           *string        `json:"createdAt,omitzero"`
 	UpdatedAt           *string        `json:"updatedAt,omitzero"`
 }
@@ -411,6 +415,35 @@ type DocumentPage struct {
 	Passages []Passage `json:"passages"`
 	// True if the page has more text, else absent.
 	Truncated *bool `json:"truncated,omitzero"`
+}
+
+// A page of a PDF as a picture.
+type DocumentPicture struct {
+	DocumentID string      `json:"documentId"`
+	Name       string      `json:"name"`
+	Page       int64       `json:"page"`
+	Pages      *int64      `json:"pages"`
+	Picture    PagePicture `json:"picture"`
+}
+
+// The picture of a page. Its longer side has 1,500 pixels.
+type PagePicture struct {
+	MimeType string `json:"mimeType"`
+	// The width of the page, in points (1/72 inch).
+	Width float64 `json:"width"`
+	// The height of the page, in points.
+	Height float64 `json:"height"`
+	// The picture, as base64.
+	Data string `json:"data"`
+	// Words on the page, in reading order. A scanned page has none.
+	Words []PageWord `json:"words"`
+}
+
+// A word on a page.
+type PageWord struct {
+	Text string `json:"text"`
+	// Left, top, right and bottom, in points from the upper left corner of the page.
+	Box []float64 `json:"box"`
 }
 
 // Consecutive passages of a document.
@@ -914,7 +947,8 @@ type ChatMessage struct {
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
 	// Images and documents beside the message.
 	Attachments []NewAttachment `json:"attachments,omitzero"`
-	Output      *OutputOptions  `json:"output,omitzero"`
+	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
+	Output *OutputOptions `json:"output,omitzero"`
 	// Tools that the client executes itself. A call of one makes the run wait for its result. Widget
 	// visitors and the demo have none.
 	Tools []ClientTool `json:"tools,omitzero"`
@@ -941,7 +975,8 @@ type AutomationTrigger struct {
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
 	// Images and documents beside the message.
 	Attachments []NewAttachment `json:"attachments,omitzero"`
-	Output      *OutputOptions  `json:"output,omitzero"`
+	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
+	Output *OutputOptions `json:"output,omitzero"`
 	// Tools that the client executes itself. A call of one makes the run wait for its result.
 	Tools []ClientTool `json:"tools,omitzero"`
 }
@@ -1009,7 +1044,8 @@ type Run struct {
 	Trigger       Trigger `json:"trigger"`
 	// The images and documents of the request; absent if there were none.
 	Attachments []Attachment `json:"attachments,omitzero"`
-	// The answer; null until there is one.
+	// The answer; null until there is one. For a cancelled run, the part of the answer that was shown,
+	// or null.
 	Message *string `json:"message"`
 	// The answer as data.
 	Output *RunOutput `json:"output"`
@@ -1316,6 +1352,8 @@ type RunSummary struct {
 	// the session when this run was accepted. Null if the run continues none.
 	PreviousRunID *string `json:"previousRunId"`
 	Trigger       Trigger `json:"trigger"`
+	// The message to the agent; null if the input is very large.
+	Input *InputSummary `json:"input"`
 	// The first 500 characters of the answer; null until there is one.
 	Message *string `json:"message"`
 	// True if the answer has more than 500 characters, else absent.
@@ -1349,6 +1387,14 @@ type RunSummary struct {
 	FinishedAt     *time.Time `json:"finishedAt"`
 	// When the result expires; null if not known yet or never.
 	ExpiresAt *time.Time `json:"expiresAt"`
+}
+
+// The message to the agent, truncated.
+type InputSummary struct {
+	// The first 500 characters.
+	Message string `json:"message"`
+	// True if the message has more than 500 characters, else absent.
+	MessageCut *bool `json:"messageCut,omitzero"`
 }
 
 // One call to a tool, without input and output.
@@ -1528,7 +1574,7 @@ type UsageInterval struct {
 // Usage of the runs of one agent or template, API key or automation. Durations are not counted:
 // `p50Ms` and `p95Ms` are null.
 type UsageGroup struct {
-	// Null for runs without an API key or automation, and for the group of all others.
+	// Null for runs without an API key or automation, for embeddings, and for the group of all others.
 	ID *string `json:"id"`
 	// True for the group of all others.
 	Others bool `json:"others"`

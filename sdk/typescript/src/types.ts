@@ -132,6 +132,11 @@ export interface Hook {
   coalesce: HookCoalesce | null;
   enabled: boolean;
   lastDeliveryAt: MaybeTime;
+  /**
+   * The time of the last delivery without a valid signature, if the log contains it. Later than
+   * `lastDeliveryAt`: the sender and the hook probably have different secrets.
+   */
+  lastRejectedAt: MaybeTime;
   createdAt: Time;
   updatedAt: Time;
 }
@@ -189,6 +194,7 @@ export interface HookChange {
   url?: string;
   previousSecretUntil?: string | null;
   lastDeliveryAt?: string | null;
+  lastRejectedAt?: string | null;
   createdAt?: string;
   updatedAt?: string;
 }
@@ -496,6 +502,35 @@ export interface DocumentPage {
   truncated?: boolean;
 }
 
+/** A page of a PDF as a picture. */
+export interface DocumentPicture {
+  documentId: DocumentId;
+  name: string;
+  page: number;
+  pages: number | null;
+  picture: PagePicture;
+}
+
+/** The picture of a page. Its longer side has 1,500 pixels. */
+export interface PagePicture {
+  mimeType: "image/png" | "image/jpeg";
+  /** The width of the page, in points (1/72 inch). */
+  width: number;
+  /** The height of the page, in points. */
+  height: number;
+  /** The picture, as base64. */
+  data: string;
+  /** Words on the page, in reading order. A scanned page has none. */
+  words: Array<PageWord>;
+}
+
+/** A word on a page. */
+export interface PageWord {
+  text: string;
+  /** Left, top, right and bottom, in points from the upper left corner of the page. */
+  box: Array<number>;
+}
+
 /** Consecutive passages of a document. */
 export interface DocumentPassages {
   documentId: DocumentId;
@@ -632,6 +667,13 @@ export type OutputSchema = Record<string, unknown>;
 /** The form of the answer. It takes precedence over the agent's `outputSchema`. */
 export interface OutputOptions {
   schema: OutputSchema;
+}
+
+/** The models that agents can use. */
+export interface ModelList {
+  /** The model of agents without one. */
+  default: string;
+  models: Array<string>;
 }
 
 /** The results of a check of an agent's connections. */
@@ -1156,7 +1198,8 @@ export interface ChatMessage {
   parallelToolCalls?: ParallelToolCalls;
   /** Images and documents beside the message. */
   attachments?: Array<NewAttachment>;
-  output?: OutputOptions;
+  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  output?: OutputOptions | null;
   /**
    * Tools that the client executes itself. A call of one makes the run wait for its result. Widget
    * visitors and the demo have none.
@@ -1185,7 +1228,8 @@ export interface AutomationTrigger {
   parallelToolCalls?: ParallelToolCalls;
   /** Images and documents beside the message. */
   attachments?: Array<NewAttachment>;
-  output?: OutputOptions;
+  /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
+  output?: OutputOptions | null;
   /** Tools that the client executes itself. A call of one makes the run wait for its result. */
   tools?: Array<ClientTool>;
 }
@@ -1258,7 +1302,10 @@ export interface Run {
   trigger: Trigger;
   /** The images and documents of the request; absent if there were none. */
   attachments?: Array<Attachment>;
-  /** The answer; null until there is one. */
+  /**
+   * The answer; null until there is one. For a cancelled run, the part of the answer that was
+   * shown, or null.
+   */
   message: string | null;
   /** The answer as data. */
   output: RunOutput | null;
@@ -1598,6 +1645,8 @@ export interface RunSummary {
    */
   previousRunId: string | null;
   trigger: Trigger;
+  /** The message to the agent; null if the input is very large. */
+  input: InputSummary | null;
   /** The first 500 characters of the answer; null until there is one. */
   message: string | null;
   /** True if the answer has more than 500 characters, else absent. */
@@ -1635,6 +1684,14 @@ export interface RunSummary {
   finishedAt: MaybeTime;
   /** When the result expires; null if not known yet or never. */
   expiresAt: MaybeTime;
+}
+
+/** The message to the agent, truncated. */
+export interface InputSummary {
+  /** The first 500 characters. */
+  message: string;
+  /** True if the message has more than 500 characters, else absent. */
+  messageCut?: true;
 }
 
 /** One call to a tool, without input and output. */
@@ -1828,7 +1885,10 @@ export interface UsageInterval {
  * `p50Ms` and `p95Ms` are null.
  */
 export interface UsageGroup {
-  /** Null for runs without an API key or automation, and for the group of all others. */
+  /**
+   * Null for runs without an API key or automation, for embeddings, and for the group of all
+   * others.
+   */
   id: string | null;
   /** True for the group of all others. */
   others: boolean;
@@ -2490,6 +2550,82 @@ export interface MembershipList {
   data: Array<Membership>;
   hasMore: HasMore;
   nextCursor: NextCursor;
+}
+
+/** An overview of an organization for one of its members. */
+export interface Home {
+  /** The first steps that the caller can take, in order. */
+  steps: Array<HomeStep>;
+  /** Runs that wait for the caller's decision. */
+  approvals: number;
+  /**
+   * Hooks whose last delivery was refused or rejected. Unsigned deliveries from unknown addresses
+   * count only until the first delivery with a valid signature.
+   */
+  webhooks: Array<HomeWebhook>;
+  /** Notification endpoints that the service has disabled, or whose last three attempts failed. */
+  notifications: Array<HomeNotification>;
+  /** Documents that could not be read. */
+  documents: HomeDocuments;
+  /** Budgets of which at least four fifths are used. A budget with the limit 0 is not listed. */
+  budgets: Array<HomeBudget>;
+}
+
+/** Documents that could not be read. */
+export interface HomeDocuments {
+  count: number;
+  /** The three newest. */
+  newest: Array<HomeDocument>;
+}
+
+/** A first step with the service. */
+export interface HomeStep {
+  name: "chat" | "document" | "key" | "schedule" | "embed";
+  done: boolean;
+}
+
+/** A hook whose last delivery started no run because of an error. */
+export interface HomeWebhook {
+  id: HookId;
+  name: string;
+  status: DeliveryStatus;
+  error: DeliveryError | null;
+  receivedAt: Time;
+}
+
+/** A notification endpoint that gets no messages. */
+export interface HomeNotification {
+  id: EndpointId;
+  url: string;
+  description: string;
+  /** Null if the endpoint is enabled. */
+  disabledReason: string | null;
+  /** Consecutive failed attempts. */
+  failures: number;
+}
+
+/** A document that could not be read. */
+export interface HomeDocument {
+  id: DocumentId;
+  name: string;
+  error: DocumentError | null;
+}
+
+/** A budget that is nearly or completely used up. */
+export interface HomeBudget {
+  id: BudgetId;
+  scope: BudgetScope;
+  /**
+   * The name of the agent, API key or automation; its id if it is deleted; null for the
+   * organization.
+   */
+  subject: string | null;
+  metric: BudgetMetric;
+  period: BudgetPeriod;
+  limit: BudgetLimit;
+  used: number;
+  reserved: number;
+  resetsAt: Time;
 }
 
 /** An organization's limits and usage. */
@@ -3214,6 +3350,40 @@ export interface OpenAiRunNames {
   sessionId: SessionId;
 }
 
+/** Texts to embed. Fields not listed here are ignored, such as `user`. */
+export interface OpenAiEmbeddingRequest {
+  /** The embeddings model of the service, with or without its provider, or `offline`. */
+  model: string;
+  /** One text or a list of texts. Lists of tokens are rejected. */
+  input: string | Array<string>;
+  /** `base64`: 32-bit floating-point numbers in little-endian order. */
+  encoding_format?: "float" | "base64" | null;
+  /** The number of dimensions, if the model lets requests choose it. */
+  dimensions?: number | null;
+  [key: string]: unknown;
+}
+
+/** Vectors. */
+export interface OpenAiEmbeddings {
+  object: "list";
+  data: Array<OpenAiEmbeddingsDataItem>;
+  /** The configured name of the model. */
+  model: string;
+  usage: OpenAiEmbeddingsUsage;
+}
+
+export interface OpenAiEmbeddingsDataItem {
+  object: "embedding";
+  index: number;
+  /** A list of numbers, or base64. */
+  embedding: Array<number> | string;
+}
+
+export interface OpenAiEmbeddingsUsage {
+  prompt_tokens: number;
+  total_tokens: number;
+}
+
 /** An answer. */
 export interface OpenAiCompletion {
   /** `chatcmpl-` followed by the run's id without `run_`. */
@@ -3849,6 +4019,18 @@ export type CreateWidgetSessionBody = NewWidgetSession;
 /** The response to `POST /api/widget/sessions`: Start a visitor's session. */
 export type CreateWidgetSessionAnswer = WidgetSession;
 
+/** The headers of `GET /api/agents/models`: List the models that agents can use. */
+export interface GetModelListHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The response to `GET /api/agents/models`: List the models that agents can use. */
+export type GetModelListAnswer = ModelList;
+
 /** The query parameters of `GET /api/agents/templates`: List templates, or get one. */
 export interface GetTemplatesQuery {
   /** Return this template instead of a list. */
@@ -4083,8 +4265,18 @@ export interface GetRunsQuery {
   sessionId?: string;
   /** Only runs of this automation. */
   automationId?: string;
+  /** Only runs with this trigger, such as `chat` or `schedule`. */
+  triggerType?: string;
   /** Only runs in this state. */
   status?: RunStatus;
+  /** Only runs created at this time or later. */
+  from?: Time;
+  /** Only runs created before this time. */
+  to?: Time;
+  /** Only finished runs that contain these words. */
+  q?: string;
+  /** Return the runs as a file. Not with `limit` or `cursor`. */
+  export?: "csv" | "jsonl";
   /** Entries per page. Default: `20`. */
   limit?: number;
   /** The `nextCursor` of the previous page. */
@@ -4107,7 +4299,7 @@ export interface GetRunsHeaders {
 /**
  * The response to `GET /api/runs`: List runs, get one, wait for it, stream it, or get its timeline.
  */
-export type GetRunsAnswer = RunList | Run | Timeline;
+export type GetRunsAnswer = RunList | Run | Timeline | string;
 
 /** An event of `GET /api/runs`. */
 export type GetRunsEvent = RunEvent | AiSdkEvent | AgUiEvent;
@@ -4209,6 +4401,18 @@ export interface GetUsageHeaders {
 
 /** The response to `GET /api/usage`: Get usage: runs, tokens, costs and latencies. */
 export type GetUsageAnswer = UsageReport;
+
+/** The headers of `GET /api/home`: Get an overview: first steps, and what needs attention. */
+export interface GetHomeHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The response to `GET /api/home`: Get an overview: first steps, and what needs attention. */
+export type GetHomeAnswer = Home;
 
 /** The query parameters of `GET /api/budgets`: List budgets, or get one. */
 export interface GetBudgetsQuery {
@@ -4382,6 +4586,8 @@ export interface GetKnowledgeQuery {
   content?: "1" | "true";
   /** With `id`: a page, from 1. */
   page?: number;
+  /** With `id` and `page`: `1` returns the page of a PDF as a picture. */
+  picture?: "1" | "true";
   /** With `id`: a passage by its number, from 0, with the passages around it. */
   chunk?: number;
   /** In a list: text that the name contains. */
@@ -4426,6 +4632,7 @@ export type GetKnowledgeAnswer =
   | DocumentList
   | Document
   | DocumentPage
+  | DocumentPicture
   | DocumentPassages
   | FoundList;
 
@@ -5111,6 +5318,21 @@ export type CreateCompletionAnswer = OpenAiCompletion;
 
 /** An event of `POST /v1/chat/completions`. */
 export type CreateCompletionEvent = OpenAiChunkEvent;
+
+/** The headers of `POST /v1/embeddings`: Embed texts. */
+export interface CreateEmbeddingsHeaders {
+  /**
+   * The organization to act in. Required with a user's key, optional with a login session; an
+   * organization's key may only name its own organization.
+   */
+  "x-organization-id"?: OrganizationId;
+}
+
+/** The body of `POST /v1/embeddings`: Embed texts. */
+export type CreateEmbeddingsBody = OpenAiEmbeddingRequest;
+
+/** The response to `POST /v1/embeddings`: Embed texts. */
+export type CreateEmbeddingsAnswer = OpenAiEmbeddings;
 
 /** The headers of `POST /v1/responses`: Create a response. */
 export interface CreateResponseHeaders {

@@ -70,6 +70,9 @@ __all__ = [
     "CreateCompletionBody",
     "CreateCompletionEvent",
     "CreateCompletionHeaders",
+    "CreateEmbeddingsAnswer",
+    "CreateEmbeddingsBody",
+    "CreateEmbeddingsHeaders",
     "CreateResponseAnswer",
     "CreateResponseBody",
     "CreateResponseEvent",
@@ -125,6 +128,7 @@ __all__ = [
     "DocumentList",
     "DocumentPage",
     "DocumentPassages",
+    "DocumentPicture",
     "DocumentStatus",
     "DocumentsHave",
     "Email",
@@ -165,6 +169,8 @@ __all__ = [
     "GetFilesAnswer",
     "GetFilesHeaders",
     "GetFilesQuery",
+    "GetHomeAnswer",
+    "GetHomeHeaders",
     "GetHooksAnswer",
     "GetHooksHeaders",
     "GetHooksQuery",
@@ -184,6 +190,8 @@ __all__ = [
     "GetMembersQuery",
     "GetModelAnswer",
     "GetModelHeaders",
+    "GetModelListAnswer",
+    "GetModelListHeaders",
     "GetModelPath",
     "GetNotificationMessagesAnswer",
     "GetNotificationMessagesHeaders",
@@ -221,6 +229,13 @@ __all__ = [
     "HasMore",
     "Health",
     "HealthzAnswer",
+    "Home",
+    "HomeBudget",
+    "HomeDocument",
+    "HomeDocuments",
+    "HomeNotification",
+    "HomeStep",
+    "HomeWebhook",
     "Hook",
     "HookChange",
     "HookCoalesce",
@@ -233,6 +248,7 @@ __all__ = [
     "HookTest",
     "ImportedEndpoints",
     "ImportedEndpointsSkippedItem",
+    "InputSummary",
     "Invitation",
     "InvitationId",
     "InvitingOrganization",
@@ -279,6 +295,7 @@ __all__ = [
     "Metadata",
     "MetricsAnswer",
     "Model",
+    "ModelList",
     "ModelSetting",
     "ModelSettings",
     "Name",
@@ -320,6 +337,10 @@ __all__ = [
     "OpenAiCompletionRequestStream_options",
     "OpenAiContent",
     "OpenAiContent3Item",
+    "OpenAiEmbeddingRequest",
+    "OpenAiEmbeddings",
+    "OpenAiEmbeddingsDataItem",
+    "OpenAiEmbeddingsUsage",
     "OpenAiError",
     "OpenAiErrorError",
     "OpenAiFunction",
@@ -391,6 +412,8 @@ __all__ = [
     "Overridable",
     "OwnInvitation",
     "OwnInvitationList",
+    "PagePicture",
+    "PageWord",
     "ParallelToolCalls",
     "Passage",
     "Password",
@@ -749,6 +772,12 @@ class Hook(TypedDict):
     coalesce: HookCoalesce | None
     enabled: bool
     lastDeliveryAt: MaybeTime
+
+    lastRejectedAt: MaybeTime
+    """The time of the last delivery without a valid signature, if the log contains it. Later
+    than `lastDeliveryAt`: the sender and the hook probably have different secrets.
+    """
+
     createdAt: Time
     updatedAt: Time
 
@@ -828,6 +857,7 @@ class HookChange(TypedDict):
     url: NotRequired[str]
     previousSecretUntil: NotRequired[str | None]
     lastDeliveryAt: NotRequired[str | None]
+    lastRejectedAt: NotRequired[str | None]
     createdAt: NotRequired[str]
     updatedAt: NotRequired[str]
 
@@ -1219,6 +1249,43 @@ class DocumentPage(TypedDict):
     """True if the page has more text, else absent."""
 
 
+class PageWord(TypedDict):
+    """A word on a page."""
+
+    text: str
+
+    box: list[float]
+    """Left, top, right and bottom, in points from the upper left corner of the page."""
+
+
+class PagePicture(TypedDict):
+    """The picture of a page. Its longer side has 1,500 pixels."""
+
+    mimeType: Literal["image/png", "image/jpeg"]
+
+    width: float
+    """The width of the page, in points (1/72 inch)."""
+
+    height: float
+    """The height of the page, in points."""
+
+    data: str
+    """The picture, as base64."""
+
+    words: list[PageWord]
+    """Words on the page, in reading order. A scanned page has none."""
+
+
+class DocumentPicture(TypedDict):
+    """A page of a PDF as a picture."""
+
+    documentId: DocumentId
+    name: str
+    page: int
+    pages: int | None
+    picture: PagePicture
+
+
 class DocumentPassages(TypedDict):
     """Consecutive passages of a document."""
 
@@ -1600,6 +1667,15 @@ class OutputOptions(TypedDict):
     """The form of the answer. It takes precedence over the agent's `outputSchema`."""
 
     schema: OutputSchema
+
+
+class ModelList(TypedDict):
+    """The models that agents can use."""
+
+    default: str
+    """The model of agents without one."""
+
+    models: list[str]
 
 
 class AgentList(TypedDict):
@@ -1996,7 +2072,8 @@ class ChatMessage(TypedDict):
     attachments: NotRequired[list[NewAttachment]]
     """Images and documents beside the message."""
 
-    output: NotRequired[OutputOptions]
+    output: NotRequired[OutputOptions | None]
+    """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
 
     tools: NotRequired[list[ClientTool]]
     """Tools that the client executes itself. A call of one makes the run wait for its result.
@@ -2039,7 +2116,8 @@ class AutomationTrigger(TypedDict):
     attachments: NotRequired[list[NewAttachment]]
     """Images and documents beside the message."""
 
-    output: NotRequired[OutputOptions]
+    output: NotRequired[OutputOptions | None]
+    """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
 
     tools: NotRequired[list[ClientTool]]
     """Tools that the client executes itself. A call of one makes the run wait for its result."""
@@ -2358,7 +2436,9 @@ class Run(TypedDict):
     """The images and documents of the request; absent if there were none."""
 
     message: str | None
-    """The answer; null until there is one."""
+    """The answer; null until there is one. For a cancelled run, the part of the answer that
+    was shown, or null.
+    """
 
     output: RunOutput | None
     """The answer as data."""
@@ -2484,6 +2564,16 @@ class CodeOutput(TypedDict):
     """The names of files that were not kept."""
 
 
+class InputSummary(TypedDict):
+    """The message to the agent, truncated."""
+
+    message: str
+    """The first 500 characters."""
+
+    messageCut: NotRequired[Literal[True]]
+    """True if the message has more than 500 characters, else absent."""
+
+
 class ToolCallSummary(TypedDict):
     """One call to a tool, without input and output."""
 
@@ -2543,6 +2633,9 @@ class RunSummary(TypedDict):
     """
 
     trigger: Trigger
+
+    input: InputSummary | None
+    """The message to the agent; null if the input is very large."""
 
     message: str | None
     """The first 500 characters of the answer; null until there is one."""
@@ -2755,7 +2848,9 @@ class UsageGroup(TypedDict):
     """
 
     id: str | None
-    """Null for runs without an API key or automation, and for the group of all others."""
+    """Null for runs without an API key or automation, for embeddings, and for the group of all
+    others.
+    """
 
     others: bool
     """True for the group of all others."""
@@ -3559,6 +3654,99 @@ class MembershipList(TypedDict):
     data: list[Membership]
     hasMore: HasMore
     nextCursor: NextCursor
+
+
+class HomeStep(TypedDict):
+    """A first step with the service."""
+
+    name: Literal["chat", "document", "key", "schedule", "embed"]
+    done: bool
+
+
+class HomeWebhook(TypedDict):
+    """A hook whose last delivery started no run because of an error."""
+
+    id: HookId
+    name: str
+    status: DeliveryStatus
+    error: DeliveryError | None
+    receivedAt: Time
+
+
+class HomeNotification(TypedDict):
+    """A notification endpoint that gets no messages."""
+
+    id: EndpointId
+    url: str
+    description: str
+
+    disabledReason: str | None
+    """Null if the endpoint is enabled."""
+
+    failures: int
+    """Consecutive failed attempts."""
+
+
+class HomeDocument(TypedDict):
+    """A document that could not be read."""
+
+    id: DocumentId
+    name: str
+    error: DocumentError | None
+
+
+class HomeDocuments(TypedDict):
+    """Documents that could not be read."""
+
+    count: int
+
+    newest: list[HomeDocument]
+    """The three newest."""
+
+
+class HomeBudget(TypedDict):
+    """A budget that is nearly or completely used up."""
+
+    id: BudgetId
+    scope: BudgetScope
+
+    subject: str | None
+    """The name of the agent, API key or automation; its id if it is deleted; null for the
+    organization.
+    """
+
+    metric: BudgetMetric
+    period: BudgetPeriod
+    limit: BudgetLimit
+    used: int
+    reserved: int
+    resetsAt: Time
+
+
+class Home(TypedDict):
+    """An overview of an organization for one of its members."""
+
+    steps: list[HomeStep]
+    """The first steps that the caller can take, in order."""
+
+    approvals: int
+    """Runs that wait for the caller's decision."""
+
+    webhooks: list[HomeWebhook]
+    """Hooks whose last delivery was refused or rejected. Unsigned deliveries from unknown
+    addresses count only until the first delivery with a valid signature.
+    """
+
+    notifications: list[HomeNotification]
+    """Notification endpoints that the service has disabled, or whose last three attempts
+    failed.
+    """
+
+    documents: HomeDocuments
+    """Documents that could not be read."""
+
+    budgets: list[HomeBudget]
+    """Budgets of which at least four fifths are used. A budget with the limit 0 is not listed."""
 
 
 class LimitsRatesItem(TypedDict):
@@ -4383,6 +4571,47 @@ class OpenAiRunNames(TypedDict):
     sessionId: SessionId
 
 
+class OpenAiEmbeddingRequest(TypedDict):
+    """Texts to embed. Fields not listed here are ignored, such as `user`."""
+
+    model: str
+    """The embeddings model of the service, with or without its provider, or `offline`."""
+
+    input: str | list[str]
+    """One text or a list of texts. Lists of tokens are rejected."""
+
+    encoding_format: NotRequired[Literal["float", "base64"] | None]
+    """`base64`: 32-bit floating-point numbers in little-endian order."""
+
+    dimensions: NotRequired[int | None]
+    """The number of dimensions, if the model lets requests choose it."""
+
+
+class OpenAiEmbeddingsDataItem(TypedDict):
+    object: Literal["embedding"]
+    index: int
+
+    embedding: list[float] | str
+    """A list of numbers, or base64."""
+
+
+class OpenAiEmbeddingsUsage(TypedDict):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class OpenAiEmbeddings(TypedDict):
+    """Vectors."""
+
+    object: Literal["list"]
+    data: list[OpenAiEmbeddingsDataItem]
+
+    model: str
+    """The configured name of the model."""
+
+    usage: OpenAiEmbeddingsUsage
+
+
 class OpenAiCompletionChoicesItemMessage(TypedDict):
     role: Literal["assistant"]
 
@@ -5094,6 +5323,21 @@ CreateWidgetSessionAnswer: TypeAlias = WidgetSession
 """The response to `POST /api/widget/sessions`: Start a visitor's session."""
 
 
+GetModelListHeaders = TypedDict(
+    "GetModelListHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/agents/models`: List the models that agents can use."""
+
+
+GetModelListAnswer: TypeAlias = ModelList
+"""The response to `GET /api/agents/models`: List the models that agents can use."""
+
+
 class GetTemplatesQuery(TypedDict):
     """The query parameters of `GET /api/agents/templates`: List templates, or get one."""
 
@@ -5351,46 +5595,48 @@ ReceiveDeliveryAnswer: TypeAlias = ReceiveDeliveryAnswer1 | TakenDelivery
 """The response to `POST /api/hooks/receive/{id}`: Receive a source's delivery."""
 
 
-class GetRunsQuery(TypedDict):
-    """The query parameters of `GET /api/runs`: List runs, get one, wait for it, stream it, or
-    get its timeline.
-    """
-
-    id: NotRequired[RunId]
-    """Return this run instead of a list."""
-
-    wait: NotRequired[int]
-    """With `id`: seconds to wait for the run to finish, at most 55."""
-
-    stream: NotRequired[Literal["1", "true"]]
-    """With `id`: `1` or `true` returns server-sent events."""
-
-    format: NotRequired[Literal["ai-sdk", "ag-ui"]]
-    """With `id`: streams the events in the protocol of a UI library, `ai-sdk` (the UI message
-    stream of the AI SDK) or `ag-ui` (AG-UI). The header `Accept:
-    text/event-stream;profile=ai-sdk` does the same.
-    """
-
-    timeline: NotRequired[Literal["1", "true"]]
-    """With `id`: `1` or `true` returns the run's timeline. Not with `wait` or `stream`."""
-
-    agentId: NotRequired[str]
-    """Only runs of this agent."""
-
-    sessionId: NotRequired[str]
-    """Only runs of sessions with this id."""
-
-    automationId: NotRequired[str]
-    """Only runs of this automation."""
-
-    status: NotRequired[RunStatus]
-    """Only runs in this state."""
-
-    limit: NotRequired[int]
-    """Entries per page. Default: `20`."""
-
-    cursor: NotRequired[str]
-    """The `nextCursor` of the previous page."""
+GetRunsQuery = TypedDict(
+    "GetRunsQuery",
+    {
+        # Return this run instead of a list.
+        "id": NotRequired[RunId],
+        # With `id`: seconds to wait for the run to finish, at most 55.
+        "wait": NotRequired[int],
+        # With `id`: `1` or `true` returns server-sent events.
+        "stream": NotRequired[Literal["1", "true"]],
+        # With `id`: streams the events in the protocol of a UI library, `ai-sdk` (the UI message
+        # stream of the AI SDK) or `ag-ui` (AG-UI). The header `Accept:
+        # text/event-stream;profile=ai-sdk` does the same.
+        "format": NotRequired[Literal["ai-sdk", "ag-ui"]],
+        # With `id`: `1` or `true` returns the run's timeline. Not with `wait` or `stream`.
+        "timeline": NotRequired[Literal["1", "true"]],
+        # Only runs of this agent.
+        "agentId": NotRequired[str],
+        # Only runs of sessions with this id.
+        "sessionId": NotRequired[str],
+        # Only runs of this automation.
+        "automationId": NotRequired[str],
+        # Only runs with this trigger, such as `chat` or `schedule`.
+        "triggerType": NotRequired[str],
+        # Only runs in this state.
+        "status": NotRequired[RunStatus],
+        # Only runs created at this time or later.
+        "from": NotRequired[Time],
+        # Only runs created before this time.
+        "to": NotRequired[Time],
+        # Only finished runs that contain these words.
+        "q": NotRequired[str],
+        # Return the runs as a file. Not with `limit` or `cursor`.
+        "export": NotRequired[Literal["csv", "jsonl"]],
+        # Entries per page. Default: `20`.
+        "limit": NotRequired[int],
+        # The `nextCursor` of the previous page.
+        "cursor": NotRequired[str],
+    },
+)
+"""The query parameters of `GET /api/runs`: List runs, get one, wait for it, stream it, or get
+its timeline.
+"""
 
 
 GetRunsHeaders = TypedDict(
@@ -5408,7 +5654,7 @@ timeline.
 """
 
 
-GetRunsAnswer: TypeAlias = RunList | Run | Timeline
+GetRunsAnswer: TypeAlias = RunList | Run | Timeline | str
 """The response to `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
 timeline.
 """
@@ -5535,6 +5781,21 @@ GetUsageHeaders = TypedDict(
 
 GetUsageAnswer: TypeAlias = UsageReport
 """The response to `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
+
+
+GetHomeHeaders = TypedDict(
+    "GetHomeHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `GET /api/home`: Get an overview: first steps, and what needs attention."""
+
+
+GetHomeAnswer: TypeAlias = Home
+"""The response to `GET /api/home`: Get an overview: first steps, and what needs attention."""
 
 
 class GetBudgetsQuery(TypedDict):
@@ -5750,6 +6011,9 @@ class GetKnowledgeQuery(TypedDict):
     page: NotRequired[int]
     """With `id`: a page, from 1."""
 
+    picture: NotRequired[Literal["1", "true"]]
+    """With `id` and `page`: `1` returns the page of a PDF as a picture."""
+
     chunk: NotRequired[int]
     """With `id`: a passage by its number, from 0, with the passages around it."""
 
@@ -5800,6 +6064,7 @@ GetKnowledgeAnswer: TypeAlias = (
     | DocumentList
     | Document
     | DocumentPage
+    | DocumentPicture
     | DocumentPassages
     | FoundList
 )
@@ -6655,6 +6920,25 @@ CreateCompletionEvent: TypeAlias = OpenAiChunkEvent
 """An event of `POST /v1/chat/completions`."""
 
 
+CreateEmbeddingsHeaders = TypedDict(
+    "CreateEmbeddingsHeaders",
+    {
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
+        "x-organization-id": NotRequired[OrganizationId],
+    },
+)
+"""The headers of `POST /v1/embeddings`: Embed texts."""
+
+
+CreateEmbeddingsBody: TypeAlias = OpenAiEmbeddingRequest | dict[str, Any]
+"""The body of `POST /v1/embeddings`: Embed texts."""
+
+
+CreateEmbeddingsAnswer: TypeAlias = OpenAiEmbeddings
+"""The response to `POST /v1/embeddings`: Embed texts."""
+
+
 CreateResponseHeaders = TypedDict(
     "CreateResponseHeaders",
     {
@@ -6932,7 +7216,9 @@ class CompletedRun(TypedDict):
     """The images and documents of the request; absent if there were none."""
 
     message: str
-    """The answer; null until there is one."""
+    """The answer; null until there is one. For a cancelled run, the part of the answer that
+    was shown, or null.
+    """
 
     output: RunOutput | None
     """The answer as data."""

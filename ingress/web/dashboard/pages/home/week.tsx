@@ -32,7 +32,7 @@ export function Week() {
             <div><dt>Failed</dt><dd>{count(u.totals.failed + u.totals.timedOut)}</dd></div>
             <div><dt>Cost</dt><dd>{money(u.totals.costMicros)}</dd></div>
           </dl>
-          <Bars title="Runs per day" points={u.data.map((p) => ({ label: day.format(new Date(p.startsAt)), parts: [
+          <Bars title="Runs" unit="per day" empty="No runs in the last seven days. A bar is the number of runs of one day, by their result." points={u.data.map((p) => ({ label: day.format(new Date(p.startsAt)), parts: [
             { name: "completed", value: p.completed },
             { name: "failed", value: p.failed + p.timedOut },
             { name: "other", value: Math.max(0, p.runs - p.completed - p.failed - p.timedOut) },
