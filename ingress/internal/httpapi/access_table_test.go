@@ -20,6 +20,9 @@ const (
 	forPage    = "page"    // pages that an agent's widget lists; credentials are ignored
 )
 
+// raw reports whether the route's body is a file of any content. TestUploads checks such bodies.
+func (r *accessRow) raw() bool { return r.method == "POST" && r.path == "/api/files" }
+
 // inPath reports whether the row's id is a part of the path.
 func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 

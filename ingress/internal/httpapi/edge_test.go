@@ -139,7 +139,7 @@ func TestEveryBodyIsStrict(t *testing.T) {
 	t.Parallel()
 	taken, n := 0, 0
 	for _, r := range edgeRows(t) {
-		if r.method == http.MethodGet {
+		if r.method == http.MethodGet || r.raw() {
 			continue
 		}
 		got := r.send(r.own(), "", `{"zzUnknown":1}`)

@@ -147,7 +147,7 @@ func TestFaultsOfSchemasNameTheirField(t *testing.T) {
 		}
 	}
 	for body, field := range map[string]string{
-		`{}`: "output.schema:required", `{"schema":null}`: "output.schema:invalid_value", `null`: "output:invalid_type",
+		`{}`: "output.schema:required", `{"schema":null}`: "output.schema:invalid_value", `7`: "output:invalid_type",
 		`{"schema":{},"strict":true}`: "output.strict:unknown_field",
 	} {
 		a.from("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"m","output":`+body+`}`, h.key).want(t, body, 400, "invalid_request "+field)

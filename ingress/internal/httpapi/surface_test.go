@@ -62,13 +62,13 @@ type bodyRow struct {
 	caller credential
 }
 
-// bodyRows returns all rows with bodies.
+// bodyRows returns all rows with bodies of JSON.
 func bodyRows(t *testing.T) []bodyRow {
 	t.Helper()
 	m := newMatrix(t, newRunEnv(t))
 	var rows []bodyRow
 	for _, r := range accessTable {
-		if r.body == "" {
+		if r.body == "" || r.raw() {
 			continue
 		}
 		caller := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
@@ -117,7 +117,7 @@ func (r bodyRow) maximum() int {
 	if r.path == "/api/knowledge" {
 		return knowledge.MaxDocumentBody
 	}
-	if r.open() && r.path != secretsPath || strings.HasPrefix(r.query, "action=chat") || r.path == "/api/internal/run-automation" {
+	if r.open() && r.path != secretsPath || strings.HasPrefix(r.query, "action=chat") || strings.HasPrefix(r.query, "action=tool-results") || r.path == "/api/internal/run-automation" {
 		return httpx.MaxMessageBody
 	}
 	return httpx.MaxBody

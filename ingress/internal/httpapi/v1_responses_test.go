@@ -321,7 +321,7 @@ func TestAnUnstoredResponseIsNotRetrievable(t *testing.T) {
 func TestWrongPathsUnderV1(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	for _, path := range []string{"/v1", "/v1/", "/v1/chat/completion", "/v1/v1/responses", "/v1/embeddings"} {
+	for _, path := range []string{"/v1", "/v1/", "/v1/chat/completion", "/v1/v1/responses", "/v1/embedding"} {
 		got := a.from("POST", path, `{}`).want(t, path, 404, "not_found")
 		var body struct {
 			Error openaiapi.Error `json:"error"`

@@ -37,7 +37,7 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 // runForVisitor if visitors must not see it.
 func TestVisitorsFieldsAreDecided(t *testing.T) {
 	t.Parallel()
-	const decided = "id status agentId templateId sessionId trigger message output citations toolCalls usage error omittedTurns " +
+	const decided = "id status agentId templateId sessionId trigger attachments message output citations toolCalls usage error omittedTurns " +
 		"requiredAction citationsRemoved finishReason agentVersion previousRunId warnings appendSources settings attempts idempotencyKey createdAt startedAt finishedAt expiresAt"
 	known := map[string]bool{}
 	for name := range strings.FieldsSeq(decided) {
