@@ -9,6 +9,7 @@ import { Rail, VisitorRail } from "./rail";
 import type { Boot, Session } from "./types";
 import { Button, LinkButton } from "./ui/button";
 import { Empty, PageHeader } from "./ui/parts";
+import { ApiRequests } from "./ui/requests";
 import { Toasts } from "./ui/toasts";
 import { ApiScope } from "./ui/curl";
 import { Shortcuts } from "./shortcuts";
@@ -82,6 +83,7 @@ export function App({ boot }: { boot: Boot }) {
         </main>
       </div>
       {!demo && <Shortcuts />}
+      <ApiRequests path={place.path} />
       <Toasts />
     </BootContext.Provider>
   );

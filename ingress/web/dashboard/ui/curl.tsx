@@ -1,12 +1,10 @@
 // The API requests of a page or dialog, as curl commands behind one button.
 import { createContext, type ComponentChildren } from "preact";
-import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { useBaseUrl, useSession } from "../state";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
-import { Snippet, curlOf, type Request } from "./copy";
-import { Dialog } from "./dialog";
+import type { Request } from "./copy";
 
-interface Call {
+export interface Call {
   what: string;
   request: Request;
 }
@@ -45,10 +43,9 @@ export function Curl({ request, what }: { request: Request; what: string }) {
   return null;
 }
 
-/** Shows the requests of the page or dialog. */
+/** Shows the requests of the page or dialog, if it has any. */
 export function ApiButton() {
   const calls = useContext(CallsContext);
-  const [open, setOpen] = useState(false);
   const [any, setAny] = useState(false);
   useLayoutEffect(() => { // before painting, so that nothing moves
     const update = () => setAny(calls.shown.size > 0);
@@ -57,38 +54,25 @@ export function ApiButton() {
     return () => void calls.listeners.delete(update);
   }, [calls]);
   if (!any) return null;
-  return (
-    <>
-      <Button look="bare" icon="curl" label="API requests" onClick={() => setOpen(true)}>API</Button>
-      {open && <Requests calls={[...calls.shown.values()]} onClose={() => setOpen(false)} />}
-    </>
-  );
+  return <Button look="bare" icon="curl" label="API requests" onClick={() => show([...calls.shown.values()])}>API</Button>;
 }
 
-function Requests({ calls, onClose }: { calls: Call[]; onClose: () => void }) {
-  const baseUrl = useBaseUrl();
-  const session = useSession();
-  const uses = (credential: Request["credential"]) => calls.some((c) => (c.request.credential ?? "key") === credential);
-  return (
-    <Dialog title="API requests" onClose={onClose}>
-      <div class="stack">
-        {calls.map((c) => (
-          <section key={c.what} class="stack tight">
-            <h3>{c.what}</h3>
-            <Snippet text={curlOf(c.request, baseUrl)} label={c.what} />
-          </section>
-        ))}
-        {uses("session") && (
-          <p class="hint">Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</p>
-        )}
-        {uses("key") && (
-          <p class="hint">
-            Set <code>PARLEY_API_KEY</code> to an API key of {session?.organization.name ?? "your organization"}.{" "}
-            <a href="/dashboard/org">Create one under Organization</a>.
-          </p>
-        )}
-        <p class="hint"><a href="/docs/api">API reference</a></p>
-      </div>
-    </Dialog>
-  );
+let asked: Call[] | null = null;
+const changes = new EventTarget();
+
+/** Shows requests in a dialog, or closes it. */
+export function show(calls: Call[] | null): void {
+  asked = calls;
+  changes.dispatchEvent(new Event("change"));
+}
+
+/** Returns the requests to show, or null. */
+export function useAsked(): Call[] | null {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    const tell = () => redraw((n) => n + 1);
+    changes.addEventListener("change", tell);
+    return () => changes.removeEventListener("change", tell);
+  }, []);
+  return asked;
 }

@@ -1,0 +1,38 @@
+// The dialog with the API requests of a page or dialog.
+import { useEffect } from "preact/hooks";
+import { useBaseUrl, useSession } from "../state";
+import { Snippet, curlOf, type Request } from "./copy";
+import { show, useAsked } from "./curl";
+import { Dialog } from "./dialog";
+
+/** The dialog with the requests that an API button shows, until the page changes. */
+export function ApiRequests({ path }: { path: string }) {
+  const calls = useAsked();
+  const baseUrl = useBaseUrl();
+  const session = useSession();
+  useEffect(() => () => show(null), [path]);
+  if (!calls) return null;
+  const uses = (credential: Request["credential"]) => calls.some((c) => (c.request.credential ?? "key") === credential);
+  return (
+    <Dialog title="API requests" onClose={() => show(null)}>
+      <div class="stack">
+        {calls.map((c) => (
+          <section key={c.what} class="stack tight">
+            <h3>{c.what}</h3>
+            <Snippet text={curlOf(c.request, baseUrl)} label={c.what} />
+          </section>
+        ))}
+        {uses("session") && (
+          <p class="hint">Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</p>
+        )}
+        {uses("key") && (
+          <p class="hint">
+            Set <code>PARLEY_API_KEY</code> to an API key of {session?.organization.name ?? "your organization"}.{" "}
+            <a href="/dashboard/org">Create one under Organization</a>.
+          </p>
+        )}
+        <p class="hint"><a href="/docs/api">API reference</a></p>
+      </div>
+    </Dialog>
+  );
+}
