@@ -18,5 +18,6 @@ END $$;
 -- +goose StatementEnd
 CREATE INDEX CONCURRENTLY IF NOT EXISTS documents_failed ON documents (org_id, id)
   WHERE status = 'failed' AND error_code IS DISTINCT FROM 'deleting';
+-- The condition differs from that of the search for origins, which must use its own index.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS agents_embedded ON agents (org_id)
-  WHERE deleted_at IS NULL AND widget @> '{"enabled": true}';
+  WHERE deleted_at IS NULL AND widget ->> 'enabled' = 'true';

@@ -34,7 +34,7 @@ BEGIN
     EXECUTE format('CREATE POLICY tenant ON %I TO parley_app USING (org_id COLLATE "default" = %s) WITH CHECK (org_id = %s)', name, named, named);
   END LOOP;
   GRANT SELECT, DELETE ON run_terms TO parley_app;
-  GRANT INSERT ON unindexed_runs TO parley_app;
+  GRANT SELECT, INSERT ON unindexed_runs TO parley_app;
   GRANT SELECT, INSERT, DELETE ON run_terms TO parley_system;
   GRANT SELECT, DELETE ON unindexed_runs TO parley_system;
 END $$;

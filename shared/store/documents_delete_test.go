@@ -426,7 +426,7 @@ func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 			maximum int
 			f       func(s *store.Store) error
 		}{
-			"DocumentByID": {15, func(s *store.Store) error {
+			"DocumentByID": {17, func(s *store.Store) error {
 				_, err := s.Knowledge.DocumentByID(t.Context(), r.org, "doc_00500")
 				return err
 			}},
