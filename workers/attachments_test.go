@@ -30,8 +30,8 @@ type sentFile struct {
 	content         []byte
 }
 
-// send starts a run with attachments, like an ingress.
-func (r *testEnv) send(agent, session, message string, files ...sentFile) string {
+// send starts a run with attachments in the session s, like an ingress.
+func (r *testEnv) send(agent, message string, files ...sentFile) string {
 	r.Helper()
 	runID := id.New(id.Run)
 	links := make([]blobdb.NewAttachment, len(files))
@@ -49,7 +49,7 @@ func (r *testEnv) send(agent, session, message string, files ...sentFile) string
 	if err := r.store.Blobs.LinkAttachments(r.Context(), r.org, runID, links, 0); err != nil {
 		r.Fatal(err)
 	}
-	return r.startRun(runID, agent, session, asked)
+	return r.startRun(runID, agent, "s", asked)
 }
 
 // photo returns a JPEG image with a secret in its EXIF.
@@ -90,13 +90,13 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	needsSandbox(t)
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
 	agent := r.agent("offline")
-	run := r.result(r.send(agent, "s", "What do you see?", sentFile{"photo.jpg", "image/jpeg", photo(t, 640, 480)}))
+	run := r.result(r.send(agent, "What do you see?", sentFile{"photo.jpg", "image/jpeg", photo(t, 640, 480)}))
 	if run.Status != domain.RunCompleted || !strings.Contains(*run.Message, "photo.jpg: image/jpeg, 640 × 480 pixels") ||
 		len(run.Attachments) != 1 || run.Attachments[0].Name != "photo.jpg" {
 		t.Fatalf("%+v, %+v", run, run.Error)
 	}
 
-	run = r.result(r.send(agent, "s", asksForLadders, sentFile{"log.pdf", "application/pdf", manualPDF()}))
+	run = r.result(r.send(agent, asksForLadders, sentFile{"log.pdf", "application/pdf", manualPDF()}))
 	if run.Status != domain.RunCompleted || len(run.Citations) == 0 || run.Citations[0].Page == nil || *run.Citations[0].Page != 7 ||
 		run.Citations[0].Title != "log.pdf" || run.Citations[0].SourceID == nil || !strings.Contains(run.Citations[0].CitedText, "every 90 days") {
 		t.Fatalf("%+v, %+v", run, run.Error)
@@ -112,7 +112,7 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 		t.Errorf("%+v, %+v", run, run.Error)
 	}
 
-	run = r.result(r.send(agent, "s", "And this?", sentFile{"broken.pdf", "application/pdf", []byte("%PDF-1.7 and no more")}))
+	run = r.result(r.send(agent, "And this?", sentFile{"broken.pdf", "application/pdf", []byte("%PDF-1.7 and no more")}))
 	if run.Status != domain.RunFailed || run.Error.Code != "attachment_unreadable" || !strings.Contains(run.Error.Message, `"broken.pdf"`) || len(run.Attachments) != 1 {
 		t.Errorf("%+v, %+v", run, run.Error)
 	}
@@ -125,7 +125,7 @@ func TestProgramsGetAttachments(t *testing.T) {
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
 	agent := r.agentWith("offline", withCode())
 	program := "```python\nprint(open('table.csv').read().upper(), b'secret' in open('photo.jpg', 'rb').read())\n```"
-	run := r.result(r.send(agent, "s", program, sentFile{"table.csv", "text/csv", []byte("a,b\n1,two\n")}, sentFile{"photo.jpg", "image/jpeg", photo(t, 20, 20)}))
+	run := r.result(r.send(agent, program, sentFile{"table.csv", "text/csv", []byte("a,b\n1,two\n")}, sentFile{"photo.jpg", "image/jpeg", photo(t, 20, 20)}))
 	if run.Status != domain.RunCompleted || !strings.Contains(*run.Message, "1,TWO") || !strings.Contains(*run.Message, "False") {
 		t.Errorf("%+v, %+v, %s", run, run.Error, *run.Message)
 	}
@@ -157,7 +157,7 @@ func TestModelsReceiveConvertedImages(t *testing.T) {
 	r := newTestEnv(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
 	agent := r.agent("openai/test")
 	sent := photo(t, 3000, 20)
-	first := r.result(r.send(agent, "s", "look", sentFile{"photo.jpg", "image/jpeg", sent}, sentFile{"notes.md", "text/markdown", []byte("# Notes\n\nThe lamp needs oil.\n")}))
+	first := r.result(r.send(agent, "look", sentFile{"photo.jpg", "image/jpeg", sent}, sentFile{"notes.md", "text/markdown", []byte("# Notes\n\nThe lamp needs oil.\n")}))
 	second := r.result(r.start(agent, "s", "and now?"))
 	if first.Status != domain.RunCompleted || second.Status != domain.RunCompleted {
 		t.Fatalf("%+v, %+v", first.Error, second.Error)

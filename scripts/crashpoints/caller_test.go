@@ -123,8 +123,11 @@ type run struct {
 			ToolCallID string `json:"toolCallId"`
 		} `json:"calls"`
 	} `json:"requiredAction"`
-	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
-	Usage     map[string]any                  `json:"usage"`
+	ToolCalls []struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+	} `json:"toolCalls"`
+	Usage map[string]any `json:"usage"`
 }
 
 // settled is the outcome of a call: a terminal run as JSON.

@@ -27,7 +27,8 @@ func (f Files) Upload(ctx context.Context, name, mimeType string, content []byte
 		mimeType = "application/octet-stream"
 	}
 	response, err := f.client.Call(ctx, Request{
-		Method: http.MethodPost, Path: "/api/files", Query: query, Header: map[string]string{"Content-Type": mimeType}, Body: content, Keyed: true,
+		Method: http.MethodPost, Path: "/api/files", Query: query, Header: map[string]string{"Content-Type": mimeType},
+		Body: content, Keyed: true,
 	})
 	if err != nil {
 		return nil, err

@@ -244,3 +244,9 @@ func (r ModelRules) Faults(model string, fallbacks []string, s ModelSettings) (f
 	}
 	return found
 }
+
+// ModelList contains the models that agents can use.
+type ModelList struct {
+	Default string   `json:"default"` // of agents without a model
+	Models  []string `json:"models"`  // as agents name them: those of each configured provider
+}

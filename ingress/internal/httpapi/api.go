@@ -230,6 +230,12 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Downloads: &a.downloads, Uploads: &a.knowledge.Uploads, Files: files, Links: links, Auth: deps.Auth, Readers: deps.Readers, Log: deps.Log,
 		WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
 	})
+	a.wireProtocols(deps, submitter, links)
+}
+
+// wireProtocols creates the handlers of the foreign protocols, of the widget and of voice. wire must have
+// created those of the other features.
+func (a *api) wireProtocols(deps Deps, submitter *dispatch.Submitter, links *filelink.Links) {
 	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
 		SessionsDB: deps.Store.Sessions, Dispatch: deps.Dispatch, Readers: deps.Readers, Templates: a.templates, Links: links,

@@ -17,11 +17,11 @@ import (
 	"parley/shared/outbound"
 )
 
-// drawnPNG returns a PNG image.
-func drawnPNG(t *testing.T, width, height int) []byte {
+// drawnPNG returns a PNG image of 2 rows.
+func drawnPNG(t *testing.T, width int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))))
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, width, 2))))
 	return b.Bytes()
 }
 
@@ -41,7 +41,7 @@ func (a *runEnv) chatWith(agentID, attachments string, headers ...string) answer
 func TestUploads(t *testing.T) {
 	t.Parallel()
 	a, h, _ := fileEnv(t)
-	image := string(drawnPNG(t, 3, 2))
+	image := string(drawnPNG(t, 3))
 	for name, c := range map[string]struct {
 		query, contentType, content string
 		want                        string
@@ -62,7 +62,7 @@ func TestUploads(t *testing.T) {
 		}
 	}
 
-	huge := bytes.Clone(drawnPNG(t, 3, 2))
+	huge := bytes.Clone(drawnPNG(t, 3))
 	copy(huge[16:], "\x00\x00\xff\xff\x00\x00\xff\xff")
 	for name, c := range map[string]struct {
 		query, contentType, content string
@@ -136,7 +136,7 @@ func TestAttachmentsOfChats(t *testing.T) {
 	t.Parallel()
 	a, h, _ := fileEnv(t)
 	agentID := a.newAgent(h)
-	image := drawnPNG(t, 3, 2)
+	image := drawnPNG(t, 3)
 	uploaded := a.upload("?name=notes.md&sessionId=s", "text/markdown", "# Notes", h.member.auth, h.header)
 	list := `[{"fileId":"` + uploaded + `"},{"data":"` + base64.StdEncoding.EncodeToString(image) + `","mediaType":"image/png"},{"data":"aGk=","name":"notes.md"}]`
 	sent := a.chatWith(agentID, list, h.member.auth, h.header, "Idempotency-Key: k").want(t, "chat", 202, "")
@@ -216,7 +216,7 @@ func TestFaultsOfAttachments(t *testing.T) {
 		want(t, "demo", 403, "demo_restricted")
 
 	a.ok("PUT", "/api/agents?id="+agentID, `{"model":"openai/gpt-3.5-turbo"}`, h.key)
-	picture := base64.StdEncoding.EncodeToString(drawnPNG(t, 2, 2))
+	picture := base64.StdEncoding.EncodeToString(drawnPNG(t, 2))
 	got := a.chatWith(agentID, `[{"data":"aGk="},{"data":"`+picture+`"}]`, h.member.auth, h.header).
 		want(t, "a model without images", 400, "invalid_request attachments[1]:invalid_value")
 	if !strings.Contains(string(got.body), "openai/gpt-3.5-turbo") {
@@ -230,7 +230,7 @@ func TestAttachmentsOfOpenAIClients(t *testing.T) {
 	t.Parallel()
 	a, h, _ := fileEnv(t)
 	agentID := a.newAgent(h)
-	image := "data:image/png;base64," + base64.StdEncoding.EncodeToString(drawnPNG(t, 2, 2))
+	image := "data:image/png;base64," + base64.StdEncoding.EncodeToString(drawnPNG(t, 2))
 	document := "data:text/markdown;base64," + base64.StdEncoding.EncodeToString([]byte("# Notes"))
 	attached := func(runID string) string {
 		var run domain.Run

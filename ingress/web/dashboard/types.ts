@@ -99,7 +99,6 @@ export interface Template {
 export type RunStatus = "queued" | "running" | "requires_action" | "completed" | "failed" | "cancelled" | "timed_out";
 
 export type { Citation };
-
 export interface ToolCall {
   id: string;
   name: string;

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -216,6 +217,8 @@ func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err
 	}
-	return s.endFound(ctx, late, endAs(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
-		AND o.action_expires_at <= clock_timestamp() ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
+	return endFound(late, func(part pg.Found) ([]Ended, error) {
+		return s.end(ctx, part.Organizations, endAs(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
+			AND o.action_expires_at <= clock_timestamp() ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, pq.Array(part.Runs))
+	})
 }

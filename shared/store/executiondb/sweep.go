@@ -145,13 +145,12 @@ func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outc
 	return ending, err
 }
 
-// endFound calls end for the found runs, in parts. The first argument of the condition where is the
-// list of runs in the part. If endFound returns an error, it also returns the runs that it ended
-// before the error.
-func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where string, args ...any) ([]Ended, error) {
+// endFound calls end for the found runs, in parts. If it returns an error, it also returns the runs that
+// it ended before the error.
+func endFound(late pg.Found, end func(part pg.Found) ([]Ended, error)) ([]Ended, error) {
 	var all []Ended
 	for part := range late.Parts() {
-		ended, err := s.end(ctx, part.Organizations, how, where, append([]any{pq.Array(part.Runs)}, args...)...)
+		ended, err := end(part)
 		all = append(all, ended...)
 		if err != nil {
 			return all, err
@@ -189,8 +188,10 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err
 	}
-	return s.endFound(ctx, late, overdue, `o.run_id = ANY ($1) AND o.deadline <= clock_timestamp()
-		AND o.status <> 'requires_action' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
+	return endFound(late, func(part pg.Found) ([]Ended, error) {
+		return s.end(ctx, part.Organizations, overdue, `o.run_id = ANY ($1) AND o.deadline <= clock_timestamp()
+			AND o.status <> 'requires_action' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, pq.Array(part.Runs))
+	})
 }
 
 // overdue is the verdict for runs whose deadline has passed.
@@ -215,8 +216,10 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 	if err != nil || len(poison.Runs) == 0 {
 		return nil, err
 	}
-	return s.endFound(ctx, poison, endAs(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
-		AND o.deaths >= $2 ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, lease.MaxDeaths)
+	return endFound(poison, func(part pg.Found) ([]Ended, error) {
+		return s.end(ctx, part.Organizations, endAs(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
+			AND o.deaths >= $2 ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, pq.Array(part.Runs), lease.MaxDeaths)
+	})
 }
 
 // RequeueLost requeues running runs whose lease has expired, and counts the death of their worker.

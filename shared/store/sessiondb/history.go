@@ -79,7 +79,8 @@ const historyQuery = `WITH RECURSIVE path AS (
       r.message, r.earlier, r.answer, r.files
     FROM path p CROSS JOIN LATERAL (
       SELECT r.seq, r.previous_run, t.answer, CASE WHEN t.answer IS NULL THEN '' ELSE r.input->>'message' END AS message,
-        r.input->'history' AS earlier, CASE WHEN t.answer IS NOT NULL THEN r.input->'attachments' END AS files, pg_column_size(r.input) AS size
+        r.input->'history' AS earlier, CASE WHEN t.answer IS NOT NULL THEN r.input->'attachments' END AS files,
+        pg_column_size(r.input) AS size
       FROM runs r LEFT JOIN heard h ON h.run_id = r.id CROSS JOIN LATERAL (
         SELECT CASE WHEN h.run_id IS NOT NULL AND r.result IS NOT NULL THEN coalesce(nullif(h.text, ''), $5)
           WHEN r.status = 'completed' THEN r.answer END AS answer OFFSET 0) t

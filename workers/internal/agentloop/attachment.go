@@ -44,11 +44,11 @@ func (r *run) numberPassages(ctx context.Context) error {
 }
 
 // numberAll numbers the passages of a document, however many they are.
-func (r *run) numberAll(passages []domain.Citation) []domain.Citation {
+func (k *known) numberAll(passages []domain.Citation) []domain.Citation {
 	numbered := make([]domain.Citation, 0, len(passages))
 	for from := 0; from < len(passages); from += maxSources {
-		some := r.number(passages[from:min(from+maxSources, len(passages))])
-		r.addSources(some)
+		some := k.number(passages[from:min(from+maxSources, len(passages))])
+		k.add(some)
 		numbered = append(numbered, some...)
 	}
 	return numbered

@@ -22,10 +22,29 @@ const maxEarlierNumber = 99_999
 // checked between pieces.
 const readChunk = 64 << 10
 
+// known contains the sources that the answer of a run may cite.
+type known struct {
+	turns    []Turn // the earlier turns of the session
+	sources  []domain.Citation
+	passages passages // the sources by number
+	earlier  int      // highest source number of the earlier turns; negative until readEarlier
+}
+
+// add adds sources that have their numbers.
+func (k *known) add(sources []domain.Citation) {
+	// A later call may return a known source again; its passage stays the same.
+	for _, source := range sources {
+		if k.passages[source.ID] == nil {
+			k.sources = append(k.sources, source)
+			k.passages[source.ID] = &passage{source: source}
+		}
+	}
+}
+
 // number assigns numbers to the sources that a tool returned. A source that the run already has
 // keeps its number. Any other source gets the session's next number. readEarlier must have been
 // called.
-func (r *run) number(found []domain.Citation) []domain.Citation {
+func (k *known) number(found []domain.Citation) []domain.Citation {
 	if len(found) > maxSources {
 		found = found[:maxSources]
 	}
@@ -38,9 +57,9 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 		if numberFor(s, numbered) != 0 {
 			continue // the tool returned this source twice
 		}
-		if s.ID = numberFor(s, r.sources); s.ID == 0 {
+		if s.ID = numberFor(s, k.sources); s.ID == 0 {
 			if next == 0 {
-				next = r.nextSource()
+				next = k.nextSource()
 			}
 			s.ID = next
 			next++
@@ -52,18 +71,18 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 
 // nextSource returns the first unused source number of the session. Numbers of earlier answers are
 // not reused: the model still sees these answers in its prompt.
-func (r *run) nextSource() int {
-	last := r.earlier
-	for _, s := range r.sources {
+func (k *known) nextSource() int {
+	last := k.earlier
+	for _, s := range k.sources {
 		last = max(last, s.ID)
 	}
 	return last + 1
 }
 
-// readEarlier sets r.earlier to the highest source number that the session's earlier turns
+// readEarlier sets k.earlier to the highest source number that the session's earlier turns
 // mention. It checks ctx while it reads, because a history may be long.
-func (r *run) readEarlier(ctx context.Context) error {
-	if r.earlier >= 0 {
+func (k *known) readEarlier(ctx context.Context) error {
+	if k.earlier >= 0 {
 		return nil
 	}
 
@@ -77,7 +96,7 @@ func (r *run) readEarlier(ctx context.Context) error {
 		}
 		return "", 0, true
 	}
-	for _, t := range r.in.History {
+	for _, t := range k.turns {
 		for _, m := range t.Messages {
 			if m.Role == llm.RoleAssistant {
 				answer := newFilter(note, func(string) {})
@@ -98,7 +117,7 @@ func (r *run) readEarlier(ctx context.Context) error {
 		}
 	}
 
-	r.earlier = last
+	k.earlier = last
 	return nil
 }
 

@@ -38,13 +38,13 @@ func (c *ClientTools) makes(call llm.ToolCall, brokeOff bool) bool {
 	return call.Arguments != nil && !brokeOff && slices.ContainsFunc(c.specs(), func(s llm.ToolSpec) bool { return s.Name == call.Name })
 }
 
-// orderCalls moves the client's calls after the others and names them. The order within both groups
-// stays.
-func (r *run) orderCalls(t *TurnStep) {
-	if r.in.Client == nil {
+// order moves the client's calls after the others and names them. The order within both groups stays.
+// before is the number of the client's calls in earlier turns. The receiver may be nil.
+func (c *ClientTools) order(t *TurnStep, before int) {
+	if c == nil {
 		return
 	}
-	theirs := func(call llm.ToolCall) bool { return r.in.Client.makes(call, t.BrokeOff) }
+	theirs := func(call llm.ToolCall) bool { return c.makes(call, t.BrokeOff) }
 	slices.SortStableFunc(t.ToolCalls, func(a, b llm.ToolCall) int {
 		switch {
 		case theirs(a) == theirs(b):
@@ -55,19 +55,18 @@ func (r *run) orderCalls(t *TurnStep) {
 			return 1
 		}
 	})
-	n := r.clientCalls
 	for i, call := range t.ToolCalls {
 		if theirs(call) {
-			n++
-			t.ToolCalls[i].ID = r.in.Client.IDPrefix + strconv.Itoa(n)
+			before++
+			t.ToolCalls[i].ID = c.IDPrefix + strconv.Itoa(before)
 		}
 	}
 }
 
-// countClient returns the number of a turn's calls that the client makes. They are the last ones.
-func (r *run) countClient(t *TurnStep) (n int) {
+// count returns the number of a turn's calls that the client makes. They are the last ones.
+func (c *ClientTools) count(t *TurnStep) (n int) {
 	for _, call := range t.ToolCalls {
-		if r.in.Client.makes(call, t.BrokeOff) {
+		if c.makes(call, t.BrokeOff) {
 			n++
 		}
 	}

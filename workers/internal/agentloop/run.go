@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"parley/shared/domain"
 	"parley/shared/failpoint"
 	"parley/workers/internal/llm"
 )
@@ -51,12 +50,10 @@ type run struct {
 	ownTools bool           // the agent has tools, which may give sources
 
 	clientCalls int // calls of the turns so far that the client makes
-	sources     []domain.Citation
-	passages    passages        // the sources by number
-	earlier     int             // highest source number of earlier turns; negative until readEarlier
-	callIDs     map[string]bool // ids in use; nil until the first call
-	bytes       int64           // bytes written by model and tools
-	result      int64           // bytes of the answer, its citations and the tool calls in the run object
+	known
+	callIDs map[string]bool // ids in use; nil until the first call
+	bytes   int64           // bytes written by model and tools
+	result  int64           // bytes of the answer, its citations and the tool calls in the run object
 
 	attached bool // a message of the prompt has attachments
 	repaired bool // the model was asked to correct an answer that does not match the contract
@@ -74,7 +71,7 @@ type run struct {
 func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 	r := &run{
 		loop: l, in: in, limits: in.Limits.withDefaults(), journal: journal, events: events, history: in.History,
-		passages: passages{}, earlier: -1,
+		known: known{turns: in.History, passages: passages{}, earlier: -1},
 	}
 	r.emit = r.emitDelta
 
@@ -92,7 +89,7 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 	for _, m := range in.Rounds {
 		r.messages = append(r.messages, m)
 		if m.Result != nil {
-			r.addSources(m.Result.Sources)
+			r.add(m.Result.Sources)
 		}
 	}
 
@@ -226,7 +223,7 @@ func (r *run) applyTurn(t *TurnStep) string {
 	r.messages = append(r.messages, message)
 
 	r.pending, r.brokeOff = t.ToolCalls, t.BrokeOff
-	r.theirs = r.countClient(t)
+	r.theirs = r.in.Client.count(t)
 	r.clientCalls += r.theirs
 	// Calls above the turn's limit get a note instead of a result, and do not count.
 	r.excess = max(len(t.ToolCalls)-r.theirs-maxTurnCalls, 0)
@@ -256,7 +253,7 @@ func (r *run) countTurn(t *TurnStep) {
 // recordTurn records a model turn that requests tools.
 func (r *run) recordTurn(ctx context.Context, t *TurnStep) error {
 	// The ids must be final before the turn is recorded: results and approvals refer to them.
-	r.orderCalls(t)
+	r.in.Client.order(t, r.clientCalls)
 	r.assignCallIDs(t.ToolCalls)
 
 	// The turn counts as used even if recording it fails, which ends the attempt.
@@ -302,9 +299,12 @@ func jsonSize(value any) int64 {
 func (r *run) assignCallIDs(calls []llm.ToolCall) {
 	// The history's ids count, too, because providers match results to calls across the whole
 	// prompt.
+	if r.callIDs == nil {
+		r.callIDs = make(map[string]bool)
+	}
 	for _, m := range r.messages {
 		for _, c := range m.ToolCalls {
-			r.reserveCallID(c.ID)
+			r.callIDs[c.ID] = true
 		}
 	}
 
@@ -313,16 +313,8 @@ func (r *run) assignCallIDs(calls []llm.ToolCall) {
 		for n := i + 1; calls[i].ID == "" || len(calls[i].ID) > maxCallID || r.callIDs[calls[i].ID]; n++ {
 			calls[i].ID = "call_" + strconv.Itoa(r.seq+1) + "_" + strconv.Itoa(n)
 		}
-		r.reserveCallID(calls[i].ID)
+		r.callIDs[calls[i].ID] = true
 	}
-}
-
-// reserveCallID marks an id as used for the rest of the run.
-func (r *run) reserveCallID(id string) {
-	if r.callIDs == nil {
-		r.callIDs = make(map[string]bool)
-	}
-	r.callIDs[id] = true
 }
 
 // conclude finishes the run with the model's last answer, or asks the model to correct it.

@@ -283,7 +283,7 @@ func (r *run) applyTool(s *ToolStep) {
 	r.pending = r.pending[1:]
 	r.theirs = min(r.theirs, len(r.pending))
 	r.out.ToolCalls = append(r.out.ToolCalls, s.Call)
-	r.addSources(s.Sources)
+	r.add(s.Sources)
 }
 
 // toolMessage returns the message with the result of a call.
@@ -291,17 +291,6 @@ func toolMessage(s *ToolStep) llm.Message {
 	return llm.Message{Role: llm.RoleTool, Result: &llm.ToolResult{
 		CallID: s.Call.ID, Name: s.Call.Name, Output: s.Call.Output, Sources: s.Sources, Failed: s.Call.Status == toolFailed,
 	}}
-}
-
-// addSources adds sources that the answer may cite.
-func (r *run) addSources(sources []domain.Citation) {
-	// A later call may return a known source again; its passage stays the same.
-	for _, source := range sources {
-		if r.passages[source.ID] == nil {
-			r.sources = append(r.sources, source)
-			r.passages[source.ID] = &passage{source: source}
-		}
-	}
 }
 
 // input returns a call's arguments for the run object. Malformed arguments are returned as text.

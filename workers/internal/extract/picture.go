@@ -9,6 +9,7 @@ import (
 	pictures "image"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"parley/shared/domain"
@@ -68,15 +69,11 @@ func validPicture(p *domain.PagePicture) bool {
 	if p.Words == nil || len(p.Words) > pdf.MaxPictureWords || !(p.Width > 0 && p.Height > 0 && max(p.Width, p.Height) < maxCoordinate) {
 		return false
 	}
-	for _, w := range p.Words {
-		if w.Text == "" || !short(w.Text, pdf.MaxWordBytes) || w.Box[0] > w.Box[2] || w.Box[1] > w.Box[3] {
-			return false
-		}
-		for _, side := range w.Box {
-			if math.Abs(side) > maxCoordinate {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Words, func(w domain.PageWord) bool { return !validWord(w) })
+}
+
+// validWord reports whether a word of a page is within its limits.
+func validWord(w domain.PageWord) bool {
+	return w.Text != "" && short(w.Text, pdf.MaxWordBytes) && w.Box[0] <= w.Box[2] && w.Box[1] <= w.Box[3] &&
+		!slices.ContainsFunc(w.Box[:], func(side float64) bool { return math.Abs(side) > maxCoordinate })
 }

@@ -43,7 +43,7 @@ func TestPictureShowsThePageAndItsWords(t *testing.T) {
 	dark := func(box domain.Box) (n int) {
 		for y := int(box[1] * scale); y < int(box[3]*scale); y++ {
 			for x := int(box[0] * scale); x < int(box[2]*scale); x++ {
-				if color.GrayModel.Convert(shown.At(x, y)).(color.Gray).Y < 128 { //nolint:forcetypeassert // the model's colour
+				if color.GrayModel.Convert(shown.At(x, y)).(color.Gray).Y < 128 {
 					n++
 				}
 			}

@@ -58,7 +58,6 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, err
 	}
 	a.attachments = asked.Attachments
-
 	// The run's row pins the version, so all attempts of a run use the same configuration.
 	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
 	if err != nil {
@@ -100,7 +99,6 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	if in.Contract, err = contractFor(asked, cfg); err != nil {
 		return agentloop.Input{}, err
 	}
-
 	if in.Client, err = r.clientTools(a, asked.ClientTools, tools.Registry); err != nil {
 		return agentloop.Input{}, err
 	}

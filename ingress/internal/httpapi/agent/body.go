@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/shared/domain"
 )
 
@@ -32,7 +33,7 @@ type agentFields struct {
 	Widget         httpx.Removable[widgetBody]          `json:"widget"`
 	OutputSchema   httpx.Removable[json.RawMessage]     `json:"outputSchema"`
 	AppendSources  httpx.Removable[bool]                `json:"appendSources"`
-	httpx.SettingsBody
+	runbody.SettingsBody
 	Overridable httpx.Removable[[]domain.Setting] `json:"overridable"`
 }
 
@@ -110,7 +111,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	}
 
 	f.Widget.Value.Check(p)
-	httpx.CheckOutputSchema(p, "outputSchema", f.OutputSchema.Value)
+	runbody.CheckOutputSchema(p, "outputSchema", f.OutputSchema.Value)
 	f.checkSettings(p)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -29,7 +30,7 @@ func (b *previewBody) Check(p *httpx.Problems) {
 		}
 	}
 	if b.SessionID.Set {
-		httpx.CheckSession(p, "sessionId", b.SessionID.Value)
+		runbody.CheckSession(p, "sessionId", b.SessionID.Value)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/webhookin"
 	"parley/shared/domain"
 )
@@ -121,7 +122,7 @@ func (f *hookFields) Check(p *httpx.Problems) {
 		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.MaxTemplate)
 	}
 
-	httpx.CheckOutputSchema(p, "outputSchema", f.OutputSchema.Value)
+	runbody.CheckOutputSchema(p, "outputSchema", f.OutputSchema.Value)
 	p.Count("filter", len(f.Filter.Value), webhookin.MaxFilters)
 	if by := f.Coalesce.Value; by != nil {
 		p.Text("coalesce.key", by.Key, 1, maxKeyText)

@@ -45,14 +45,14 @@ func TestPicturesLeaveTheMemory(t *testing.T) {
 		c := newPictureCache()
 		key := pictureKey{"doc_1", "sum", 1}
 		c.add("org_1", key, domain.PagePicture{Data: make([]byte, 300)})
-		time.Sleep(pictureLife - time.Second)
+		<-time.After(pictureLife - time.Second)
 		c.add("org_1", key, domain.PagePicture{Data: make([]byte, 300)}) // lives as long as a new one
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if _, found := c.get("org_1", key); !found {
 			t.Error("a renewed picture left early")
 		}
-		time.Sleep(pictureLife)
+		<-time.After(pictureLife)
 		synctest.Wait()
 		if _, found := c.get("org_1", key); found || c.bytes != 0 || len(c.orgs) != 0 {
 			t.Errorf("found %t, %d bytes", found, c.bytes)

@@ -17,6 +17,7 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/readers"
 	"parley/shared/apierr"
@@ -193,14 +194,14 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 		return nil, found.Err()
 	}
 
-	httpx.CheckMessage(found, "message", arguments.Message)
+	runbody.CheckMessage(found, "message", arguments.Message)
 	who := httpx.Caller(t.c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointMCP, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), AgentID: call.AgentID,
 		SessionID: arguments.SessionID.Value, Message: arguments.Message, TriggerType: domain.TriggerChat, Traceparent: httpx.Traceparent(t.c),
 	}
 	if arguments.SessionID.Set {
-		httpx.CheckSession(found, "sessionId", s.SessionID)
+		runbody.CheckSession(found, "sessionId", s.SessionID)
 	} else {
 		s.Retention = dispatch.UnnamedRetention
 	}
@@ -210,7 +211,7 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 		key.Value = *call.Key
 	}
 
-	s.Key = httpx.IdempotencyKey(found, t.c, key)
+	s.Key = runbody.IdempotencyKey(found, t.c, key)
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	return s, found.Err()
 }

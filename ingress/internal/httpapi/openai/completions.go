@@ -8,6 +8,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -40,7 +41,7 @@ func (h *Handler) readCompletion(c *gin.Context) (*dispatch.Submission, *openaia
 	s.Attempt, s.ToolField = attempt(), openaiapi.CompletionFunction
 	s.Attachments = attachments(body.Attachments(found.Add))
 	s.Options.ClientTools = body.ClientTools(found.Add)
-	httpx.CheckClientTools(found, s.Options.ClientTools, s.ToolField, "parameters")
+	runbody.CheckClientTools(found, s.Options.ClientTools, s.ToolField, "parameters")
 	s.Before = func(ctx context.Context) error { return h.nameRounds(ctx, s) }
 	settings, names := body.Settings(found.Add)
 	s.Options.Settings, s.SettingNames = settings, settingNames(names)

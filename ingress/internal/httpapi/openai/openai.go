@@ -17,6 +17,7 @@ import (
 	"parley/ingress/internal/filelink"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/run"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/readers"
 	"parley/shared/apierr"
@@ -107,7 +108,7 @@ func v1Submission(
 	s := &dispatch.Submission{
 		Endpoint: endpoint, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
 		SessionID: sessionID, Message: conversation.Message, History: conversation.History, Instructions: conversation.Instructions,
-		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
+		Key: runbody.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 	if model = openaiapi.ClipModel(model); strings.HasPrefix(model, openaiapi.TemplatePrefix) {
 		s.TemplateID = model

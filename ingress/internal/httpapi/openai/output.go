@@ -2,6 +2,7 @@ package openai
 
 import (
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 )
@@ -12,6 +13,6 @@ func outputFor(found *httpx.Problems, asked openaiapi.AskedOutput) *domain.Outpu
 	if asked.Schema == nil {
 		return nil
 	}
-	httpx.CheckOutputSchema(found, asked.Field, asked.Schema)
+	runbody.CheckOutputSchema(found, asked.Field, asked.Schema)
 	return &domain.OutputContract{Schema: domain.JSONSchema(asked.Schema)}
 }

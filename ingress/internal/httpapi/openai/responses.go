@@ -12,6 +12,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -54,7 +55,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	s.Attachments = attachments(body.Attachments(found.Add))
 	s.Options.Settings, s.SettingNames = request.Settings, settingNames(request.Names)
 	s.Options.ClientTools = request.Echo.ClientTools
-	httpx.CheckClientTools(found, s.Options.ClientTools, "", "parameters")
+	runbody.CheckClientTools(found, s.Options.ClientTools, "", "parameters")
 	s.Options.Output = outputFor(found, request.Output)
 	if err := found.Err(); err != nil {
 		return nil, nil, err

@@ -9,6 +9,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/shared/domain"
 )
 
@@ -26,7 +27,7 @@ type automationBody struct {
 	IdempotencyKey httpx.Optional[string]     `json:"idempotencyKey"`
 	TTLOverride    httpx.Optional[int64]      `json:"ttlOverride"`
 	SessionID      httpx.Optional[string]     `json:"sessionId"`
-	httpx.OptionsBody
+	runbody.OptionsBody
 }
 
 // runAutomation handles POST /api/internal/run-automation: it runs an agent for a caller that is a system.
@@ -53,13 +54,13 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	}
 
 	s.KeyScope = dispatch.AutomationScope(who)
-	s.Key, s.SessionID = httpx.IdempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
+	s.Key, s.SessionID = runbody.IdempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
 	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
 	s.Message, s.Data = automationInput(found, body.Input)
 	s.TriggerType, s.AutomationID = trigger(found, c)
 	s.Options, s.Attachments = body.Options(found), body.AskedAttachments(found)
 	if body.SessionID.Set {
-		httpx.CheckSession(found, "sessionId", body.SessionID.Value)
+		runbody.CheckSession(found, "sessionId", body.SessionID.Value)
 	}
 
 	if err := found.Err(); err != nil {
@@ -78,7 +79,7 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	case json.Unmarshal(raw, &message) != nil || string(raw) == "null":
 		found.Add("input.message", httpx.CodeInvalidType, "must be a string")
 	default:
-		httpx.CheckMessage(found, "input.message", message)
+		runbody.CheckMessage(found, "input.message", message)
 	}
 
 	delete(input, "message")

@@ -9,6 +9,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/uistream"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -22,15 +23,15 @@ type chatBody struct {
 	SessionID string               `json:"sessionId" required:"true"`
 	Message   string               `json:"message" required:"true"`
 	Stream    httpx.Optional[bool] `json:"stream"`
-	httpx.OptionsBody
+	runbody.OptionsBody
 
 	before *branch // the conversation before the message, if the format has it
 }
 
 // Check adds the body's problems.
 func (b *chatBody) Check(found *httpx.Problems) {
-	httpx.CheckSession(found, "sessionId", b.SessionID)
-	httpx.CheckMessage(found, "message", b.Message)
+	runbody.CheckSession(found, "sessionId", b.SessionID)
+	runbody.CheckMessage(found, "message", b.Message)
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
@@ -65,7 +66,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
 		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message, Options: body.Options(found),
 		Attachments: body.AskedAttachments(found),
-		Key:         httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
+		Key:         runbody.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 
 	// Keys of different targets and principals do not collide, because the scope contains both.

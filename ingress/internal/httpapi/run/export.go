@@ -61,22 +61,22 @@ func exportFormat(found *httpx.Problems, c *gin.Context) string {
 	return format
 }
 
-// exportRuns responds with the runs of a filter as a file, newest first. It reads a few runs at a
+// export responds with the runs of a filter as a file, newest first. It reads a few runs at a
 // time, as fast as the client receives them. If it fails after it has begun, it aborts the
 // connection, so that the client does not mistake a part for the whole.
-func (h *Handler) exportRuns(c *gin.Context, filter rundb.RunFilter, format string) {
-	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
+func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
+	slot, err := l.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer h.Downloads.Leave(slot)
+	defer l.Downloads.Leave(slot)
 
 	ctx, cancel := context.WithTimeout(c.Request.Context(), exportTime)
 	defer cancel()
 	org := httpx.Caller(c).OrganizationID
 	filter.Characters = exportedCharacters
-	page, next, err := h.findRuns(ctx, org, filter, exportPage)
+	page, next, err := l.find(ctx, org, filter, exportPage)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -85,7 +85,7 @@ func (h *Handler) exportRuns(c *gin.Context, filter rundb.RunFilter, format stri
 	header := c.Writer.Header()
 	header.Set("Content-Type", exportFormats[format].media)
 	header.Set("Content-Disposition", `attachment; filename="runs.`+format+`"`)
-	out := bufio.NewWriterSize(transfer.NewWriter(c, slot, h.SessionCheck(c)), exportBuffer)
+	out := bufio.NewWriterSize(transfer.NewWriter(c, slot, l.SessionCheck(c)), exportBuffer)
 	to := exportFormats[format].writer(out)
 
 	err = to.head()
@@ -99,7 +99,7 @@ func (h *Handler) exportRuns(c *gin.Context, filter rundb.RunFilter, format stri
 			break
 		}
 		filter.Before = next
-		page, next, err = h.findRuns(ctx, org, filter, exportPage)
+		page, next, err = l.find(ctx, org, filter, exportPage)
 	}
 
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/uistream"
 	"parley/shared/domain"
 )
@@ -174,7 +175,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 		found.Add("tools", httpx.CodeInvalidValue, clientToolsHint)
 	}
 
-	httpx.CheckSession(found, field, body.SessionID)
+	runbody.CheckSession(found, field, body.SessionID)
 
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {
@@ -199,7 +200,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 	before := len(found.List)
 	body.Message = messageText(found, where, sent)
 	if len(found.List) == before {
-		httpx.CheckMessage(found, where, body.Message)
+		runbody.CheckMessage(found, where, body.Message)
 	}
 	if t != nil {
 		t.said = append(t.said, threadMessage{role: "user", text: body.Message})
@@ -213,7 +214,7 @@ const clientToolsHint = "must be empty: in this format the agent calls only its 
 
 // refuse adds a problem for each AG-UI field that Parley's agents do not support.
 func (d *conversation) refuse(found *httpx.Problems) {
-	found.Text("runId", d.RunID, 0, httpx.MaxSessionID)
+	found.Text("runId", d.RunID, 0, runbody.MaxSessionID)
 	for _, sent := range []struct {
 		field, why string
 		list       []json.RawMessage

@@ -11,6 +11,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/uistream"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -47,20 +48,23 @@ func (h *Handler) getRuns(c *gin.Context) {
 	case one:
 		h.getRun(c, runID)
 	default:
-		h.listRuns(c)
+		lists{&h.Deps}.send(c)
 	}
 }
 
-// listRuns responds with the runs that the caller may read, newest first, in short form: a page, or a
+// lists sends lists of runs.
+type lists struct{ *Deps }
+
+// send responds with the runs that the caller may read, newest first, in short form: a page, or a
 // file with all of them.
-func (h *Handler) listRuns(c *gin.Context) {
+func (l lists) send(c *gin.Context) {
 	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 
-	filter, export, err := h.runFilter(c)
+	filter, export, err := l.filter(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -69,11 +73,11 @@ func (h *Handler) listRuns(c *gin.Context) {
 	who := httpx.Caller(c)
 	filter.Principals, filter.Before = who.Readable(), page.After
 	if export != "" {
-		h.exportRuns(c, filter, export)
+		l.export(c, filter, export)
 		return
 	}
 
-	runs, next, err := h.findRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit)
+	runs, next, err := l.find(c.Request.Context(), who.OrganizationID, filter, page.Limit)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -86,15 +90,15 @@ func (h *Handler) listRuns(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, list)
 }
 
-// findRuns returns up to limit runs of a filter. next is the Before of the following runs, or empty
+// find returns up to limit runs of a filter. next is the Before of the following runs, or empty
 // if there are none.
-func (h *Handler) findRuns(ctx context.Context, org string, filter rundb.RunFilter, limit int) (
+func (l lists) find(ctx context.Context, org string, filter rundb.RunFilter, limit int) (
 	runs []domain.RunSummary, next string, err error,
 ) {
 	if filter.Words != "" {
-		runs, next, err = h.RunsDB.SearchRuns(ctx, org, filter, limit+1)
+		runs, next, err = l.RunsDB.SearchRuns(ctx, org, filter, limit+1)
 	} else {
-		runs, err = h.RunsDB.ListRuns(ctx, org, filter, limit+1)
+		runs, err = l.RunsDB.ListRuns(ctx, org, filter, limit+1)
 	}
 	if err == nil && len(runs) > limit {
 		runs, next = runs[:limit], runs[limit-1].ID
@@ -104,10 +108,10 @@ func (h *Handler) findRuns(ctx context.Context, org string, filter rundb.RunFilt
 
 const maxRunSearch = 200 // maximum characters of the words to search for
 
-// runFilter reads the filter for a list of runs, and the format of an export.
-func (h *Handler) runFilter(c *gin.Context) (f rundb.RunFilter, export string, err error) {
+// filter reads the filter for a list of runs, and the format of an export.
+func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err error) {
 	found := &httpx.Problems{}
-	if err := h.CheckReferences(c, found, "agentId"); err != nil {
+	if err := l.CheckReferences(c, found, "agentId"); err != nil {
 		return f, "", err
 	}
 
@@ -132,7 +136,7 @@ func (h *Handler) runFilter(c *gin.Context) (f rundb.RunFilter, export string, e
 	}
 
 	found.Text("q", f.Words, 0, maxRunSearch)
-	found.Text("sessionId", f.SessionID, 0, httpx.MaxSessionID)
+	found.Text("sessionId", f.SessionID, 0, runbody.MaxSessionID)
 	if f.AutomationID != "" {
 		httpx.CheckAutomationID(found, "automationId", f.AutomationID)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -299,7 +300,7 @@ func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name s
 
 	// An id that no session can have is treated as missing.
 	n := utf8.RuneCountInString(name.SessionID)
-	exists = n >= 1 && n <= httpx.MaxSessionID && httpx.IsText(name.SessionID)
+	exists = n >= 1 && n <= runbody.MaxSessionID && httpx.IsText(name.SessionID)
 
 	principal, chosen := httpx.QueryValue(c, "principal", found)
 	if !chosen {

@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -84,7 +85,7 @@ func checkUpload(found *httpx.Problems, name, sessionID string) {
 		found.Name("name", name, maxFileName)
 	}
 	if sessionID != "" {
-		httpx.CheckSession(found, "sessionId", sessionID)
+		runbody.CheckSession(found, "sessionId", sessionID)
 	}
 }
 

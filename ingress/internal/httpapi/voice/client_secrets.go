@@ -11,6 +11,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/realtime"
 	"parley/shared/apierr"
@@ -115,7 +116,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 		return body, call, err
 	}
 	if call.sessionID, call.named = httpx.QueryValue(c, "session_id", found); call.named {
-		httpx.CheckSession(found, "session_id", call.sessionID)
+		runbody.CheckSession(found, "session_id", call.sessionID)
 	} else {
 		call.sessionID = id.New(voiceSession)
 	}

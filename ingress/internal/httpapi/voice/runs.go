@@ -9,6 +9,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/realtime"
 	"parley/ingress/internal/stream"
@@ -73,7 +74,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 	}
 
 	who, found := ident.Caller, &httpx.Problems{}
-	httpx.CheckMessage(found, "message", turn.Message)
+	runbody.CheckMessage(found, "message", turn.Message)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointRealtime, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
 		SessionID: r.call.sessionID, Message: turn.Message, History: turn.History, Instructions: turn.Instructions, Traceparent: r.traceparent,

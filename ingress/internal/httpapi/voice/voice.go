@@ -13,6 +13,7 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/realtime"
 	"parley/ingress/internal/stream"
@@ -157,7 +158,7 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 		found.Add("model", httpx.CodeRequired, "is required: an agent or a template")
 	}
 	if call.sessionID, call.named = httpx.QueryValue(c, "session_id", found); call.named {
-		httpx.CheckSession(found, "session_id", call.sessionID)
+		runbody.CheckSession(found, "session_id", call.sessionID)
 	}
 	if err := found.Err(); err != nil {
 		return voiceCall{}, err

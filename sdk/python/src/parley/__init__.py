@@ -5,7 +5,8 @@ of the results.
 """
 
 from . import types
-from ._async import AsyncPage, AsyncPages, AsyncParley, AsyncStream
+from ._async import AsyncParley
+from ._async_reading import AsyncPage, AsyncPages, AsyncStream
 from ._client import VERSION as __version__
 from ._client import Parley
 from ._reading import Page, Stream

@@ -32,7 +32,9 @@ func (p prompt) answer() string {
 	}
 
 	// The first rule that has an answer wins.
-	for _, rule := range []func() string{p.prepared, p.help, p.fromAttachments, p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions} {
+	for _, rule := range []func() string{
+		p.prepared, p.help, p.fromAttachments, p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions,
+	} {
 		if text := rule(); text != "" {
 			return text
 		}

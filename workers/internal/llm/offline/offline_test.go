@@ -186,7 +186,7 @@ func TestAsksForToolsThatFit(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
 		"Who built the tower?":                        `call_1 knowledge {"query":"Who built the tower?"}`,
-		"Search the web for the tower's builder": `call_1 webSearch {"question":"the tower's builder"}`,
+		"Search the web for the tower's builder":      `call_1 webSearch {"question":"the tower's builder"}`,
 		"埃菲尔铁塔有多高？":                                   `call_1 knowledge {"query":"埃菲尔铁塔有多高？"}`,
 		"What is 2 + 2?":                              `call_1 codeExecution {"code":"print(2 + 2)\n"}`,
 		"2^10":                                        `call_1 codeExecution {"code":"print(2**10)\n"}`,

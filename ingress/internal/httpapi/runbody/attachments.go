@@ -1,4 +1,4 @@
-package httpx
+package runbody
 
 import (
 	"encoding/base64"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
@@ -17,30 +18,30 @@ const (
 
 // AttachmentBody is an attachment in a run request: a file, a URL or the data itself.
 type AttachmentBody struct {
-	FileID    Optional[string] `json:"fileId"`
-	URL       Optional[string] `json:"url"`
-	Data      Optional[string] `json:"data"` // base64
-	MediaType Optional[string] `json:"mediaType"`
-	Name      Optional[string] `json:"name"`
+	FileID    httpx.Optional[string] `json:"fileId"`
+	URL       httpx.Optional[string] `json:"url"`
+	Data      httpx.Optional[string] `json:"data"` // base64
+	MediaType httpx.Optional[string] `json:"mediaType"`
+	Name      httpx.Optional[string] `json:"name"`
 }
 
 // AskedAttachments checks the attachments of a run request and returns them. Their contents are checked
 // when the run is accepted.
-func (b *OptionsBody) AskedAttachments(found *Problems) []dispatch.Attachment {
+func (b *OptionsBody) AskedAttachments(found *httpx.Problems) []dispatch.Attachment {
 	list := b.Attachments.Value
 	if len(list) > domain.MaxAttachments {
-		found.Add("attachments", CodeTooLong, "must have at most %d elements", domain.MaxAttachments)
+		found.Add("attachments", httpx.CodeTooLong, "must have at most %d elements", domain.MaxAttachments)
 		return nil
 	}
 	out := make([]dispatch.Attachment, 0, len(list))
 	for i := range list {
-		out = append(out, list[i].asked(found, Element("attachments", i)))
+		out = append(out, list[i].asked(found, httpx.Element("attachments", i)))
 	}
 	return out
 }
 
 // asked checks an attachment and returns it.
-func (b *AttachmentBody) asked(found *Problems, field string) dispatch.Attachment {
+func (b *AttachmentBody) asked(found *httpx.Problems, field string) dispatch.Attachment {
 	given := 0
 	for _, set := range []bool{b.FileID.Set, b.URL.Set, b.Data.Set} {
 		if set {
@@ -48,23 +49,23 @@ func (b *AttachmentBody) asked(found *Problems, field string) dispatch.Attachmen
 		}
 	}
 	if given != 1 {
-		found.Add(field, CodeInvalidValue, "must have exactly one of fileId, url and data")
+		found.Add(field, httpx.CodeInvalidValue, "must have exactly one of fileId, url and data")
 		return dispatch.Attachment{}
 	}
 
 	out := dispatch.Attachment{Field: field, FileID: b.FileID.Value, URL: b.URL.Value, Name: b.Name.Value, MediaType: b.MediaType.Value}
 	if b.URL.Set {
-		CheckURL(found, field+".url", b.URL.Value)
+		httpx.CheckURL(found, field+".url", b.URL.Value)
 	}
 	if b.FileID.Set && b.FileID.Value == "" {
-		found.Add(field+".fileId", CodeTooShort, "must not be empty")
+		found.Add(field+".fileId", httpx.CodeTooShort, "must not be empty")
 	}
 	if b.Name.Set {
 		found.Name(field+".name", b.Name.Value, maxFileName)
 	}
 	if b.MediaType.Set {
 		if b.FileID.Set || b.URL.Set {
-			found.Add(field+".mediaType", CodeInvalidValue, "is only for data")
+			found.Add(field+".mediaType", httpx.CodeInvalidValue, "is only for data")
 		}
 		CheckMediaType(found, field+".mediaType", b.MediaType.Value)
 	}
@@ -75,21 +76,21 @@ func (b *AttachmentBody) asked(found *Problems, field string) dispatch.Attachmen
 }
 
 // CheckMediaType checks the declared media type of an attachment.
-func CheckMediaType(found *Problems, field, value string) {
+func CheckMediaType(found *httpx.Problems, field, value string) {
 	if kind, _, err := mime.ParseMediaType(value); err != nil || !strings.Contains(kind, "/") || len(value) > maxMediaType {
-		found.Add(field, CodeInvalidValue, "must be a media type, such as image/png")
+		found.Add(field, httpx.CodeInvalidValue, "must be a media type, such as image/png")
 	}
 }
 
 // DecodeData decodes the base64 of an attachment, with or without padding.
-func DecodeData(found *Problems, field, value string) []byte {
+func DecodeData(found *httpx.Problems, field, value string) []byte {
 	if value == "" {
-		found.Add(field, CodeTooShort, "must not be empty")
+		found.Add(field, httpx.CodeTooShort, "must not be empty")
 		return nil
 	}
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(value, "="))
 	if err != nil || len(data) == 0 {
-		found.Add(field, CodeInvalidValue, "must be base64")
+		found.Add(field, httpx.CodeInvalidValue, "must be base64")
 		return nil
 	}
 	return data

@@ -1,4 +1,4 @@
-package httpx
+package runbody
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/schema"
 )
@@ -21,13 +22,13 @@ var noArguments = json.RawMessage(`{"type":"object","properties":{}}`)
 
 // ClientToolBody describes a tool that the client of a run executes itself.
 type ClientToolBody struct {
-	Name        string                    `json:"name" required:"true"`
-	Description Optional[string]          `json:"description"`
-	InputSchema Optional[json.RawMessage] `json:"inputSchema"`
+	Name        string                          `json:"name" required:"true"`
+	Description httpx.Optional[string]          `json:"description"`
+	InputSchema httpx.Optional[json.RawMessage] `json:"inputSchema"`
 }
 
 // clientTools checks the tools of a request and returns them; nil: none.
-func clientTools(found *Problems, bodies []ClientToolBody) *domain.ClientTools {
+func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientTools {
 	if len(bodies) == 0 {
 		return nil
 	}
@@ -42,7 +43,7 @@ func clientTools(found *Problems, bodies []ClientToolBody) *domain.ClientTools {
 // CheckClientTools checks the tools of a request, and sets the schemas that are missing. In errors, the
 // fields of a tool are tools[i], followed by within and the field's name; schemas have the name
 // parameters.
-func CheckClientTools(found *Problems, tools *domain.ClientTools, within, parameters string) {
+func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, parameters string) {
 	if tools == nil {
 		return
 	}
@@ -61,11 +62,11 @@ func CheckClientTools(found *Problems, tools *domain.ClientTools, within, parame
 		switch {
 		case found.Has(at + "name"):
 		case !toolName.MatchString(t.Name):
-			found.Add(at+"name", CodeInvalidValue, "must be 1 to 64 characters of a-z, A-Z, 0-9, _ and -")
+			found.Add(at+"name", httpx.CodeInvalidValue, "must be 1 to 64 characters of a-z, A-Z, 0-9, _ and -")
 		case t.Name == domain.ChoiceAuto || t.Name == domain.ChoiceNone || t.Name == domain.ChoiceRequired:
-			found.Add(at+"name", CodeInvalidValue, "is reserved: choose another name")
+			found.Add(at+"name", httpx.CodeInvalidValue, "is reserved: choose another name")
 		case names[t.Name]:
-			found.Add(at+"name", CodeDuplicate, "is the name of another tool of the request")
+			found.Add(at+"name", httpx.CodeDuplicate, "is the name of another tool of the request")
 		}
 		names[t.Name] = true
 		found.Prose(at+"description", t.Description, maxToolDescription)
@@ -77,13 +78,13 @@ func CheckClientTools(found *Problems, tools *domain.ClientTools, within, parame
 }
 
 // checkToolSchema checks the JSON Schema of a tool's arguments, which are an object.
-func checkToolSchema(found *Problems, field string, raw json.RawMessage) {
+func checkToolSchema(found *httpx.Problems, field string, raw json.RawMessage) {
 	var root struct {
 		Type json.RawMessage `json:"type"`
 	}
 	if _, err := schema.Compile(raw); err != nil {
-		found.Add(field, CodeInvalidValue, "is not a usable JSON Schema: %s", strings.TrimPrefix(err.Error(), "reading schema: "))
+		found.Add(field, httpx.CodeInvalidValue, "is not a usable JSON Schema: %s", strings.TrimPrefix(err.Error(), "reading schema: "))
 	} else if json.Unmarshal(raw, &root) == nil && len(root.Type) > 0 && string(root.Type) != `"object"` {
-		found.Add(field, CodeInvalidValue, "must have the type object")
+		found.Add(field, httpx.CodeInvalidValue, "must have the type object")
 	}
 }

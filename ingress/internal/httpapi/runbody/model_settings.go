@@ -1,30 +1,31 @@
-package httpx
+package runbody
 
 import (
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
 
 // SettingsBody contains the model settings of an agent or a run request. Bodies embed it. null removes a
 // setting; in a run request, it replaces the agent's setting by the model's default.
 type SettingsBody struct {
-	Temperature       Removable[float64]  `json:"temperature"`
-	TopP              Removable[float64]  `json:"topP"`
-	MaxOutputTokens   Removable[int64]    `json:"maxOutputTokens"`
-	ReasoningEffort   Removable[string]   `json:"reasoningEffort"`
-	Seed              Removable[int64]    `json:"seed"`
-	Stop              Removable[[]string] `json:"stop"`
-	ParallelToolCalls Removable[bool]     `json:"parallelToolCalls"`
+	Temperature       httpx.Removable[float64]  `json:"temperature"`
+	TopP              httpx.Removable[float64]  `json:"topP"`
+	MaxOutputTokens   httpx.Removable[int64]    `json:"maxOutputTokens"`
+	ReasoningEffort   httpx.Removable[string]   `json:"reasoningEffort"`
+	Seed              httpx.Removable[int64]    `json:"seed"`
+	Stop              httpx.Removable[[]string] `json:"stop"`
+	ParallelToolCalls httpx.Removable[bool]     `json:"parallelToolCalls"`
 }
 
 // Settings checks the settings and returns those that the body contains, or nil if it has none.
-func (b *SettingsBody) Settings(found *Problems) *domain.RunSettings {
+func (b *SettingsBody) Settings(found *httpx.Problems) *domain.RunSettings {
 	s := &domain.RunSettings{ModelSettings: domain.ModelSettings{
 		Temperature: value(b.Temperature), TopP: value(b.TopP), MaxOutputTokens: value(b.MaxOutputTokens),
 		ReasoningEffort: value(b.ReasoningEffort), Seed: value(b.Seed), Stop: b.Stop.Value,
 		ParallelToolCalls: value(b.ParallelToolCalls),
 	}}
 	if b.Stop.Set && !b.Stop.Null && len(b.Stop.Value) == 0 {
-		found.Add(string(domain.SettingStop), CodeTooShort, "must not be empty; use null for none")
+		found.Add(string(domain.SettingStop), httpx.CodeTooShort, "must not be empty; use null for none")
 	}
 	for _, problem := range s.Problems() {
 		found.Add(problem.Path, settingCodes[problem.Kind], "%s", problem.Message)
@@ -46,11 +47,11 @@ func (b *SettingsBody) Settings(found *Problems) *domain.RunSettings {
 
 // settingCodes maps the kinds of problems to codes.
 var settingCodes = map[domain.SettingProblemKind]string{
-	domain.SettingValue: CodeInvalidValue, domain.SettingLong: CodeTooLong, domain.SettingShort: CodeTooShort,
+	domain.SettingValue: httpx.CodeInvalidValue, domain.SettingLong: httpx.CodeTooLong, domain.SettingShort: httpx.CodeTooShort,
 }
 
 // value returns a pointer to the value of a field, or nil if it is missing or null.
-func value[T any](field Removable[T]) *T {
+func value[T any](field httpx.Removable[T]) *T {
 	if !field.Set || field.Null {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package httpx
+package runbody
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/schema"
 )
@@ -18,20 +19,20 @@ const (
 
 // CheckMessage checks a message to an agent. Its length is limited only by the maximum size of the
 // body.
-func CheckMessage(found *Problems, field, message string) {
-	found.Text(field, message, 1, MaxMessageBody)
+func CheckMessage(found *httpx.Problems, field, message string) {
+	found.Text(field, message, 1, httpx.MaxMessageBody)
 }
 
 // OptionsBody contains the fields of a run request besides its message. Request bodies embed it.
 type OptionsBody struct {
-	Output Removable[OutputBody] `json:"output"` // null: text, whatever the agent's schema
+	Output httpx.Removable[OutputBody] `json:"output"` // null: text, whatever the agent's schema
 	SettingsBody
-	Tools       Optional[[]ClientToolBody] `json:"tools"`
-	Attachments Optional[[]AttachmentBody] `json:"attachments"`
+	Tools       httpx.Optional[[]ClientToolBody] `json:"tools"`
+	Attachments httpx.Optional[[]AttachmentBody] `json:"attachments"`
 }
 
 // Options checks the fields and returns what they ask for.
-func (b *OptionsBody) Options(found *Problems) (asked domain.RunOptions) {
+func (b *OptionsBody) Options(found *httpx.Problems) (asked domain.RunOptions) {
 	switch {
 	case b.Output.Null:
 		asked.Output = &domain.OutputContract{}
@@ -51,27 +52,27 @@ type OutputBody struct {
 
 // CheckOutputSchema checks the JSON Schema of answers. field is the name of the field that contains
 // the schema.
-func CheckOutputSchema(found *Problems, field string, raw json.RawMessage) {
+func CheckOutputSchema(found *httpx.Problems, field string, raw json.RawMessage) {
 	if raw == nil || found.Has(field) {
 		return
 	}
 	if _, err := schema.CompileOutput(raw); err != nil {
-		found.Add(field, CodeInvalidValue, "is not a usable JSON Schema: %s", strings.TrimPrefix(err.Error(), "reading schema: "))
+		found.Add(field, httpx.CodeInvalidValue, "is not a usable JSON Schema: %s", strings.TrimPrefix(err.Error(), "reading schema: "))
 	}
 }
 
 // IdempotencyKey reads the key from the body or the header. Both may be present if they are equal.
-func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) string {
+func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
-		found.Add("Idempotency-Key", CodeDuplicate, "was sent more than once")
+		found.Add("Idempotency-Key", httpx.CodeDuplicate, "was sent more than once")
 		return ""
 	}
 
 	if inBody.Set {
 		checkKey(found, "idempotencyKey", inBody.Value)
 		if len(headers) == 1 && headers[0] != inBody.Value {
-			found.Add("Idempotency-Key", CodeConflict, "differs from the key in the body")
+			found.Add("Idempotency-Key", httpx.CodeConflict, "differs from the key in the body")
 		}
 		return inBody.Value
 	}
@@ -84,9 +85,9 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 }
 
 // checkKey checks an idempotency key. field is the header or the member that contained it.
-func checkKey(found *Problems, field, key string) { found.Name(field, key, maxKey) }
+func checkKey(found *httpx.Problems, field, key string) { found.Name(field, key, maxKey) }
 
 // CheckSession checks the session id of a run request. field is the name of the field that contains the id.
-func CheckSession(found *Problems, field, sessionID string) {
+func CheckSession(found *httpx.Problems, field, sessionID string) {
 	found.Name(field, sessionID, MaxSessionID)
 }
