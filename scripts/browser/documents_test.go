@@ -80,14 +80,18 @@ func (a *account) showsChat(t *testing.T, html string) {
 	p := open(t).withoutAddress()
 	p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
 	p.visitURL(server.URL)
+	opener, field, send := "Open chat: Snippet", "Message", "Send"
+	if strings.Contains(html, `data-lang="de"`) {
+		opener, field, send = "Chat öffnen: Snippet", "Nachricht", "Senden"
+	}
 	title := "Ask us" // as in the block with commands, which also opens it
 	if !strings.Contains(html, title) {
 		title = "Snippet"
-		p.click("button", "Open chat: "+title)
+		p.click("button", opener)
 	}
 
 	chat := p.in("dialog", title)
-	chat.fill("Message", "What is 6 * 7?")
-	chat.click("button", "Send")
+	chat.fill(field, "What is 6 * 7?")
+	chat.click("button", send)
 	chat.sees("42")
 }

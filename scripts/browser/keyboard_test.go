@@ -10,7 +10,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.sees("No agents yet")
 	p.tabTo("link", "Skip to content", 1)
 	p.press("Enter")
-	p.tabTo("button", "New agent", 2) // after the navigation and the link to the guide
+	p.tabTo("button", "New agent", 3) // after the link to the guide and the API requests
 	p.press("Enter")
 	p.is("dialog", "New agent")
 	p.press("Escape")

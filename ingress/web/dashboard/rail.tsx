@@ -44,7 +44,7 @@ export function Rail({ path, session }: { path: string; session: Session | null 
   return (
     <header class={"rail" + (open ? " open" : "")}>
       <a class="brand" href="/dashboard"><Mark />Parley</a>
-      <span class="finder"><Button icon="search" label="Find" keys="Control+K Meta+K" onClick={openFinder}><span>Find</span><kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd></Button></span>
+      <span class="finder"><Button icon="search" keys="Control+K Meta+K" onClick={openFinder}><span>Find</span><kbd aria-hidden="true">{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd></Button></span>
       <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu{!open && <Badge count={waiting} />}</Button></span>
       <Navigation path={path} role={session?.caller.role ?? "member"} waiting={waiting} />
       {session && <Account session={session} />}

@@ -1,0 +1,188 @@
+package browser
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/shared/testkit/pdf"
+)
+
+// cited is the sentence that an answer cites. It is on page 3 of the handbook and breaks across lines.
+const cited = "A Heron lamp that flickers is returned to the workshop in Alder Street, where its ballast is replaced " +
+	"without charge within twelve days."
+
+// handbook is a PDF whose third page contains the cited sentence.
+func handbook(t *testing.T) string {
+	t.Helper()
+	filler := strings.Repeat("Shades are brushed every spring and wires are straightened. ", 12)
+	pages := []pdf.Page{
+		{Heading: "Handbook", Paragraphs: []string{"This handbook is for the people of the shop."}},
+		{Heading: "Opening hours", Paragraphs: []string{"The shop opens at 9:30 on weekdays.", filler}},
+		{Heading: "Repairs", Paragraphs: []string{filler, filler, filler, cited, filler}},
+		{Heading: "Addresses", Paragraphs: []string{"The office is in Birch Lane."}},
+	}
+	path := filepath.Join(t.TempDir(), "handbook.pdf")
+	if err := os.WriteFile(path, pdf.Write(pages...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// marked describes the picture of a page and the mark on it.
+type marked struct {
+	Marks    int
+	Visible  bool    // the first mark is within the frame and the window
+	Left     float64 // as a share of the picture
+	Top      float64
+	Width    float64
+	Fills    bool // the picture has loaded and has the shape of an A4 page
+	Contents bool // the section Contents is the first of the dialog
+}
+
+// TestCitedPage opens the page of a PDF that an answer cites: two clicks after the answer, the page is shown as
+// a picture and the cited words are marked and visible, on a desktop and on a phone.
+func TestCitedPage(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.visit("/dashboard/knowledge")
+	p.upload(handbook(t))
+	p.in("row", "handbook.pdf…").sees("ready")
+	agent := a.agent(t, "Shop", map[string]any{"tools": map[string]any{"knowledge": on}})
+
+	for _, size := range []screen{desktop, phone} {
+		p.resize(size)
+		p.visit("/dashboard/agents/" + agent)
+		p.fill("Message", "Where is a Heron lamp that flickers returned to?")
+		p.click("button", "Send message")
+		turn := p.in("article", "Message: Where is a Heron…")
+		turn.is("link", "Run details")
+		turn.in("list", "").click("button", "Source 1: handbook.pdf…")
+		p.in("dialog", "handbook.pdf").click("link", "Open the document")
+
+		dialog := p.in("dialog", "handbook.pdf")
+		dialog.is("heading", "Page 3 of 4")
+		dialog.is("image", "Page 3 of handbook.pdf")
+		dialog.sees("The cited words are marked.")
+		p.settled()
+		p.marks(t)
+		p.fits("cited page")
+		p.click("button", "Close…")
+		p.isNot("dialog", "handbook.pdf")
+		p.visit("/dashboard/runs") // leaves the session
+	}
+}
+
+// marks fails the test if the picture does not show the cited sentence, marked and within the window.
+func (p *page) marks(t *testing.T) {
+	t.Helper()
+	var at marked
+	p.js(&at, `() => {
+		const img = document.querySelector(".page-sheet img"), all = [...document.querySelectorAll(".page-mark")];
+		const [sheet, frame] = [img.getBoundingClientRect(), img.closest(".page-frame").getBoundingClientRect()];
+		const first = all[0]?.getBoundingClientRect();
+		return {
+			Marks: all.length, Fills: img.complete && Math.abs(img.naturalHeight / img.naturalWidth - 842 / 595) < 0.01 && sheet.width > 250,
+			Visible: !!first && first.top >= Math.max(0, frame.top) - 1 && first.bottom <= Math.min(innerHeight, frame.bottom) + 1,
+			Left: first ? (first.left - sheet.left) / sheet.width : 0, Top: first ? (first.top - sheet.top) / sheet.height : 0,
+			Width: first ? first.width / sheet.width : 0,
+			Contents: document.querySelector("dialog section")?.getAttribute("aria-label") === "Contents",
+		};
+	}`)
+	if at.Marks != 2 || !at.Visible || !at.Fills || !at.Contents {
+		t.Errorf("the cited page shows %+v, want two visible marks on a loaded picture", at)
+	}
+	if left := 56.0 / 595; at.Left < left-0.02 || at.Left > left+0.02 || at.Width < 0.5 {
+		t.Errorf("the first mark is at %.2f, %.2f wide %.2f; want the sentence's first line, from %.2f", at.Left, at.Top, at.Width, left)
+	}
+}
+
+// TestDocumentPages looks at the pages of a PDF, enlarges one, and reads the text of one.
+func TestDocumentPages(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.visit("/dashboard/knowledge")
+	p.upload(handbook(t))
+	row := p.in("row", "handbook.pdf…")
+	row.sees("ready")
+	row.click("button", "handbook.pdf")
+	dialog := p.in("dialog", "handbook.pdf")
+	dialog.is("image", "Page 1 of handbook.pdf")
+	dialog.click("button", "Next")
+	dialog.is("image", "Page 2 of handbook.pdf")
+	dialog.click("button", "Enlarge")
+	dialog.in("region", "Contents").sees("Page 2 of 4")
+	p.inspect("pdf-page")
+
+	// The URL of a citation opens its page, with the words marked, also without a chat.
+	id := p.documentID(a, "handbook.pdf")
+	p.visit("/dashboard/knowledge?id=" + id + "&page=3#quote=" + strings.ReplaceAll(cited, " ", "+"))
+	dialog.is("image", "Page 3 of handbook.pdf")
+	dialog.sees("The cited words are marked.")
+	p.settled()
+	p.marks(t)
+	p.inspect("cited-page")
+	dialog.click("button", "Next")
+	dialog.is("image", "Page 4 of handbook.pdf")
+	dialog.seesNot("The cited words")
+}
+
+// documentID returns the id of the account's document of this name.
+func (p *page) documentID(a *account, name string) string {
+	p.t.Helper()
+	var list struct {
+		Data []struct{ ID, Name string }
+	}
+	a.call(p.t, http.MethodGet, "/api/knowledge", nil, &list)
+	for _, d := range list.Data {
+		if d.Name == name {
+			return d.ID
+		}
+	}
+	p.t.Fatalf("no document %s in %+v", name, list)
+	return ""
+}
+
+// TestSpans opens the parts of a run: a turn shows its tokens and cost, and a tool call its input and output, beside
+// the timeline.
+func TestSpans(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.document(t, "returns.md", "You may return any lamp within 45 days of its delivery.\n")
+	priced := a.chat(t, a.agent(t, "Priced", map[string]any{"model": slowModel}), "s", "Hello")
+	shop := a.agent(t, "Shop", map[string]any{"tools": map[string]any{"knowledge": on}})
+	searched := a.chat(t, shop, "s", "How many days do I have to return a lamp?")
+	p := open(t).signIn(a)
+	p.visit("/dashboard/runs/" + priced.ID)
+	p.click("button", "Turn 1…")
+	turn := p.in("region", "Turn 1")
+	for _, words := range []string{"Tokens in", "Tokens out", "Cost", slowModel} {
+		turn.sees(words)
+	}
+
+	p.visit("/dashboard/runs/" + searched.ID)
+	p.click("button", "Turn 1…")
+	p.is("region", "Turn 1")
+	p.click("button", "Knowledge…")
+	p.isNot("region", "Turn 1")
+	call := p.in("region", "Knowledge")
+	for _, words := range []string{"Input", "return a lamp", "Output", "within 45 days"} {
+		call.sees(words)
+	}
+	var beside bool
+	p.js(&beside, `() => {
+		const [list, part] = [".timeline ol", ".inspector"].map((s) => document.querySelector(s).getBoundingClientRect());
+		return part.left >= list.right && Math.abs(part.top - list.top) < 60;
+	}`)
+	if !beside {
+		t.Error("the part is not shown beside the timeline")
+	}
+
+	p.inspect("span")
+	call.click("button", "Close Knowledge")
+	p.isNot("region", "Knowledge")
+}
