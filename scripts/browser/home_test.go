@@ -116,7 +116,6 @@ func TestInboxLeavesOutClientTools(t *testing.T) {
 	calls.sees("Waiting for the client")
 	calls.sees("weather")
 	calls.sees("Bern")
-	p.inspect("run-client-tools")
 }
 
 // TestHomeLeadsToTheFault follows the entries of Home to a document that could not be read and to a budget that is used up.

@@ -113,10 +113,10 @@ type RunFilter struct {
 	TriggerType  string
 	Status       domain.RunStatus
 	WaitsFor     domain.Awaited // only runs in requires_action that wait for it
-	From, Until  time.Time // of the acceptance; Until is not included
-	Before       string    // only runs older than the run with this id
-	Words        string    // only finished runs whose question and answer together contain these words
-	Characters   int       // the maximum length of the texts; 0: as in a list
+	From, Until  time.Time      // of the acceptance; Until is not included
+	Before       string         // only runs older than the run with this id
+	Words        string         // only finished runs whose question and answer together contain these words
+	Characters   int            // the maximum length of the texts; 0: as in a list
 }
 
 // idSkew is the maximum difference between the clocks of the processes that generated the runs' ids
