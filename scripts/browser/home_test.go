@@ -94,6 +94,30 @@ func TestInbox(t *testing.T) {
 	}
 }
 
+// TestInboxLeavesOutClientTools shows that a run that waits for its client asks nobody for a decision. Its page names the calls.
+func TestInboxLeavesOutClientTools(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Forecaster", nil)
+	var waiting run
+	a.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{
+		"sessionId": "weather", "message": "Call weather with city: Bern",
+		"tools": []any{map[string]any{"name": "weather", "inputSchema": map[string]any{
+			"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"},
+		}}},
+	}, &waiting)
+	p := open(t).signIn(a)
+	p.visit("/dashboard/inbox")
+	p.sees("Nothing waits for you")
+	p.is("link", "Inbox")
+	p.visit("/dashboard/runs/" + waiting.ID)
+	p.sees("waits for client")
+	calls := p.in("region", "The run waits for its client")
+	calls.sees("Waiting for the client")
+	calls.sees("weather")
+	calls.sees("Bern")
+}
+
 // TestHomeLeadsToTheFault follows the entries of Home to a document that could not be read and to a budget that is used up.
 func TestHomeLeadsToTheFault(t *testing.T) {
 	t.Parallel()

@@ -31,10 +31,10 @@ type matrixTable struct {
 var matrixTables = []matrixTable{
 	{
 		begin: "<!-- The tests of scripts/clients write this table. -->\n",
-		head: "| client | answers | streams | history | stop | safe retries | resume | citations | approvals | errors | own tools | structured output |\n" +
-			"|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+		head: "| client | answers | streams | history | stop | safe retries | resume | citations | approvals | errors | own tools | images | structured output |\n" +
+			"|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
 		features: []string{
-			"answers", "streams", "history", "stop", "retries", "resume", "citations", "approvals", "errors", "tools", "structured",
+			"answers", "streams", "history", "stop", "retries", "resume", "citations", "approvals", "errors", "tools", "images", "structured",
 		},
 	},
 	{

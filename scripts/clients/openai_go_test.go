@@ -275,16 +275,11 @@ func TestOpenAIGoLimits(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
 	client := s.goClient(s.creds.BaseURL)
-	echo := s.agent(t, map[string]any{"model": "offline/echo"})
-	withTools := responseFor(echo, "Hello.")
-	withTools.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("day", map[string]any{"type": "object"}, false)}
-	_, tools := client.Responses.New(t.Context(), withTools)
 	_, approval := client.Responses.New(t.Context(), responseFor(s.asks(t), booksFor("OPENAI-GO-4")))
 	for _, tc := range []struct {
 		err         error
 		code, param string
 	}{
-		{tools, "unsupported_parameter", "tools"},
 		{approval, "requires_action", ""},
 	} {
 		if got := refusal(t, tc.err); got.StatusCode != http.StatusBadRequest || got.Code != tc.code || got.Param != tc.param || got.Message == "" {
@@ -292,9 +287,35 @@ func TestOpenAIGoLimits(t *testing.T) {
 		}
 	}
 	if !t.Failed() {
-		proves(t, openAIGo, refused, "tools", "approvals")
+		proves(t, openAIGo, refused, "approvals")
 		proves(t, openAIGo, notOffered, "resume") // GetStreaming sends its parameter in the body of a GET
 	}
+}
+
+// TestOpenAIGoTools lets an agent call a function of the client, and sends the function's result.
+func TestOpenAIGoTools(t *testing.T) {
+	t.Parallel()
+	s := withTestEnv(t)
+	client, agent := s.goClient(s.creds.BaseURL), s.agent(t, map[string]any{"model": "offline"})
+	request := responseFor(agent, "Call weather with city: Bern")
+	request.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("weather", map[string]any{
+		"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"},
+	}, false)}
+	first := must[*responses.Response](t)(client.Responses.New(t.Context(), request))
+	call := first.Output[len(first.Output)-1].AsFunctionCall()
+	if call.Name != "weather" || call.Arguments != `{"city":"Bern"}` {
+		t.Fatalf("the response is %s", first.RawJSON())
+	}
+
+	request.PreviousResponseID = openai.String(first.ID)
+	output := responses.ResponseInputItemParamOfFunctionCallOutput(`{"degrees":7}`)
+	output.OfFunctionCallOutput.CallID = openai.String(call.CallID)
+	request.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: []responses.ResponseInputItemUnionParam{output}}
+	last := must[*responses.Response](t)(client.Responses.New(t.Context(), request))
+	if !strings.Contains(last.OutputText(), `"degrees":7`) {
+		t.Fatalf("the response is %s", last.RawJSON())
+	}
+	proves(t, openAIGo, works, "tools")
 }
 
 // TestOpenAIGoStructured asks for answers that match a schema. An answer that does not match is an error.

@@ -21,3 +21,21 @@ func TestTools(t *testing.T) {
 		}
 	}
 }
+
+// TestToolAgents runs frameworks that call functions of the client in a loop. No call is repeated, of the client or of the agent.
+func TestToolAgents(t *testing.T) {
+	t.Parallel()
+	needsNode(t)
+	s := withTestEnv(t)
+	var got struct{ Parts, Calls int }
+	decode(t, []byte(s.node(t, "toolagents.mjs", "AGENT_ID="+s.books(t, nil), "ECHO_ID="+s.agent(t, map[string]any{"model": "offline/echo"}),
+		"OFFLINE_ID="+s.agent(t, map[string]any{"model": "offline"}), "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}))), &got)
+	if got.Parts != 4 || got.Calls != 5 {
+		t.Errorf("%+v", got)
+	}
+	for _, bill := range []string{"AGENTS-1", "AGENTS-2", "AGENTS-3", "AGENTS-4"} {
+		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
+			t.Errorf("%s was booked %d times, %d effects", bill, requests, effects)
+		}
+	}
+}

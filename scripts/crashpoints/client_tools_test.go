@@ -2,9 +2,12 @@ package crashpoints
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"parley/shared/failpoint"
 	"parley/shared/testkit"
@@ -66,6 +69,91 @@ func TestToolsOfTheClient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// On /v1 the turn with both calls ends the run. The client's next request, which has the result of its tool, is another run.
+// The agent's call, made in the first run, is not repeated in either.
+func TestToolsOfTheClientOnV1(t *testing.T) {
+	t.Parallel()
+	for _, r := range []row{
+		{name: "after the model turn", strikes: []strike{{agent, failpoint.TurnAfter, "kill"}}},
+		{name: "tool worker dies before the outcome is stored", strikes: []strike{{tool, failpoint.OutcomeBefore, "kill"}}},
+		{name: "after the agent's call", strikes: []strike{{agent, failpoint.ToolAfter, "kill"}}},
+		{name: "before the final commit", strikes: []strike{{agent, failpoint.FinishBefore, "kill"}}},
+		{name: "ingress dies before it returns the answer", strikes: []strike{{ingress, failpoint.AnswerBefore, "kill"}}, short: true},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			if !r.short {
+				testkit.Long(t)
+			}
+			strike := r.strikes[0]
+			b := newTestEnv(t, options{armed: map[role]string{strike.role: string(strike.at) + "=" + strike.does}})
+			user := map[string]any{"role": "user", "content": call{name: "v1", tool: byKey, rates: true}.message()}
+			first := make(chan completion, 1)
+			go func() { first <- b.complete("first", user) }()
+			b.replaceStruck(r.strikes, func() {})
+
+			turn := <-first
+			calls, _ := turn.Message["tool_calls"].([]any)
+			if turn.FinishReason != "tool_calls" || len(calls) != 1 {
+				t.Fatalf("the first answer is %+v", turn)
+			}
+			result := map[string]any{"role": "tool", "tool_call_id": calls[0].(map[string]any)["id"], "content": `{"rate":3}`}
+			last := b.complete("second", user, turn.Message, result)
+			if text, _ := last.Message["content"].(string); last.FinishReason != "stop" || !strings.HasPrefix(text, "done: ") {
+				t.Errorf("the second answer is %+v", last)
+			}
+			if _, keys := b.till.of("v1"); keys != 1 {
+				t.Errorf("the agent's call has %d effects", keys)
+			}
+			if n := b.number(`SELECT count(*) FROM runs`); n != 2 {
+				t.Errorf("%d runs for two requests", n)
+			}
+			if n := b.number(`SELECT count(*) FROM open_runs`); n != 0 {
+				t.Errorf("%d runs are open", n)
+			}
+		})
+	}
+}
+
+// completion is a choice of /v1/chat/completions.
+type completion struct {
+	Message      map[string]any `json:"message"`
+	FinishReason string         `json:"finish_reason"`
+}
+
+// complete repeats a request with its key until it has an answer. It is safe for concurrent use.
+func (b *testEnv) complete(key string, messages ...map[string]any) (got completion) {
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+
+	tools := []any{map[string]any{"type": "function", "function": map[string]any{"name": rate}}}
+	pause := time.NewTicker(100 * time.Millisecond)
+	defer pause.Stop()
+
+	for ctx.Err() == nil {
+		sent := b.sendWithin(ctx, http.MethodPost, "/v1/chat/completions", map[string]string{"Idempotency-Key": key, "Authorization": "Bearer " + b.key},
+			map[string]any{"model": b.agentID, "messages": messages, "tools": tools})
+		if sent.err == nil && sent.status == http.StatusOK {
+			var body struct{ Choices []completion }
+			if err := json.Unmarshal(sent.body, &body); err != nil || len(body.Choices) != 1 {
+				b.Errorf("%s: %v: %s", key, err, sent.body)
+				return got
+			}
+			return body.Choices[0]
+		}
+		if sent.err == nil && sent.status < http.StatusInternalServerError {
+			b.Errorf("%s: %d: %s", key, sent.status, sent.body)
+			return got
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+	}
+	b.Errorf("%s: no answer within %s", key, patience)
+	return got
 }
 
 // sendRates sends the client's results twice, as after a lost response. The agent's own call must have

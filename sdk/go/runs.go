@@ -25,6 +25,7 @@ type RunQuery struct {
 	AgentID, SessionID, AutomationID, TriggerType string
 
 	Status   RunStatus
+	WaitsFor string    // "person" or "client": only runs that wait for a decision, or for results of tools
 	From, To time.Time // of the acceptance; To is not included
 	Search   string    // only finished runs that contain these words
 }
@@ -49,7 +50,7 @@ func (r Runs) Get(ctx context.Context, id string) (*Run, error) {
 // List lists runs in short form, newest first. Get returns a complete run.
 func (r Runs) List(query RunQuery) Pages[RunSummary] {
 	filter := params("agentId", query.AgentID, "sessionId", query.SessionID, "automationId", query.AutomationID,
-		"triggerType", query.TriggerType, "status", string(query.Status), "q", query.Search)
+		"triggerType", query.TriggerType, "status", string(query.Status), "waitsFor", query.WaitsFor, "q", query.Search)
 	for name, at := range map[string]time.Time{"from": query.From, "to": query.To} {
 		if !at.IsZero() {
 			set(filter, name, at.UTC().Format(time.RFC3339Nano))

@@ -31,6 +31,15 @@ const (
 	ActionClientTools    ActionKind = "client_tools"
 )
 
+// Awaited is what a run in requires_action waits for.
+type Awaited string
+
+// A run waits for a person's decision, or for the client's results of calls.
+const (
+	AwaitedPerson Awaited = "person"
+	AwaitedClient Awaited = "client"
+)
+
 // RequiredAction is a decision that a run waits for, about one call, or the Calls for whose results it
 // waits.
 type RequiredAction struct {

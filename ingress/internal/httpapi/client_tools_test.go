@@ -53,6 +53,19 @@ func TestToolsOfTheClient(t *testing.T) {
 	if list := a.ok("GET", "/api/runs?status=requires_action", "", h.key); !strings.Contains(string(list.body), want) {
 		t.Errorf("the list is %s", list.body)
 	}
+
+	decision := a.newChat(h, agentID, "decision", h.key)
+	a.park(decision, "publish", domain.ActionApproval)
+	for query, want := range map[string]any{
+		"waitsFor=client": runID, "waitsFor=client&status=requires_action": runID, "waitsFor=client&status=failed": nil, "waitsFor=person": decision,
+	} {
+		list := a.ok("GET", "/api/runs?"+query, "", h.key)
+		if list.json(t, "data.0.id") != want || list.json(t, "data.1") != nil {
+			t.Errorf("%s: %s", query, list.body)
+		}
+	}
+	a.from("GET", "/api/runs?waitsFor=nobody", "", h.key).want(t, "an unknown wait", 400, "invalid_request waitsFor:invalid_value")
+	a.from("GET", "/api/runs?waitsFor=person&q=m", "", h.key).want(t, "a wait and words", 400, "invalid_request waitsFor:invalid_value")
 	for body, problem := range map[string]string{
 		``:                 "invalid_request body:required",
 		`{}`:               "invalid_request results:required",

@@ -115,6 +115,7 @@ func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	for session, headers := range map[string][]string{"o": {h.owner.auth, h.header}, "m": {h.member.auth, h.header}, "k": {h.key}} {
 		a.park(a.newChat(h, agentID, session, headers...), "publish", domain.ActionApproval)
 	}
+	a.park(a.newChat(h, agentID, "client", h.key), "weather", domain.ActionClientTools) // no decision of a person
 	failed := []string{a.document(h), a.document(h), a.document(h), a.document(h)}
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'encrypted', error_message = 'the PDF is encrypted' WHERE org_id = $1`, h.org)
 	a.exec(`UPDATE documents SET error_code = 'deleting' WHERE id = $1`, failed[0])
@@ -145,7 +146,7 @@ func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	if n := got.Notifications; len(n) != 2 || n[0].ID != endpoints[0] || *n[0].DisabledReason != "failing for 5 days" || n[1].ID != endpoints[1] || n[1].DisabledReason != nil {
 		t.Errorf("notifications: %+v", got.Notifications)
 	}
-	if len(got.Budgets) != 1 || got.Budgets[0].Subject == nil || *got.Budgets[0].Subject != "home agent" || got.Budgets[0].Used != 4 {
+	if len(got.Budgets) != 1 || got.Budgets[0].Subject == nil || *got.Budgets[0].Subject != "home agent" || got.Budgets[0].Used != 5 {
 		t.Errorf("budgets: %+v", got.Budgets)
 	}
 

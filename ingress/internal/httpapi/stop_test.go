@@ -456,6 +456,32 @@ func TestAToolCallIsCancelled(t *testing.T) {
 	}
 }
 
+// The next tool call in a session, sent to another ingress, cancels the run whose client disconnected without a word. The calls
+// of other sessions continue.
+func TestTheNextToolCallCancelsAnAbandonedRun(t *testing.T) {
+	t.Parallel()
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
+	agentID := a.newAgent(home)
+	here, there := a.edges()
+	call := func(at edge, session, message string) *connection {
+		body := strings.Replace(a.toolCallOf(home, agentID, "1", message), `"arguments":{`, `"arguments":{"sessionId":"`+session+`",`, 1)
+		return at.open("POST", "/mcp", body, home.ownerKey, home.header, "Accept: application/json, text/event-stream")
+	}
+	abandoned, other := call(here, "s", "first"), call(here, "other", "neighbour")
+	first, neighbour := a.runsOf("first", 1)[0], a.runsOf("neighbour", 1)[0]
+	a.claimAccepted(first)
+	abandoned.leave()
+	call(there, "s", "second")
+	second := a.runsOf("second", 1)[0]
+	a.isCancelled(first, atOnce)
+	a.claimAccepted(second)
+	if got := a.statusOf(neighbour); got != domain.RunQueued {
+		t.Errorf("the neighbour's run is %s", got)
+	}
+	other.leave()
+}
+
 // sessionRef returns the number of a run's session.
 func (a *runEnv) sessionRef(runID string) (ref int64) {
 	a.t.Helper()

@@ -3,19 +3,17 @@
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI } from "@langchain/openai";
-import { Agent, OpenAIProvider, Runner, tool as functionTool } from "@openai/agents";
-import { Output, generateText, jsonSchema, streamText, tool } from "ai";
+import { Agent, OpenAIProvider, Runner } from "@openai/agents";
+import { Output, generateText, jsonSchema, streamText } from "ai";
 import { clientOf } from "./features.mjs";
 import { cancelled, long, runsOf, shows } from "./runs.mjs";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, LEAVING_URL, AGENT_ID, ASKS_ID, ECHO_ID, KNOWS_ID, LAMPS_ID, QUESTION, STUB_ID } = process.env;
-const schema = { type: "object", properties: { day: { type: "string" } }, required: ["day"], additionalProperties: false };
 const lamp = { type: "object", properties: { watts: { type: "integer" } }, required: ["watts"], additionalProperties: false };
-const described = { description: "Names the day.", execute: () => "Monday" };
 
 // Each framework has ask, which returns an answer's text and its citations; fill, which returns the data of an answer that matches
-// the schema of a lamp; and read, which passes the pieces of a stream to a function. tools are the options for tools of the client,
-// and door is the URL of a service whose connection breaks once.
+// the schema of a lamp; and read, which passes the pieces of a stream to a function. door is the URL of
+// a service whose connection breaks once.
 const frameworks = {
   "`@ai-sdk/openai`": {
     model: (agent, base = PARLEY_BASE_URL, headers = {}) => createOpenAI({ baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, headers }).responses(agent),
@@ -34,7 +32,6 @@ const frameworks = {
       }
     },
     door: DROPPING_URL,
-    tools: { tools: { day: tool({ ...described, inputSchema: jsonSchema(schema) }) } },
   },
   "`@openai/agents`": {
     runner: (base = PARLEY_BASE_URL) => new Runner({
@@ -55,14 +52,12 @@ const frameworks = {
       await result.completed;
     },
     door: LEAVING_URL,
-    tools: { tools: [functionTool({ name: "day", ...described, parameters: { ...schema, required: ["day"] }, strict: true })] },
   },
   "`@langchain/openai`": {
     model: (agent, options, base = PARLEY_BASE_URL, defaultHeaders = {}) =>
       new ChatOpenAI({ model: agent, apiKey: PARLEY_API_KEY, configuration: { baseURL: `${base}/v1`, defaultHeaders }, ...options }),
-    async ask(agent, prompt, { base, headers, tools } = {}) {
-      let model = this.model(agent, { useResponsesApi: true }, base, headers); // for citations
-      if (tools) model = model.bindTools(tools);
+    async ask(agent, prompt, { base, headers } = {}) {
+      const model = this.model(agent, { useResponsesApi: true }, base, headers); // for citations
       const message = await model.invoke(prompt);
       return { text: message.text, cited: message.content[0]?.annotations?.map(({ filename, title }) => filename ?? title) };
     },
@@ -74,7 +69,6 @@ const frameworks = {
       for await (const chunk of await model.stream(prompt, { signal })) onText(chunk.text);
     },
     door: DROPPING_URL,
-    tools: { tools: [{ type: "function", function: { name: "day", description: "Names the day.", parameters: schema } }] },
   },
 };
 
@@ -100,8 +94,7 @@ async function check(name, framework) {
   assert.match(await refusal(framework.read(STUB_ID, "fault 400: no", () => {}, undefined, `failed${mark}`)), /model provider rejected/);
   works("errors");
   assert.match(await refusal(framework.ask(ASKS_ID, `Use bookBill with {"bill": "asked${mark}"}`)), /^requires_action: .*bookBill/);
-  assert.match(await refusal(framework.ask(ECHO_ID, "Hello.", framework.tools)), /^unsupported_parameter: .*tools/);
-  refuses("approvals", "tools");
+  refuses("approvals");
   lacks("resume");
 
   assert.deepEqual(await framework.fill(LAMPS_ID, "a lamp of 7 watts"), { watts: 7 });

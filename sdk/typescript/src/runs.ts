@@ -8,7 +8,7 @@ import type { Call, RequestOptions, Transport } from "./transport.js";
 import type { GetRunsQuery, PostRunsQuery, Run, RunSummary, Timeline, ToolResult, ToolResults } from "./types.js";
 
 /** A filter for runs. */
-export type RunQuery = Pick<GetRunsQuery, "agentId" | "sessionId" | "automationId" | "triggerType" | "status" | "from" | "to" | "q" | "limit" | "cursor">;
+export type RunQuery = Pick<GetRunsQuery, "agentId" | "sessionId" | "automationId" | "triggerType" | "status" | "waitsFor" | "from" | "to" | "q" | "limit" | "cursor">;
 
 /**
  * The decisions about a run's `requiredAction`: `approve` or `deny` an approval, or resolve a call

@@ -4269,6 +4269,11 @@ export interface GetRunsQuery {
   triggerType?: string;
   /** Only runs in this state. */
   status?: RunStatus;
+  /**
+   * Only runs in `requires_action` that wait for a decision of a `person`, or for results of tools
+   * of their `client`. Not with `q`.
+   */
+  waitsFor?: "person" | "client";
   /** Only runs created at this time or later. */
   from?: Time;
   /** Only runs created before this time. */

@@ -51,7 +51,8 @@ func (s *Store) Overview(ctx context.Context, r Reader) (domain.Overview, error)
 	return view, nil
 }
 
-// readOwn reads what every member sees: whether they have chatted, and the runs that wait for them.
+// readOwn reads what every member sees: whether they have chatted, and the runs that wait for their
+// decision. Runs that wait for results of their client's tools do not count.
 func readOwn(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var row struct {
 		Chat      bool `db:"chat"`
@@ -60,6 +61,7 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) 
 	err := tx.GetContext(ctx, &row, `SELECT
 		EXISTS (SELECT FROM sessions s WHERE s.org_id = $1 AND s.principal = $2 AND s.principal <> 'system') AS chat,
 		(SELECT count(*) FROM (SELECT FROM open_runs o WHERE o.org_id = $1 AND o.status = 'requires_action'
+		  AND NOT waits_for_client(o.required_action)
 		  AND ($3::text[] IS NULL OR EXISTS (SELECT FROM runs r WHERE r.id = o.run_id AND r.org_id = $1 AND r.principal = ANY ($3)))
 		  LIMIT $4) waiting) AS approvals`,
 		r.OrganizationID, r.Principal, pq.Array(r.Principals), domain.MaxOverviewCount)

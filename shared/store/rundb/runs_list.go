@@ -112,10 +112,11 @@ type RunFilter struct {
 	AutomationID string
 	TriggerType  string
 	Status       domain.RunStatus
-	From, Until  time.Time // of the acceptance; Until is not included
-	Before       string    // only runs older than the run with this id
-	Words        string    // only finished runs whose question and answer together contain these words
-	Characters   int       // the maximum length of the texts; 0: as in a list
+	WaitsFor     domain.Awaited // only runs in requires_action that wait for it
+	From, Until  time.Time      // of the acceptance; Until is not included
+	Before       string         // only runs older than the run with this id
+	Words        string         // only finished runs whose question and answer together contain these words
+	Characters   int            // the maximum length of the texts; 0: as in a list
 }
 
 // idSkew is the maximum difference between the clocks of the processes that generated the runs' ids
@@ -146,10 +147,11 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 	}
 
 	// Open runs are few. A search along all runs for the few that wait would read the whole history.
-	within, status := s.db.WithinPage, ` ($6 = '' OR coalesce(r.status, o.status) = $6)`
-	if f.Status == domain.RunRequiresAction {
+	within, status := s.db.WithinPage, ` ($6 = '' OR coalesce(r.status, o.status) = $6) AND $13 = ''`
+	if f.Status == domain.RunRequiresAction || f.WaitsFor != "" {
 		within = s.within
-		status = ` o.status = $6 AND r.id = ANY (ARRAY (SELECT p.run_id FROM open_runs p WHERE p.org_id = $1 AND p.status = 'requires_action'))`
+		status = ` o.status = 'requires_action' AND ($6 IN ('', o.status))
+			AND ($13 = '' OR waits_for_client(o.required_action) = ($13 = 'client')) AND r.id = ANY (ARRAY (SELECT p.run_id FROM open_runs p WHERE p.org_id = $1 AND p.status = 'requires_action'))`
 	}
 
 	since, before := f.bounds()
@@ -164,7 +166,7 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 			AND ($10 = '' OR r.id < $10) AND ($11 = '' OR r.id >= $11) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL)
 			ORDER BY r.id DESC LIMIT $12`,
 			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.TriggerType,
-			optionalTime(f.From), optionalTime(f.Until), before, since, limit)
+			optionalTime(f.From), optionalTime(f.Until), before, since, limit, string(f.WaitsFor))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)

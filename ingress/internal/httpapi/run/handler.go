@@ -91,7 +91,7 @@ func (h *Handler) Routes() []httpx.Route {
 			Method: "GET", Path: "/api/runs", Need: auth.NeedUser, Role: member,
 			Find: run,
 			List: httpx.Params{
-				"agentId", "sessionId", "automationId", "triggerType", "status", "from", "to", "q", "export", "limit", "cursor",
+				"agentId", "sessionId", "automationId", "triggerType", "status", "waitsFor", "from", "to", "q", "export", "limit", "cursor",
 			},
 			Beside: httpx.Params{"wait", "stream", "format", "timeline"},
 			Handle: h.getRuns,

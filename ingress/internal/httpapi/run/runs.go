@@ -121,12 +121,19 @@ func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err err
 	}
 	f = rundb.RunFilter{
 		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
-		TriggerType: value("triggerType"), Status: domain.RunStatus(value("status")), Words: value("q"),
+		TriggerType: value("triggerType"), Status: domain.RunStatus(value("status")), WaitsFor: domain.Awaited(value("waitsFor")), Words: value("q"),
 		From: moment(c, found, "from"), Until: moment(c, found, "to"),
 	}
 
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "is not a run status")
+	}
+	switch {
+	case f.WaitsFor == "":
+	case f.Words != "":
+		found.Add("waitsFor", httpx.CodeInvalidValue, "cannot be combined with q, which finds only finished runs")
+	default:
+		httpx.OneOf(found, "waitsFor", f.WaitsFor, domain.AwaitedPerson, domain.AwaitedClient)
 	}
 	if f.TriggerType != "" && !triggerTypes.MatchString(f.TriggerType) {
 		found.Add("triggerType", httpx.CodeInvalidValue, "must be 1 to 32 characters of a-z, 0-9, _ and -, starting with a letter")

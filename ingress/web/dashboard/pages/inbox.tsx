@@ -10,7 +10,7 @@ import { useNames, type Names } from "./runs/names";
 import { hrefOf } from "./runs/rows";
 
 export function InboxPage() {
-  const list = useList<RunSummary>("/api/runs", { status: "requires_action" });
+  const list = useList<RunSummary>("/api/runs", { waitsFor: "person" });
   const names = useNames();
   useLive("runs", list.reload);
   const decided = () => {

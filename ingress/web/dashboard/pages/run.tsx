@@ -14,7 +14,7 @@ import { Facts } from "./run/facts";
 import { useRun, type Followed } from "./run/follow";
 import { Timeline } from "./run/timeline";
 import { useNames, type Names } from "./runs/names";
-import { cancelling, cancelRun } from "./runs/rows";
+import { cancelling, cancelRun, waitsForClient } from "./runs/rows";
 import { ended, QueueTime, RunTime } from "./runs/times";
 
 const back = <a href="/dashboard/runs">Runs</a>;
@@ -49,7 +49,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
     <>
       <PageHeader guide="traces" title={`Run of ${name}`} above={back} actions={
         <>
-          <span role="status"><Status of={run.status} /></span>
+          <span role="status"><Status of={waitsForClient(run) ? "waits for client" : run.status} /></span>
           <Copy text={location.origin + "/dashboard/runs/" + encodeURIComponent(run.id)} label="Copy the link to this run" words="Link" />
           {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail={cancelling}
             request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }} onConfirm={cancel} />}
@@ -59,7 +59,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         {followed.run.error && <Problem error={followed.run.error} retry={followed.run.reload} />}
         {run.requiredAction && (
           <section aria-labelledby="decision">
-            <h2 id="decision" class="visually-hidden">A decision is needed</h2>
+            <h2 id="decision" class="visually-hidden">{waitsForClient(run) ? "Results of the client are needed" : "A decision is needed"}</h2>
             <Approval run={run} onDone={decided} />
           </section>
         )}
@@ -147,7 +147,7 @@ function nothingYet(run: Run): string {
   switch (run.status) {
     case "queued": return run.attempts > 0 ? "Waiting for a retry." : "Waiting for a worker.";
     case "running": return "The agent is working.";
-    case "requires_action": return "The run continues after the decision.";
+    case "requires_action": return waitsForClient(run) ? "The run continues when its client sends the results." : "The run continues after the decision.";
     case "cancelled": return "The run was cancelled before there was an answer.";
     default: return "No answer.";
   }

@@ -40,7 +40,7 @@ export function Section({ title, children, intro, actions }: { title: string; in
 }
 
 const tones: Record<string, "good" | "busy" | "warn" | "bad" | ""> = {
-  completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn",
+  completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn", "waits for client": "busy",
   failed: "bad", timed_out: "bad", lost: "bad", cancelled: "",
   accepted: "good", coalesced: "good", delivered: "good", enabled: "good", filtered: "", answered: "", pending: "busy", refused: "bad", rejected: "bad", disabled: "warn", "wrong signature": "bad",
 };

@@ -100,6 +100,7 @@ class Runs(Group):
         automation_id: str | None = None,
         trigger_type: str | None = None,
         status: RunStatus | None = None,
+        waits_for: Literal["person", "client"] | None = None,
         from_: str | None = None,
         to: str | None = None,
         q: str | None = None,
@@ -111,7 +112,7 @@ class Runs(Group):
         `q` finds finished runs that contain its words.
         """
         query = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "triggerType": trigger_type}
-        query |= {"status": status, "from": from_, "to": to, "q": q, "limit": limit, "cursor": cursor}
+        query |= {"status": status, "waitsFor": waits_for, "from": from_, "to": to, "q": q, "limit": limit, "cursor": cursor}
         return self._page(RunSummary, "/api/runs", query)
 
     def wait(self, run_id: str, *, timeout: float | None = None) -> Run:

@@ -5620,6 +5620,9 @@ GetRunsQuery = TypedDict(
         "triggerType": NotRequired[str],
         # Only runs in this state.
         "status": NotRequired[RunStatus],
+        # Only runs in `requires_action` that wait for a decision of a `person`, or for results of
+        # tools of their `client`. Not with `q`.
+        "waitsFor": NotRequired[Literal["person", "client"]],
         # Only runs created at this time or later.
         "from": NotRequired[Time],
         # Only runs created before this time.

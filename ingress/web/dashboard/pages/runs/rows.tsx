@@ -28,6 +28,9 @@ const words: Make<string> = (tag, props, ...children) => {
 /** Returns Markdown as a single line of plain text. */
 const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
 
+/** Reports whether a run waits for results of its client's tools, and not for a person. */
+export const waitsForClient = (run: Pick<RunSummary, "requiredAction">): boolean => run.requiredAction?.kind === "client_tools";
+
 /** Describes the state or result of a run in one line. */
 export function gist(run: RunSummary): string {
   const asks = run.requiredAction;
@@ -78,8 +81,8 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
   const href = hrefOf(run);
   const tokens = run.usage.inputTokens + run.usage.outputTokens;
   return (
-    <tr class={run.status === "requires_action" ? "asks-you" : undefined} onClick={openRow}>
-      <td class="run-status"><Status of={run.status} /></td>
+    <tr class={run.status === "requires_action" && !waitsForClient(run) ? "asks-you" : undefined} onClick={openRow}>
+      <td class="run-status"><Status of={waitsForClient(run) ? "waits for client" : run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
         <span class="run-gist">{gist(run)}</span>

@@ -1,0 +1,73 @@
+// Sends images and files in messages, as OpenAI's client and the frameworks do it. The offline model says what it was given.
+import assert from "node:assert/strict";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { HumanMessage } from "@langchain/core/messages";
+import { ChatOpenAI } from "@langchain/openai";
+import { Agent, OpenAIProvider, Runner } from "@openai/agents";
+import { generateText } from "ai";
+import OpenAI from "openai";
+import { clientOf } from "./features.mjs";
+
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, IMAGE } = process.env; // IMAGE is a PNG in base64
+const baseURL = `${PARLEY_BASE_URL}/v1`;
+const image = `data:image/png;base64,${IMAGE}`;
+const text = "Which image and file are attached?";
+const note = `data:text/plain;base64,${Buffer.from("The canteen opens at noon.").toString("base64")}`;
+const openai = new OpenAI({ baseURL, apiKey: PARLEY_API_KEY });
+const sees = (answer) => assert.match(answer, /PNG/i);
+
+const parts = {
+  async openai() {
+    const content = [{ type: "text", text }, { type: "image_url", image_url: { url: image } }];
+    const seen = await openai.chat.completions.create({ model: AGENT_ID, messages: [{ role: "user", content }] });
+    sees(seen.choices[0].message.content);
+    const file = { type: "file", file: { filename: "note.txt", file_data: note } };
+    const read = await openai.chat.completions.create({ model: AGENT_ID, messages: [{ role: "user", content: [content[0], file] }] });
+    assert.match(read.choices[0].message.content, /note\.txt/);
+    const input = [{ role: "user", content: [
+      { type: "input_text", text }, { type: "input_image", image_url: image, detail: "auto" }, { type: "input_file", filename: "note.txt", file_data: note },
+    ] }];
+    const response = await openai.responses.create({ model: AGENT_ID, input });
+    sees(response.output_text);
+    assert.match(response.output_text, /note\.txt/);
+    const broken = [{ type: "image_url", image_url: { url: "data:image/png;base64,bm8gcGljdHVyZQ==" } }];
+    await assert.rejects(openai.chat.completions.create({ model: AGENT_ID, messages: [{ role: "user", content: broken }] }),
+      (error) => error instanceof OpenAI.BadRequestError && error.param.startsWith("messages[0]"));
+    clientOf("`openai`, JavaScript").works("images");
+  },
+
+  async aiSDK() {
+    const messages = [{ role: "user", content: [{ type: "text", text }, { type: "image", image: Buffer.from(IMAGE, "base64"), mediaType: "image/png" }] }];
+    const provider = createOpenAI({ baseURL, apiKey: PARLEY_API_KEY });
+    const compatible = createOpenAICompatible({ name: "parley", baseURL, apiKey: PARLEY_API_KEY });
+    for (const model of [provider.responses(AGENT_ID), provider.chat(AGENT_ID), compatible(AGENT_ID)]) {
+      sees((await generateText({ model, messages })).text);
+    }
+    clientOf("`@ai-sdk/openai`").works("images");
+    clientOf("`@ai-sdk/openai-compatible`").works("images");
+  },
+
+  async langchain() {
+    for (const useResponsesApi of [false, true]) {
+      const model = new ChatOpenAI({ model: AGENT_ID, apiKey: PARLEY_API_KEY, configuration: { baseURL }, useResponsesApi });
+      sees((await model.invoke([new HumanMessage({ content: [{ type: "text", text }, { type: "image_url", image_url: { url: image } }] })])).text);
+    }
+    clientOf("`@langchain/openai`").works("images");
+  },
+
+  async agents() {
+    const runner = new Runner({ modelProvider: new OpenAIProvider({ baseURL, apiKey: PARLEY_API_KEY, useResponses: true }), tracingDisabled: true });
+    const agent = new Agent({ name: "Parley", model: AGENT_ID, instructions: "Answer briefly." });
+    const asked = [{ role: "user", content: [{ type: "input_text", text }, { type: "input_image", image }] }];
+    sees((await runner.run(agent, asked)).finalOutput);
+    clientOf("`@openai/agents`").works("images");
+  },
+};
+
+const failures = [];
+for (const [name, part] of Object.entries(parts)) {
+  await part().catch((error) => failures.push(`${name}: ${error.stack}`));
+}
+assert.deepEqual(failures, []);
+console.log(JSON.stringify({ parts: Object.keys(parts).length }));
