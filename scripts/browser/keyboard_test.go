@@ -33,17 +33,15 @@ func TestKeyboardAlone(t *testing.T) {
 	p.in("article", "…6 times 7…").sees("42")
 	p.sees("Enter sends. Shift+Enter starts a new line.") // the answer is announced before the run has finished
 	p.focusIs("textbox", "Message")
-	p.tabTo("button", "Copy as curl: Send this message", 6)
-	p.press("Enter")
-	p.is("dialog", "Send this message, with curl")
-	p.tabTo("button", "Close", 6)
-	p.press("Space")
-	p.isNot("dialog", "Send this message, with curl")
-	p.focusIs("button", "Copy as curl: Send this message")
+	p.press("Control+k")
+	p.is("dialog", "Find")
+	p.press("Escape")
+	p.isNot("dialog", "Find")
+	p.focusIs("textbox", "Message")
 
 	// Each page is opened by its link and starts at the top.
 	p.visit("/dashboard")
-	p.tabTo("link", "Runs", 8)
+	p.tabTo("link", "Runs", 9)
 	p.press("Enter")
 	p.arrives("/dashboard/runs")
 	p.focusIs("main", "")

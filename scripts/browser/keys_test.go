@@ -42,8 +42,8 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 		p.visit("/dashboard/agents/" + agent + path)
 		if path == "" {
 			p.fill("Message", "Hello from curl")
-			p.click("button", "Copy as curl: Send this message")
-			command = p.in("dialog", "").in("region", "the command").snippet()
+			p.click("button", "API requests")
+			command = p.in("dialog", "API requests").in("region", "Send this message").snippet()
 		} else {
 			p.click("tab", "Scheduler")
 			command = p.commandWith(command)

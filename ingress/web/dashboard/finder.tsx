@@ -137,7 +137,7 @@ export function Help({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose} kept>
       <div class="stack">
-        <dl class="facts">
+        <dl class="shortcuts">
           {keys.map(([key, means]) => <div key={key} class="shortcut"><dt><kbd>{key}</kbd></dt><dd>{means}</dd></div>)}
         </dl>
         <Switch label="Shortcuts of a single key" hint="The keys / and ?." checked={on} onChange={choose} />
