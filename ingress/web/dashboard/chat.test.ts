@@ -3,9 +3,10 @@ import type { ServerEvent } from "../kit/sse";
 import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
 import { place, webAddress } from "./answer/place";
+import { faultOf } from "./chat/attachments";
 import { demoSession, draftOf, keepDemo, keepDraft, keptLimit } from "./chat/kept";
 import { noteLimit } from "./chat/limit";
-import { ChatSession } from "./chat/session";
+import { bodyOf, ChatSession } from "./chat/session";
 import { TurnView } from "./chat/turnview";
 import { after, ended, newestBranch, newTurn, turnsOf, underWay, withRun, type Turn } from "./chat/turn";
 import type { Citation, Message, Run, ToolCall } from "./types";
@@ -108,6 +109,18 @@ const only = (session: ChatSession): Turn => {
 const turnAfter = (runId: string | null, previousRunId?: string | null): Turn => ({ ...newTurn("m", runId), runId, previousRunId });
 
 export const tests: Test[] = [
+  {
+    name: "a message names its attachments, and a turn keeps those of its run",
+    run() {
+      const sent = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
+      equal(bodyOf("s", "hello", [sent]), { sessionId: "s", message: "hello", attachments: [{ fileId: "file_1" }], stream: true });
+      equal(bodyOf("s", "hello"), { sessionId: "s", message: "hello", stream: true });
+      equal(withRun(newTurn("hello", "k"), run({ attachments: [sent] })).attachments, [sent]);
+      equal(withRun({ ...newTurn("hello", "k"), attachments: [sent] }, run()).attachments, [sent]);
+      ok(faultOf({ size: (20 << 20) + 1 })?.includes("20 MiB") === true, "a fault names the limit");
+      equal([faultOf({ size: 0 }), faultOf({ size: 20 << 20 })], ["The file is empty.", undefined]);
+    },
+  },
   {
     name: "the newest branch has the turns that the last one continues",
     run: () => {

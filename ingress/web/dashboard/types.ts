@@ -121,6 +121,14 @@ export interface RequiredAction {
   expiresAt: string;
 }
 
+/** An image or a document that was sent beside a message. */
+export interface Attachment {
+  fileId: string;
+  name: string;
+  mediaType: string;
+  bytes: number;
+}
+
 export interface Run {
   id: string;
   status: RunStatus;
@@ -136,6 +144,7 @@ export interface Run {
   toolCalls: ToolCall[];
   usage: { inputTokens: number; outputTokens: number; costMicros: number; model: string };
   error: { code: string; message: string; errors?: { path: string; message: string }[]; provider?: { status: number; message: string } } | null;
+  attachments?: Attachment[];
   finishReason: "stop" | "length" | "content_filter" | "tool_calls" | "cancelled" | "error" | null;
   agentVersion: number | null;
   omittedTurns?: number;

@@ -4,6 +4,7 @@ import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { setQuery } from "../router";
 import { toolNamed } from "../toolnames";
+import type { Attachment } from "../types";
 import { Button, failed } from "../ui/button";
 import { Problem, Waiting } from "../ui/parts";
 import type { Call } from "../voice/call";
@@ -97,8 +98,8 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
   const speaking = spokenWith === call;
   useBeginning(session, onBegin);
 
-  const send = (message: string) => {
-    session.send(message);
+  const send = (message: string, attachments: Attachment[] = []) => {
+    session.send(message, attachments);
     onBegin();
     scroll.toEnd();
   };

@@ -2,9 +2,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { useSession } from "../state";
+import type { Attachment } from "../types";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Speak, type Voice } from "../voice/speak";
+import { AttachButton, AttachedList, mostFiles, useAttachments } from "./attachments";
 import { DemoLimit } from "./demo";
 import { draftOf, keepDraft } from "./kept";
 import { bodyOf, moment, type ChatSession } from "./session";
@@ -21,22 +23,31 @@ function bytesOf(text: string): number {
   return new TextEncoder().encode(JSON.stringify(text)).length;
 }
 
+const hasFiles = (from: DataTransfer | null): boolean => from !== null && [...from.types].includes("Files");
+
 /** The field for messages. Enter sends, Shift+Enter starts a new line. */
 export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
-  session: ChatSession; slot: string; busy: Turn | undefined; voice: Voice | undefined; onSend: (message: string) => void; onSpeak: () => void;
+  session: ChatSession; slot: string; busy: Turn | undefined; voice: Voice | undefined; onSend: (message: string, attachments: Attachment[]) => void; onSpeak: () => void;
 }) {
   const [text, setText] = useDraft(slot);
   const area = useRef<HTMLTextAreaElement>(null);
+  const attached = useAttachments(session.id);
   const settled = useSettled(session);
   const most = inDemo() ? demoMost : bodyMost;
   const length = text.length * 6 > most ? bytesOf(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
-  const ready = text.trim() !== "" && length <= most && !busy;
+  const ready = text.trim() !== "" && length <= most && !busy && attached.ready;
 
   const send = () => {
     if (!ready) return;
     setText("");
-    onSend(text);
+    onSend(text, attached.stored);
+    attached.clear();
     area.current?.focus();
+  };
+  const take = (from: DataTransfer | null): boolean => {
+    if (inDemo() || !hasFiles(from)) return false; // visitors of the demo cannot attach files
+    attached.add([...(from?.files ?? [])]);
+    return true;
   };
   const stop = (turn: Turn) => {
     area.current?.focus(); // the stop button disappears and would lose the focus
@@ -49,11 +60,14 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   };
 
   return (
-    <form onSubmit={(e) => { e.preventDefault(); send(); }}>
+    <form onSubmit={(e) => { e.preventDefault(); send(); }} onDragOver={(e) => { if (hasFiles(e.dataTransfer)) e.preventDefault(); }}
+      onDrop={(e) => { if (take(e.dataTransfer)) e.preventDefault(); }}>
+      <AttachedList list={attached.list} onRemove={(id) => { attached.remove(id); area.current?.focus(); }} onRetry={attached.retry} />
       <div class="composer-box">
+        {!inDemo() && <AttachButton onFiles={attached.add} disabled={attached.list.length >= mostFiles} />}
         <label class="visually-hidden" for="chat-message">Message</label>
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder="Write a message" aria-describedby="chat-hint"
-          onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} />
+          onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={(e) => { if (take(e.clipboardData)) e.preventDefault(); }} />
         {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
         {busy && settled && !inDemo() // visitors of the demo may not cancel runs
           ? <Button icon="stop" label="Stop the run" disabled={busy.stopping} onClick={() => stop(busy)}>Stop</Button>
@@ -62,12 +76,12 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
       <div class="composer-below">
         {length > most
           ? <span id="chat-hint" class="fault small">The message is {(length - most).toLocaleString("en")} bytes too long. Shorten it.</span>
-          : <span id="chat-hint" class="hint">{busy ? "You can send the next message after this answer." : "Enter sends. Shift+Enter starts a new line."}</span>}
+          : <span id="chat-hint" class="hint">{!attached.ready ? "Remove the files that failed, and wait for the others. Then send." : busy ? "You can send the next message after this answer." : "Enter sends. Shift+Enter starts a new line."}</span>}
         <DemoLimit />
         {busy?.runId && !inDemo()
           ? <Curl what="Stop the run" request={{ method: "POST", path: "/api/runs", params: { id: busy.runId, action: "cancel" } }} />
           : <Curl what="Send this message" request={{
-            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || "What can you do?"),
+            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || "What can you do?", attached.stored),
           }} />}
       </div>
     </form>

@@ -1,11 +1,14 @@
 // Chat state in the browser's session storage, which survives a reload and a new sign-in: drafts,
 // messages that are not answered yet, and the demo's whole session.
 import type { ApiError } from "../api";
+import type { Attachment } from "../types";
 import { newTurn, type Turn } from "./turn";
 
 export interface Sent {
   key: string;
   message: string;
+  /** Messages that were stored before this field existed lack it. */
+  attachments?: Attachment[];
   createdAt: string;
   runId: string | null;
   /** The run is to be cancelled as soon as its id is known. */

@@ -1,7 +1,7 @@
 // A session in the chat: its turns, and the streams of their runs' events.
 import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } from "../api";
 import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
-import type { List, Run, RunSummary, SessionMessages } from "../types";
+import type { Attachment, List, Run, RunSummary, SessionMessages } from "../types";
 import { failed } from "../ui/button";
 import { afterLoss, afterVoice, type VoiceEvent } from "../voice/spoken";
 import { demoSession, keepDemo, noteSent, sentOf } from "./kept";
@@ -19,7 +19,9 @@ const redraw = 40; // milliseconds between two renderings
 export const moment = 500;
 
 /** Returns the request body of a message. The page's curl command shows the same body. */
-export const bodyOf = (sessionId: string, message: string) => ({ sessionId, message, stream: true });
+export const bodyOf = (sessionId: string, message: string, attachments: Attachment[] = []) => ({
+  sessionId, message, ...(attachments.length > 0 && { attachments: attachments.map(({ fileId }) => ({ fileId })) }), stream: true,
+});
 
 export class ChatSession extends EventTarget {
   turns: Turn[] = [];
@@ -61,8 +63,8 @@ export class ChatSession extends EventTarget {
     this.streams.clear();
   }
 
-  send(message: string): void {
-    const turn = newTurn(message, freshName("chat"));
+  send(message: string, attachments: Attachment[] = []): void {
+    const turn = { ...newTurn(message, freshName("chat")), attachments };
     this.sentAt = Date.now();
     this.turns = [...this.turns, turn];
     this.note(turn);
@@ -185,8 +187,8 @@ export class ChatSession extends EventTarget {
       if (known && ended(known.status)) noteSent(targetId(this.target), this.id, sent.key, null);
       else if (known) this.change(known.name, (t) => ({ ...t, key: sent.key, stopping }));
       else {
-        const { runId, problem = null, againAt = null } = sent;
-        this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), runId, stopping, problem, againAt }];
+        const { runId, attachments = [], problem = null, againAt = null } = sent;
+        this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), attachments, runId, stopping, problem, againAt }];
       }
     }
 
@@ -244,8 +246,8 @@ export class ChatSession extends EventTarget {
 
   private note(turn: Turn): void {
     if (inDemo() || turn.key === null) return;
-    const { key, message, createdAt, runId, stopping, problem, againAt } = turn;
-    noteSent(targetId(this.target), this.id, key, { key, message, createdAt, runId, stopping, problem, againAt });
+    const { key, message, attachments, createdAt, runId, stopping, problem, againAt } = turn;
+    noteSent(targetId(this.target), this.id, key, { key, message, attachments, createdAt, runId, stopping, problem, againAt });
   }
 
   private forget(turn: Turn): void {
@@ -259,7 +261,7 @@ export class ChatSession extends EventTarget {
   private where(turn: Turn): [string, StreamOptions] {
     if (turn.key === null && turn.runId !== null) return [address("/api/runs", { id: turn.runId, stream: 1 }), { headers: identity }];
     const headers = () => ({ ...identity(), "Idempotency-Key": turn.key ?? "" });
-    return [address("/api/agents", ofChat(this.target)), { method: "POST", headers, body: JSON.stringify(bodyOf(this.id, turn.message)) }];
+    return [address("/api/agents", ofChat(this.target)), { method: "POST", headers, body: JSON.stringify(bodyOf(this.id, turn.message, turn.attachments)) }];
   }
 
   private async follow(turn: Turn): Promise<void> {

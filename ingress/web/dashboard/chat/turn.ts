@@ -1,7 +1,7 @@
 // A turn of a session: a person's message and the agent's answer so far.
 import type { ApiError } from "../api";
 import type { ServerEvent } from "../../kit/sse";
-import type { Citation, Message, RequiredAction, Run, RunStatus, RunSummary, ToolCall } from "../types";
+import type { Attachment, Citation, Message, RequiredAction, Run, RunStatus, RunSummary, ToolCall } from "../types";
 
 /** The state of a spoken turn. */
 export interface Spoken {
@@ -28,6 +28,8 @@ export interface Turn {
   /** The run that the turn's run continues; null: none; undefined: that of the turn before. */
   previousRunId?: string | null | undefined;
   message: string;
+  /** The files sent beside the message. */
+  attachments: Attachment[];
   createdAt: string;
   /** "sending" until the service accepts the message. */
   status: RunStatus | "sending";
@@ -60,7 +62,7 @@ export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.pro
 
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {
-    name: key ?? createdAt, runId: null, message, createdAt, status: "sending", text: "", citations: [], toolCalls: [], requiredAction: null,
+    name: key ?? createdAt, runId: null, message, attachments: [], createdAt, status: "sending", text: "", citations: [], toolCalls: [], requiredAction: null,
     run: null, problem: null, againAt: null, cutOff: null, stopping: false, key, heard: null,
   };
 }
@@ -103,7 +105,7 @@ export function newestBranch(turns: Turn[]): Turn[] {
 /** Returns the turn with its run's state. Text and citations come from the session's messages. */
 function withSummary(turn: Turn, run: RunSummary | undefined): Turn {
   if (!run) return turn;
-  return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null };
+  return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null, attachments: run.attachments ?? turn.attachments };
 }
 
 /** Returns the turn with a run's state, text, tool calls and citations. */
@@ -112,7 +114,7 @@ export function withRun(turn: Turn, run: Run | undefined): Turn {
   const over = ended(run.status);
   return {
     ...turn, runId: run.id, status: run.status, run: over ? run : null, toolCalls: run.toolCalls, requiredAction: run.requiredAction ?? null,
-    text: run.message ?? turn.text, citations: run.citations.length > 0 ? run.citations : turn.citations,
+    attachments: run.attachments ?? turn.attachments, text: run.message ?? turn.text, citations: run.citations.length > 0 ? run.citations : turn.citations,
   };
 }
 

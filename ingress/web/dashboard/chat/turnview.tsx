@@ -4,20 +4,22 @@ import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
 import { ToolCalls } from "../answer/toolcalls";
 import { get, inDemo } from "../api";
-import type { Run, RunSummary } from "../types";
+import type { Attachment, Run, RunSummary } from "../types";
 import { Copy } from "../ui/copy";
 import { count, duration, many, money, Time } from "../ui/parts";
+import { SentAttachments } from "./attachments";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
 import { ended, shownText, underWay, type Spoken, type Turn } from "./turn";
 
-export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string) => void; last: boolean }) {
+export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string, attachments: Attachment[]) => void; last: boolean }) {
   const text = shownText(turn);
   const answered = text !== "" || (turn.status === "completed" && turn.spoken?.phase !== "thinking");
   const listening = turn.spoken?.phase === "hearing" || turn.spoken?.phase === "understanding";
   return (
     <article class="turn" aria-label={`Message: ${turn.message.slice(0, 60) || "being spoken"}`}>
       <div class="turn-asked" dir="auto">{turn.message || <Hearing />}</div>
+      <SentAttachments list={turn.attachments} />
       {!listening && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
         <div class="turn-reply">
           <ToolCalls calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
@@ -26,7 +28,7 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
           {turn.spoken?.silent && turn.heard === null && answered && <p class="turn-ended">This answer was not spoken.</p>}
           <Going turn={turn} />
           {turn.status === "requires_action" && <Decision turn={turn} session={session} />}
-          {ended(turn.status) && turn.status !== "completed" && turn.heard === null && <Ended turn={turn} target={session.target} onAsk={last ? () => onAsk(turn.message) : undefined} />}
+          {ended(turn.status) && turn.status !== "completed" && turn.heard === null && <Ended turn={turn} target={session.target} onAsk={last ? () => onAsk(turn.message, turn.attachments) : undefined} />}
           {ended(turn.status) && <Took turn={turn} />}
         </div>
       )}
