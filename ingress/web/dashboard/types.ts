@@ -1,5 +1,8 @@
 // The API's objects, with the fields of openapi.yaml that the dashboard uses.
 import type { Citation } from "../kit/markdown";
+import type { Attachment } from "./filetypes";
+
+export type { Attachment, Document } from "./filetypes";
 
 export type Role = "owner" | "admin" | "member";
 
@@ -121,14 +124,6 @@ export interface RequiredAction {
   expiresAt: string;
 }
 
-/** An image or a document that was sent beside a message. */
-export interface Attachment {
-  fileId: string;
-  name: string;
-  mediaType: string;
-  bytes: number;
-}
-
 export interface Run {
   id: string;
   status: RunStatus;
@@ -222,25 +217,6 @@ export interface SessionMessages extends SessionEntry {
   messages: Message[];
   hasMore: boolean;
   nextCursor: string | null;
-}
-
-export interface Document {
-  id: string;
-  name: string;
-  mimeType: string;
-  bytes: number;
-  sha256: string | null;
-  url: string | null;
-  status: "queued" | "processing" | "ready" | "failed";
-  error: { code: string; message: string } | null;
-  pages: number | null;
-  pagesDone: number;
-  chunks: number;
-  language: string;
-  notes: string[];
-  metadata: Record<string, string>;
-  createdAt: string;
-  updatedAt: string;
 }
 
 /** A passage from a document, as a search returns it. */
