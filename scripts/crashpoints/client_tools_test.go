@@ -136,7 +136,9 @@ func (b *testEnv) complete(key string, messages ...map[string]any) (got completi
 		sent := b.sendWithin(ctx, http.MethodPost, "/v1/chat/completions", map[string]string{"Idempotency-Key": key, "Authorization": "Bearer " + b.key},
 			map[string]any{"model": b.agentID, "messages": messages, "tools": tools})
 		if sent.err == nil && sent.status == http.StatusOK {
-			var body struct{ Choices []completion }
+			var body struct {
+				Choices []completion `json:"choices"`
+			}
 			if err := json.Unmarshal(sent.body, &body); err != nil || len(body.Choices) != 1 {
 				b.Errorf("%s: %v: %s", key, err, sent.body)
 				return got

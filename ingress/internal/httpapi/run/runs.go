@@ -121,7 +121,8 @@ func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err err
 	}
 	f = rundb.RunFilter{
 		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
-		TriggerType: value("triggerType"), Status: domain.RunStatus(value("status")), WaitsFor: domain.Awaited(value("waitsFor")), Words: value("q"),
+		TriggerType: value("triggerType"), Status: domain.RunStatus(value("status")), WaitsFor: domain.Awaited(value("waitsFor")),
+		Words: value("q"),
 		From: moment(c, found, "from"), Until: moment(c, found, "to"),
 	}
 
