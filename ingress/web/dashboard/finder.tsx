@@ -2,10 +2,10 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { signOut } from "./account";
 import { get } from "./api";
+import { setSingleKeys, singleKeys } from "./keys";
 import { useQuery } from "./query";
 import { links } from "./rail";
 import { go } from "./router";
-import { setSingleKeys, singleKeys } from "./shortcuts";
 import { useMay } from "./state";
 import { chooseTheme } from "./theme";
 import type { Agent, Document, List, Template } from "./types";

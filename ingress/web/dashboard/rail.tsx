@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { signOut } from "./account";
 import { chooseOrganization } from "./api";
 import { useCurrentOverview } from "./overview";
-import { openFinder } from "./shortcuts";
+import { openFinder } from "./keys";
 import { chooseTheme, theme, type Theme } from "./theme";
 import { atMost99 } from "./title";
 import type { Role, Session } from "./types";

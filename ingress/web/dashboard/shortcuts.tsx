@@ -1,40 +1,7 @@
-// The keyboard shortcuts of all pages. The finder and the list of shortcuts are loaded on first use.
-import type { ComponentType } from "preact";
+// The keyboard shortcuts of all pages.
 import { useEffect, useState } from "preact/hooks";
-import { toast } from "./ui/toast";
-
-type Shown = "finder" | "help";
-
-/** The parts that are loaded on first use. */
-interface Parts {
-  Finder: ComponentType<{ onClose: () => void; onHelp: () => void }>;
-  Help: ComponentType<{ onClose: () => void }>;
-}
-
-const opened = new EventTarget();
-
-/** Opens the finder. */
-export const openFinder = (): void => void opened.dispatchEvent(new Event("finder"));
-
-const setting = "parley.single-keys";
-
-/** Whether the shortcuts of a single key are on. */
-export function singleKeys(): boolean {
-  try {
-    return localStorage.getItem(setting) !== "off";
-  } catch {
-    return true; // the browser blocks storage
-  }
-}
-
-export function setSingleKeys(on: boolean): void {
-  try {
-    if (on) localStorage.removeItem(setting);
-    else localStorage.setItem(setting, "off");
-  } catch {
-    // the default stays
-  }
-}
+import { Finder, Help } from "./finder";
+import { opened, singleKeys } from "./keys";
 
 /** Whether a key typed at the element is input. */
 const typing = (at: EventTarget | null): boolean =>
@@ -49,30 +16,23 @@ function focusSearch(): boolean {
 }
 
 export function Shortcuts() {
-  const [shown, setShown] = useState<Shown | null>(null);
-  const [parts, setParts] = useState<Parts | null>(null);
+  const [shown, setShown] = useState<"finder" | "help" | null>(null);
   useEffect(() => {
-    const open = (what: Shown) => {
-      import("./finder").then((loaded) => {
-        setParts(loaded);
-        setShown(what);
-      }, () => toast("Couldn't load this part of the dashboard. Check the connection and try again.", "bad"));
-    };
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
       const control = event.ctrlKey || event.metaKey;
       if (control && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        open("finder");
+        setShown("finder");
       }
       if (control || event.altKey || typing(event.target) || !singleKeys()) return;
-      if (event.key === "?") open("help");
+      if (event.key === "?") setShown("help");
       if (event.key === "/") {
         event.preventDefault();
-        if (!focusSearch()) open("finder");
+        if (!focusSearch()) setShown("finder");
       }
     };
-    const find = () => open("finder");
+    const find = () => setShown("finder");
     addEventListener("keydown", press);
     opened.addEventListener("finder", find);
     return () => {
@@ -81,6 +41,6 @@ export function Shortcuts() {
     };
   }, []);
   const close = () => setShown(null);
-  if (parts === null || shown === null) return null;
-  return shown === "finder" ? <parts.Finder onClose={close} onHelp={() => setShown("help")} /> : <parts.Help onClose={close} />;
+  if (shown === null) return null;
+  return shown === "finder" ? <Finder onClose={close} onHelp={() => setShown("help")} /> : <Help onClose={close} />;
 }

@@ -55,7 +55,7 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
       {shown && mine.length > 0 && (
         <ul>
           {mine.map((s) => (
-            <Entry key={s.id} entry={s} target={target} asked={s.id === session.id ? session.turns.findLast((t) => t.runId !== null)?.message : undefined} open={s.id === open && (begun || session.turns.length > 0)} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />
+            <Entry key={s.id} entry={s} target={target} own={s.id === session.id} asked={s.id === session.id ? session.turns.findLast((t) => t.runId !== null)?.message : undefined} open={s.id === open && (begun || session.turns.length > 0)} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />
           ))}
         </ul>
       )}
@@ -108,13 +108,13 @@ function usePreview(entry: SessionEntry, target: Target, seen: boolean): string 
   return words;
 }
 
-function Entry({ entry, target, asked, open, onOpen, onErase }: {
-  entry: SessionEntry; target: Target; /** the last question, if the page knows it */ asked: string | undefined;
+function Entry({ entry, target, own, asked, open, onOpen, onErase }: {
+  entry: SessionEntry; target: Target; /** the page shows this session */ own: boolean; /** the last question, if the page knows it */ asked: string | undefined;
   open: boolean; onOpen: () => void; onErase: () => Promise<() => void>;
 }) {
   const line = useRef<HTMLLIElement>(null);
   const [asking, setAsking] = useState(false);
-  const read = usePreview(entry, target, useSeen(line));
+  const read = usePreview(entry, target, useSeen(line) && !own); // the page reads its own session anyway
   const words = asked ?? read;
   const title = words || "Session";
   return (
