@@ -65,7 +65,7 @@ export function Filters({ filter, agents, rows }: { filter: Filter; agents: Agen
   if (filter.agent !== "" && !agents.some((a) => a.id === filter.agent)) choices.push({ value: filter.agent, label: filter.agent });
   return (
     <search class="run-filters" aria-label="Filter runs">
-      <Typed label="Search" name="q" value={filter.words} placeholder="Words of finished runs" maxLength={200} />
+      <Typed label="Search" name="q" value={filter.words} placeholder="Question or answer" maxLength={200} />
       <Select label="Status" value={filter.status} options={statuses} onChange={(status) => setQuery({ status })} />
       <Select label="Agent" value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} />
       <details class="fold" open={open}>
