@@ -70,7 +70,10 @@ func TestRunsFound(t *testing.T) {
 		p.click("button", c.button)
 		p.until("reading the export", func() error {
 			var saved struct{ Name, Content string }
-			if err := p.try(&saved, `() => ({ Name: document.documentElement.dataset.name ?? "", Content: document.documentElement.dataset.content ?? "" })`); err != nil {
+			err := p.try(&saved, `() => {
+				const { name, content } = document.documentElement.dataset;
+				return { Name: name ?? "", Content: content ?? "" } }`)
+			if err != nil {
 				return err
 			}
 			if saved.Name != c.name || !strings.Contains(saved.Content, "about lighthouses") || strings.Contains(saved.Content, "How tall") {
