@@ -10,7 +10,14 @@ func TestKeyboardAlone(t *testing.T) {
 	p.sees("No agents yet")
 	p.tabTo("link", "Skip to content", 1)
 	p.press("Enter")
-	p.tabTo("button", "New agent", 3) // after the link to the guide and the API requests
+	p.tabTo("button", "API requests", 2) // after the link to the guide
+	p.press("Enter")
+	p.is("dialog", "API requests")
+	p.tabTo("button", "Close", 6)
+	p.press("Space")
+	p.isNot("dialog", "API requests")
+	p.focusIs("button", "API requests")
+	p.tabTo("button", "New agent", 1)
 	p.press("Enter")
 	p.is("dialog", "New agent")
 	p.press("Escape")

@@ -1,8 +1,12 @@
 package browser
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // TestRunsAppear watches the list of runs while a scheduler triggers one.
@@ -21,6 +25,63 @@ func TestRunsAppear(t *testing.T) {
 	row.sees("echo: Write the report")
 	row.click("link", "Reporter")
 	p.sees("echo: Write the report")
+}
+
+// TestRunsFound finds a run by words, trigger and time, opens the same list by its URL, and exports it.
+func TestRunsFound(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
+	key := a.key(t, "Scheduler")
+	a.trigger(t, key, agent, "nightly", "Write the report about lighthouses")
+	a.chat(t, agent, "first", "How tall is the tower?")
+	p := open(t).signIn(a)
+	p.visit("/dashboard/runs")
+	p.sees("Write the report about lighthouses") // the question, beside the answer
+	p.sees("echo: Write the report about lighthouses")
+	p.sees("Runs per hour")
+	p.inspect("runs-filters")
+
+	p.fill("Search", "LIGHTHOUSE")
+	p.sees("echo: Write the report about lighthouses")
+	p.isNot("row", "…How tall…")
+	p.choose("Trigger", "chat")
+	p.sees("No runs match these filters")
+	p.choose("Trigger", "schedule")
+	p.sees("echo: Write the report about lighthouses")
+	p.reload() // the filters are in the URL
+	p.sees("echo: Write the report about lighthouses")
+	p.isNot("row", "…How tall…")
+	p.click("button", "Clear filters")
+	p.is("row", "…How tall…")
+
+	p.visit("/dashboard/runs?to=2020-01-01T00:00:00.000Z")
+	p.sees("No runs match these filters")
+	p.visit("/dashboard/runs?q=lighthouse")
+	p.sees("echo: Write the report about lighthouses")
+	// Pages cannot read downloads. The page's own functions note the name and content of each.
+	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`{
+		const noted = document.documentElement.dataset;
+		URL.createObjectURL = (blob) => (blob.text().then((text) => (noted.content = text)), "#");
+		HTMLAnchorElement.prototype.click = function () { noted.name = this.download };
+	} true`))
+	p.must(err, "replacing functions of the page")
+	for _, c := range []struct{ button, name string }{{"Export as CSV", "runs.csv"}, {"Export as JSON Lines", "runs.jsonl"}} {
+		p.click("button", c.button)
+		p.until("reading the export", func() error {
+			var saved struct{ Name, Content string }
+			err := p.try(&saved, `() => {
+				const { name, content } = document.documentElement.dataset;
+				return { Name: name ?? "", Content: content ?? "" } }`)
+			if err != nil {
+				return err
+			}
+			if saved.Name != c.name || !strings.Contains(saved.Content, "about lighthouses") || strings.Contains(saved.Content, "How tall") {
+				return fmt.Errorf("export = %q, want %s with one run", saved, c.name)
+			}
+			return nil
+		})
+	}
 }
 
 // TestApproval approves one action of an agent and rejects another.

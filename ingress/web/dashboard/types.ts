@@ -161,6 +161,8 @@ export interface Run {
  * Every Run is also a RunSummary.
  */
 export interface RunSummary extends Omit<Run, "output" | "citations" | "toolCalls"> {
+  /** The question. Absent from a Run, and null if it is very large. */
+  input?: { message: string } | null;
   toolCalls: Pick<ToolCall, "name" | "status" | "durationMs">[];
 }
 

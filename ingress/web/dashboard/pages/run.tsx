@@ -7,9 +7,9 @@ import { Advice } from "../chat/trouble";
 import type { Run } from "../types";
 import { LinkButton } from "../ui/button";
 import { Copy, Snippet } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { Confirm } from "../ui/confirm";
 import { count, Empty, many, money, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
-import { Commands } from "./run/commands";
 import { Facts } from "./run/facts";
 import { useRun, type Followed } from "./run/follow";
 import { Timeline } from "./run/timeline";
@@ -45,14 +45,17 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
     answer.current?.focus(); // the buttons that had the focus are gone
   };
   const cancel = () => cancelRun(run.id).then(decided);
+  const cancellation = { method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } };
   return (
     <>
       <PageHeader guide="traces" title={`Run of ${name}`} above={back} actions={
         <>
           <span role="status"><Status of={waitsForClient(run) ? "waits for client" : run.status} /></span>
           <Copy text={location.origin + "/dashboard/runs/" + encodeURIComponent(run.id)} label="Copy the link to this run" words="Link" />
-          {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail={cancelling}
-            request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }} onConfirm={cancel} />}
+          <Curl what="Read this run" request={{ method: "GET", path: "/api/runs", params: { id: run.id } }} />
+          <Curl what="Follow this run" request={{ method: "GET", path: "/api/runs", params: { id: run.id, stream: 1 } }} />
+          {!ended(run) && <Curl what="Cancel this run" request={cancellation} />}
+          {!ended(run) && <Confirm action="Cancel run" question="Cancel this run?" detail={cancelling} request={cancellation} onConfirm={cancel} />}
         </>
       } />
       <div class="stack">
@@ -84,7 +87,6 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         </div>
         {run.toolCalls.length > 0 && <Section title="Tool calls"><ToolCalls calls={run.toolCalls} /></Section>}
         <div class="sheet run-more">
-          <Commands run={run} />
           <details class="fold">
             <summary>Run as JSON</summary>
             <Snippet text={JSON.stringify(run, null, 2)} label="the run as JSON" />

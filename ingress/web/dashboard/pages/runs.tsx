@@ -7,9 +7,10 @@ import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
 import { Empty, PageHeader, Problem, Waiting } from "../ui/parts";
-import { clearFilter, filtered, filterOf, Filters, paramsOf } from "./runs/filters";
+import { clearFilter, Export, filtered, filterOf, Filters, paramsOf } from "./runs/filters";
 import { useRunList } from "./runs/list";
 import { useNames } from "./runs/names";
+import { Rate } from "./runs/rate";
 import { RunRows } from "./runs/rows";
 
 const atTop = 160; // pixels: a reader who has not scrolled further sees new rows immediately
@@ -41,19 +42,29 @@ export function RunsPage() {
           <span role="status" class={"live" + (paused ? " paused" : connected ? "" : " lost")}>{paused ? "Paused" : connected ? "Live" : "Reconnecting"}</span>
           <Button pressed={paused} onClick={resume}>{paused ? "Resume" : "Pause"}</Button>
           <Curl what="List these runs" request={{ method: "GET", path: "/api/runs", params }} />
+          <Curl what="Export these runs" request={{ method: "GET", path: "/api/runs", params: { ...params, export: "csv" } }} />
         </>
       }>
         {all ? "Every message to an agent and every trigger of an automation is a run." : "Each of your messages to an agent is a run."}
       </PageHeader>
       <div class="stack">
-        <Filters filter={filter} agents={names.agents} />
+        <div class={"run-choice" + (all ? " with-rate" : "")}>
+          <div class="stack tight">
+            <Filters filter={filter} agents={names.agents} rows={list.rows ?? []} />
+            <div class="actions">
+              <Export filter={filter} />
+              {filtered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>Clear filters</Button>}
+            </div>
+          </div>
+          {all && <Rate filter={filter} />}
+        </div>
         <NeedsYou count={overview.data?.approvals ?? 0} />
         <Fresh count={list.fresh} show={list.show} />
         {list.error && <Problem error={list.error} retry={list.refresh} />}
-        {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? <NoRuns filtering={filtered(filter)} /> : (
+        {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? <NoRuns filtering={filtered(filter)} more={list.hasMore} /> : (
           <RunRows rows={list.rows} names={names} onCancelled={list.replace} />
         )}
-        {counted && list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : "Show older runs"}</Button></div>}
+        {counted && list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : filter.words !== "" ? "Search older runs" : "Show older runs"}</Button></div>}
       </div>
     </>
   );
@@ -102,7 +113,8 @@ const firstChat = {
   method: "POST", path: "/api/agents", params: { template: "tpl_support", action: "chat" }, body: { sessionId: "first", message: "Hello" },
 };
 
-function NoRuns({ filtering }: { filtering: boolean }) {
+function NoRuns({ filtering, more }: { filtering: boolean; more: boolean }) {
+  if (more) return <Empty title="Nothing found so far">The search goes on in older runs.</Empty>;
   if (filtering) {
     return (
       <Empty title="No runs match these filters" action={<Button onClick={clearFilter}>Clear filters</Button>}>

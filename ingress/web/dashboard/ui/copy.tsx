@@ -54,7 +54,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Returns a request as a shell command. The API key is read from $PARLEY_API_KEY. */
 export function curlOf(request: Request, baseUrl: string): string {
-  const parts = [`curl ${quoted(baseUrl + address(request.path, request.params))}`];
+  const parts = [`curl ${request.params?.["stream"] ? "-N " : ""}${quoted(baseUrl + address(request.path, request.params))}`];
   if (request.method !== "GET" && !(request.method === "POST" && (request.body !== undefined || request.file))) parts.push(`-X ${request.method}`);
   if (request.credential === "demo") parts.push("-H 'x-tenant-id: tenant_demo'");
   else if (request.credential === "session") parts.push(`-H "Authorization: Bearer $PARLEY_SESSION"`);

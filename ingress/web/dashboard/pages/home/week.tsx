@@ -1,28 +1,16 @@
 // The runs, failures and cost of the last seven days.
-import { useEffect, useRef } from "preact/hooks";
 import { get } from "../../api";
-import { useLive } from "../../live";
 import { useQuery } from "../../query";
 import type { Usage } from "../../types";
 import { count, Loaded, money, Section } from "../../ui/parts";
 import { Bars } from "../org/chart";
-
-const cached = 11_000; // milliseconds until the service counts again
+import { useCounted } from "../org/counted";
 
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 export function Week() {
   const usage = useQuery("usage of a week", (signal) => get<Usage>("/api/usage", { days: 7 }, signal));
-  const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const again = () => {
-    clearTimeout(later.current);
-    later.current = setTimeout(usage.reload, cached);
-  };
-  useEffect(() => {
-    again(); // the first response may be an older count
-    return () => clearTimeout(later.current);
-  }, []);
-  useLive("runs", again, cached);
+  useCounted(usage.reload);
   return (
     <Section title="Last 7 days" actions={<a href="/dashboard/org/usage">Usage</a>}>
       <Loaded query={usage} room="16rem">{(u) => (

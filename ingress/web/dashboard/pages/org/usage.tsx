@@ -1,7 +1,6 @@
 // Usage and latency, as charts and as a table.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { get } from "../../api";
-import { useLive } from "../../live";
 import { useQuery } from "../../query";
 import type { Usage, UsageGroup, UsagePoint } from "../../types";
 import { Button } from "../../ui/button";
@@ -10,6 +9,7 @@ import { Select } from "../../ui/field";
 import { Loaded, Section, count, duration, money } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { Bars, Lines } from "./chart";
+import { useCounted } from "./counted";
 import { choicesOf, type Subject, type Subjects } from "./subjects";
 
 const spans = [{ value: "1", label: "Last day" }, { value: "7", label: "7 days" }, { value: "30", label: "30 days" }, { value: "90", label: "90 days" }] as const;
@@ -114,19 +114,4 @@ function Shown({ of: u }: { of: Usage }) {
 
 function labelOf(at: string, interval: Usage["interval"]): string {
   return new Intl.DateTimeFormat("en-GB", interval === "day" ? { day: "numeric", month: "short", timeZone: "UTC" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" }).format(new Date(at));
-}
-
-/**
- * Reloads usage when runs change, and again after 11 seconds, because the service caches usage for
- * ten seconds.
- */
-function useCounted(reload: () => void): void {
-  const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => () => clearTimeout(later.current), []);
-  const changed = useCallback(() => {
-    reload();
-    clearTimeout(later.current);
-    later.current = setTimeout(reload, 11_000);
-  }, [reload]);
-  useLive("runs", changed);
 }

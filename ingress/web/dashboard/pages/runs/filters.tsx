@@ -1,16 +1,24 @@
 // The filters for the list of runs. They are in the page's URL, so that a link shows the same list.
 import { useEffect, useState } from "preact/hooks";
-import type { Params } from "../../api";
+import type { ApiError, Params } from "../../api";
+import { download } from "../../files";
 import { setQuery } from "../../router";
-import type { Agent, RunStatus } from "../../types";
+import type { Agent, RunStatus, RunSummary } from "../../types";
 import { Button } from "../../ui/button";
 import { Select, TextField } from "../../ui/field";
+import { toast } from "../../ui/toast";
 
 export interface Filter {
   status: RunStatus | "";
   agent: string;
   automation: string;
   session: string;
+  trigger: string;
+  /** The words that question and answer contain. */
+  words: string;
+  /** Times as the API takes them. */
+  from: string;
+  to: string;
 }
 
 const statuses: { value: RunStatus | ""; label: string }[] = [
@@ -28,32 +36,75 @@ const statuses: { value: RunStatus | ""; label: string }[] = [
 export function filterOf(query: URLSearchParams): Filter {
   const text = (name: string) => query.get(name) ?? "";
   const status = statuses.find((s) => s.value === text("status"))?.value ?? "";
-  return { status, agent: text("agent"), automation: text("automation"), session: text("session") };
+  return {
+    status, agent: text("agent"), automation: text("automation"), session: text("session"), trigger: text("trigger"),
+    words: text("q"), from: text("from"), to: text("to"),
+  };
 }
 
 /** Returns the filter as query parameters for the API. */
-export const paramsOf = (f: Filter): Params => ({ status: f.status, agentId: f.agent, automationId: f.automation, sessionId: f.session });
+export const paramsOf = (f: Filter): Params => ({
+  status: f.status, agentId: f.agent, automationId: f.automation, sessionId: f.session, triggerType: f.trigger, q: f.words, from: f.from, to: f.to,
+});
 
 export const filtered = (f: Filter): boolean => Object.values(f).some((value) => value !== "");
 
-export const clearFilter = (): void => setQuery({ status: null, agent: null, automation: null, session: null });
+export const clearFilter = (): void => setQuery({ status: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
 
-export function Filters({ filter, agents }: { filter: Filter; agents: Agent[] }) {
+const triggers = ["chat", "schedule", "webhook", "api"]; // the usual ones: a caller of an automation chooses its own
+
+/** Returns the triggers to choose from: the usual ones, those of the rows, and the chosen one. */
+function triggersOf(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
+  const known = new Set([...triggers, ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
+  return [{ value: "", label: "Any trigger" }, ...[...known].map((value) => ({ value, label: value }))];
+}
+
+export function Filters({ filter, agents, rows }: { filter: Filter; agents: Agent[]; rows: RunSummary[] }) {
+  const [open] = useState(() => matchMedia("(min-width: 48rem)").matches || [filter.from, filter.to, filter.trigger, filter.automation, filter.session].some((value) => value !== ""));
   const choices = [{ value: "", label: "Any agent" }, ...agents.map((a) => ({ value: a.id, label: a.name }))];
   if (filter.agent !== "" && !agents.some((a) => a.id === filter.agent)) choices.push({ value: filter.agent, label: filter.agent });
   return (
     <search class="run-filters" aria-label="Filter runs">
+      <Typed label="Search" name="q" value={filter.words} placeholder="Question or answer" maxLength={200} />
       <Select label="Status" value={filter.status} options={statuses} onChange={(status) => setQuery({ status })} />
       <Select label="Agent" value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} />
-      <Typed label="Automation" name="automation" value={filter.automation} />
-      <Typed label="Session" name="session" value={filter.session} />
-      {filtered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>Clear filters</Button>}
+      <details class="fold" open={open}>
+        <summary>More filters</summary>
+        <div class="run-filters">
+          <When label="From" name="from" value={filter.from} />
+          <When label="To" name="to" value={filter.to} />
+          <Select label="Trigger" value={filter.trigger} options={triggersOf(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
+          <Typed label="Automation" name="automation" value={filter.automation} />
+          <Typed label="Session" name="session" value={filter.session} />
+        </div>
+      </details>
     </search>
   );
 }
 
+/** Exports the runs that match the filter. */
+export function Export({ filter }: { filter: Filter }) {
+  const [busy, setBusy] = useState(false);
+  const save = async (format: "csv" | "jsonl") => {
+    setBusy(true);
+    try {
+      await download("/api/runs", { ...paramsOf(filter), export: format }, `runs.${format}`);
+    } catch (cause) {
+      toast((cause as ApiError).message, "bad");
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <Button look="bare" icon="file" disabled={busy} label="Export as CSV" onClick={() => save("csv")}>CSV</Button>
+      <Button look="bare" icon="file" disabled={busy} label="Export as JSON Lines" onClick={() => save("jsonl")}>JSON Lines</Button>
+    </>
+  );
+}
+
 /** A text filter, applied after a pause in typing. */
-function Typed({ label, name, value }: { label: string; name: string; value: string }) {
+function Typed({ label, name, value, placeholder = "Any", maxLength }: { label: string; name: string; value: string; placeholder?: string; maxLength?: number }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   useEffect(() => {
@@ -61,5 +112,20 @@ function Typed({ label, name, value }: { label: string; name: string; value: str
     const timer = setTimeout(() => setQuery({ [name]: text.trim() }), 400);
     return () => clearTimeout(timer);
   }, [text]);
-  return <TextField label={label} type="search" value={text} onChange={setText} placeholder="Any" />;
+  return <TextField label={label} type="search" value={text} onChange={setText} placeholder={placeholder} {...(maxLength && { maxLength })} />;
+}
+
+/** Returns a time of the API as a local time without a zone, as the browser's field takes it, or "". */
+function local(time: string): string {
+  const at = Date.parse(time);
+  return Number.isNaN(at) ? "" : new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** A time, in the zone of the browser. */
+function When({ label, name, value }: { label: string; name: string; value: string }) {
+  const choose = (typed: string) => {
+    if (typed === "") setQuery({ [name]: null });
+    else if (!Number.isNaN(Date.parse(typed))) setQuery({ [name]: new Date(typed).toISOString() });
+  };
+  return <TextField label={label} type="datetime-local" value={local(value)} onChange={choose} />;
 }

@@ -37,6 +37,7 @@ interface RunList {
 /** Merges the newest page into the shown rows. If holding is true, new runs are held back. */
 function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown {
   const read = new Map(newest.data.map((run) => [run.id, run]));
+  if (newest.data.length === 0 && newest.hasMore) return { ...before, next: before.next ?? newest.nextCursor }; // a search that has found nothing so far
   const oldest = newest.hasMore ? (newest.data.at(-1)?.id ?? "") : "";
   const rows = before.rows.filter((run) => read.has(run.id) || run.id < oldest).map((run) => read.get(run.id) ?? run);
   const have = new Set(rows.map((run) => run.id));
@@ -55,7 +56,7 @@ function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown
 async function stragglers(rows: RunSummary[], newest: List<RunSummary>, signal: AbortSignal): Promise<Map<string, RunSummary>> {
   const read = new Set(newest.data.map((run) => run.id));
   const open = rows.filter((run) => !read.has(run.id) && !ended(run)).slice(0, alone);
-  const found = await Promise.all(open.map((run) => get<RunSummary>("/api/runs", { id: run.id }, signal).catch(() => run)));
+  const found = await Promise.all(open.map((run) => get<RunSummary>("/api/runs", { id: run.id }, signal).then((read) => ({ ...read, input: run.input }), () => run)));
   return new Map(found.map((run) => [run.id, run]));
 }
 
@@ -108,6 +109,6 @@ export function useRunList(params: Params, holding: () => boolean): RunList {
     refresh,
     fresh: current ? shown.fresh : 0,
     show: useCallback(() => setShown((before) => (before.held === null ? before : merge(before, before.held, false))), []),
-    replace: useCallback((run: RunSummary) => setShown((before) => ({ ...before, rows: before.rows.map((r) => (r.id === run.id ? run : r)) })), []),
+    replace: useCallback((run: RunSummary) => setShown((before) => ({ ...before, rows: before.rows.map((r) => (r.id === run.id ? { ...run, input: r.input } : r)) })), []),
   };
 }

@@ -85,6 +85,7 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
       <td class="run-status"><Status of={waitsForClient(run) ? "waits for client" : run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
+        {run.input && <span class="run-question">{run.input.message.slice(0, 300)}</span>}
         <span class="run-gist">{gist(run)}</span>
       </th>
       <td class="run-trigger"><Trigger run={run} /></td>

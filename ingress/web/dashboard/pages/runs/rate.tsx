@@ -1,0 +1,44 @@
+// A small plot of the runs per hour or day.
+import { get, type Params } from "../../api";
+import { useQuery } from "../../query";
+import type { Usage } from "../../types";
+import { Loaded } from "../../ui/parts";
+import { Bars } from "../org/chart";
+import { useCounted } from "../org/counted";
+import type { Filter } from "./filters";
+
+const day = 86_400_000;
+const maxDays = 90;
+
+const hours = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
+const dates = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** Returns the number of days to count: those since the filter's start, or one. */
+function daysOf(from: string): number {
+  const start = Date.parse(from);
+  return Number.isNaN(start) ? 1 : Math.min(maxDays, Math.max(1, Math.ceil((Date.now() - start) / day)));
+}
+
+/** The runs per hour or day of the filter's agent, automation and time. The service does not count by the other filters. */
+export function Rate({ filter }: { filter: Filter }) {
+  const params: Params = { days: daysOf(filter.from), agentId: filter.agent, automationId: filter.automation };
+  const usage = useQuery(`rate ${JSON.stringify(params)}`, (signal) => get<Usage>("/api/usage", params, signal));
+  useCounted(usage.reload);
+  const others = filter.status !== "" || filter.trigger !== "" || filter.session !== "" || filter.words !== "";
+  return (
+    <div class="run-rate">
+      <Loaded query={usage} room="9rem">{(u) => {
+        const format = u.interval === "hour" ? hours : dates;
+        const points = u.data.filter((p) => !(Date.parse(p.startsAt) >= Date.parse(filter.to)));
+        return (
+          <Bars title={`Runs per ${u.interval}`} unit={others ? "UTC, before the other filters" : "UTC"} empty="No runs in this time."
+            points={points.map((p) => ({ label: format.format(new Date(p.startsAt)), parts: [
+              { name: "completed", value: p.completed },
+              { name: "failed", value: p.failed + p.timedOut },
+              { name: "other", value: Math.max(0, p.runs - p.completed - p.failed - p.timedOut) },
+            ] }))} />
+        );
+      }}</Loaded>
+    </div>
+  );
+}
