@@ -121,7 +121,8 @@ func TestRefusedAttachments(t *testing.T) {
 	if err := os.Truncate(large, 21<<20); err != nil {
 		t.Fatal(err)
 	}
-	p.upload(large, file(t, "program.bin", "\x7fELF\x00\x01"+strings.Repeat("\x00\xff", 200)), file(t, "empty.txt", ""), file(t, "note.txt", "A note."))
+	program := file(t, "program.bin", "\x7fELF\x00\x01"+strings.Repeat("\x00\xff", 200))
+	p.upload(large, program, file(t, "empty.txt", ""), file(t, "note.txt", "A note."))
 	attached := p.in("list", "Attached files")
 	attached.in("listitem", "large.png…").sees("The file's size is 21.0 MiB. The limit is 20 MiB.")
 	attached.in("listitem", "empty.txt…").sees("The file is empty.")

@@ -146,7 +146,7 @@ export function AttachedList({ list, onRemove, onRetry }: { list: Attached[]; on
     <ul class="attached" aria-label="Attached files">
       {list.map((a) => (
         <li key={a.id} class={a.fault ? "failed" : undefined}>
-          <Preview file={a.file} />
+          {a.fault === undefined ? <Preview file={a.file} /> : <Icon name="warn" />}
           <span class="attached-name">{a.file.name} <span class="quiet number">{size(a.file.size)}</span></span>
           {a.fault !== undefined && <span class="fault" role="alert">{a.fault}</span>}
           {a.fault === undefined && !a.stored && <progress value={a.part} max={1} aria-label={`Upload of ${a.file.name}`} />}
