@@ -1,7 +1,7 @@
 // The images and documents that a person attaches to a message, and those of sent messages.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FileLink, Picture, fileAddress, isImage, type RunFile } from "../answer/files";
-import { inDemo, type ApiError } from "../api";
+import { ApiError, inDemo } from "../api";
 import { upload } from "../files";
 import type { Attachment } from "../types";
 import { Button } from "../ui/button";
@@ -21,6 +21,8 @@ export interface Attached {
   /** The stored file, once it is uploaded. */
   stored?: Attachment;
   fault?: string;
+  /** Whether the same file may succeed at another attempt. */
+  again?: boolean;
   stop: AbortController;
 }
 
@@ -29,6 +31,11 @@ export function faultOf(file: { size: number }): string | undefined {
   if (file.size === 0) return "The file is empty.";
   return file.size > mostBytes ? `The file's size is ${size(file.size)}. The limit is 20 MiB.` : undefined;
 }
+
+const faultWords = (error: ApiError): string => error.errors.map((e) => e.message).join("; ") || error.detail;
+
+/** Whether an error may pass. The type and the content of a file do not change. */
+const passing = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
 
 const asAttachment = (f: RunFile): Attachment => ({ fileId: f.id, name: f.name, mediaType: f.mimeType, bytes: f.bytes });
 
@@ -43,9 +50,18 @@ export function useAttachments(sessionId: string) {
       setList(now);
     };
     const update = (id: number, change: Partial<Attached>) => show(all.current.map((a) => (a.id === id ? { ...a, ...change } : a)));
+    let last = Promise.resolve(); // one upload at a time, because the service limits those of a caller
     const send = (a: Attached) => {
-      upload<RunFile>("POST", "/api/files", { name: a.file.name, sessionId }, a.file, (part) => update(a.id, { part }), a.stop.signal)
-        .then((f) => update(a.id, { stored: asAttachment(f) }), (error: ApiError) => update(a.id, { fault: error.errors.map((e) => e.message).join("; ") || error.detail }));
+      last = last.then(async () => {
+        if (a.stop.signal.aborted) return;
+        try {
+          const f = await upload<RunFile>("POST", "/api/files", { name: a.file.name, sessionId }, a.file, (part) => update(a.id, { part }), a.stop.signal);
+          update(a.id, { stored: asAttachment(f) });
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          update(a.id, { fault: faultWords(error), again: passing(error) });
+        }
+      });
     };
     const add = (files: File[]) => {
       const room = mostFiles - all.current.length;
@@ -59,7 +75,7 @@ export function useAttachments(sessionId: string) {
       show(all.current.filter((a) => a.id !== id));
     };
     const retry = (id: number) => {
-      update(id, { fault: undefined, part: 0, stop: new AbortController() });
+      update(id, { fault: undefined, again: false, part: 0, stop: new AbortController() });
       const again = all.current.find((a) => a.id === id);
       if (again) send(again);
     };
@@ -71,6 +87,42 @@ export function useAttachments(sessionId: string) {
   }, [sessionId]);
   useEffect(() => actions.clear, [actions]); // uploads belong to one session
   return { list, ready: list.every((a) => a.stored), stored: list.flatMap((a) => a.stored ?? []), ...actions };
+}
+
+const hasFiles = (from: DataTransfer | null): boolean => from !== null && [...from.types].includes("Files");
+
+/**
+ * Returns the files to attach of a paste. Office programs put a picture of copied text beside the text. Such a paste is text.
+ */
+export function pastedFiles(from: DataTransfer | null): File[] {
+  const kinds = [...(from?.types ?? [])];
+  return kinds.includes("text/plain") && kinds.includes("text/html") ? [] : [...(from?.files ?? [])];
+}
+
+/** Takes the files that are dropped anywhere on the page. Returns whether files are over the page now. */
+export function useDrop(onFiles: (files: File[]) => void): boolean {
+  const [over, setOver] = useState(false);
+  const latest = useRef(onFiles);
+  latest.current = onFiles;
+  useEffect(() => {
+    const done = new AbortController();
+    const on = <K extends "dragover" | "dragleave" | "drop">(kind: K, act: (e: DragEvent) => void) => {
+      window.addEventListener(kind, (e) => { if (hasFiles(e.dataTransfer)) act(e); }, { signal: done.signal });
+    };
+    on("dragover", (e) => {
+      e.preventDefault(); // without this, the browser leaves the page and opens the file
+      if (inDemo() && e.dataTransfer) e.dataTransfer.dropEffect = "none"; // visitors of the demo cannot attach files
+      setOver(!inDemo());
+    });
+    on("dragleave", (e) => { if (e.relatedTarget === null) setOver(false); });
+    on("drop", (e) => {
+      e.preventDefault();
+      setOver(false);
+      if (!inDemo()) latest.current([...(e.dataTransfer?.files ?? [])]);
+    });
+    return () => done.abort();
+  }, []);
+  return over;
 }
 
 /** The button that chooses files. */
@@ -94,11 +146,11 @@ export function AttachedList({ list, onRemove, onRetry }: { list: Attached[]; on
     <ul class="attached" aria-label="Attached files">
       {list.map((a) => (
         <li key={a.id} class={a.fault ? "failed" : undefined}>
-          <Preview file={a.file} />
+          {a.fault === undefined ? <Preview file={a.file} /> : <Icon name="warn" />}
           <span class="attached-name">{a.file.name} <span class="quiet number">{size(a.file.size)}</span></span>
           {a.fault !== undefined && <span class="fault" role="alert">{a.fault}</span>}
           {a.fault === undefined && !a.stored && <progress value={a.part} max={1} aria-label={`Upload of ${a.file.name}`} />}
-          {a.fault !== undefined && faultOf(a.file) === undefined && <Button look="bare" label={`Try again: ${a.file.name}`} onClick={() => onRetry(a.id)}>Try again</Button>}
+          {a.again && <Button look="bare" label={`Try again: ${a.file.name}`} onClick={() => onRetry(a.id)}>Try again</Button>}
           <Button look="bare" icon="close" label={`Remove ${a.file.name}`} onClick={() => onRemove(a.id)} />
         </li>
       ))}
@@ -118,14 +170,14 @@ function Preview({ file }: { file: File }) {
   return url === null ? <Icon name="file" /> : <img src={url} alt="" />;
 }
 
-/** The attachments of a sent message. */
-export function SentAttachments({ list }: { list: Attachment[] }) {
+/** The attachments of a sent message. Pictures are shown if readable: an upload cannot be read, the files of a run can. */
+export function SentAttachments({ list, readable }: { list: Attachment[]; readable: boolean }) {
   if (list.length === 0) return null;
   const files = list.map((a): RunFile => ({ id: a.fileId, name: a.name, mimeType: a.mediaType, bytes: a.bytes }));
   return (
     <div class="turn-attachments">
-      {!inDemo() && files.filter(isImage).map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
-      <ul aria-label="Attached files">{files.map((f) => <li key={f.id}><FileLink file={f} /></li>)}</ul>
+      {readable && !inDemo() && files.filter(isImage).map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
+      <ul aria-label="Attached files">{files.map((f) => <li key={f.id}>{readable ? <FileLink file={f} /> : <span class="tag">{f.name}</span>}</li>)}</ul>
     </div>
   );
 }

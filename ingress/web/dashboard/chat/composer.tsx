@@ -6,7 +6,7 @@ import type { Attachment } from "../types";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Speak, type Voice } from "../voice/speak";
-import { AttachButton, AttachedList, mostFiles, useAttachments } from "./attachments";
+import { AttachButton, AttachedList, mostFiles, pastedFiles, useAttachments, useDrop } from "./attachments";
 import { DemoLimit } from "./demo";
 import { draftOf, keepDraft } from "./kept";
 import { bodyOf, moment, type ChatSession } from "./session";
@@ -22,8 +22,6 @@ const demoMost = 256 * 1024 - 1024;
 function bytesOf(text: string): number {
   return new TextEncoder().encode(JSON.stringify(text)).length;
 }
-
-const hasFiles = (from: DataTransfer | null): boolean => from !== null && [...from.types].includes("Files");
 
 /** The field for messages. Enter sends, Shift+Enter starts a new line. */
 export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
@@ -44,10 +42,15 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
     attached.clear();
     area.current?.focus();
   };
-  const take = (from: DataTransfer | null): boolean => {
-    if (inDemo() || !hasFiles(from)) return false; // visitors of the demo cannot attach files
-    attached.add([...(from?.files ?? [])]);
-    return true;
+  const dropping = useDrop((files) => {
+    attached.add(files);
+    area.current?.focus();
+  });
+  const paste = (e: ClipboardEvent) => {
+    const files = inDemo() ? [] : pastedFiles(e.clipboardData); // visitors of the demo cannot attach files
+    if (files.length === 0) return;
+    e.preventDefault();
+    attached.add(files);
   };
   const stop = (turn: Turn) => {
     area.current?.focus(); // the stop button disappears and would lose the focus
@@ -60,14 +63,14 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   };
 
   return (
-    <form onSubmit={(e) => { e.preventDefault(); send(); }} onDragOver={(e) => { if (hasFiles(e.dataTransfer)) e.preventDefault(); }}
-      onDrop={(e) => { if (take(e.dataTransfer)) e.preventDefault(); }}>
-      <AttachedList list={attached.list} onRemove={(id) => { attached.remove(id); area.current?.focus(); }} onRetry={attached.retry} />
-      <div class="composer-box">
+    <form onSubmit={(e) => { e.preventDefault(); send(); }}>
+      <AttachedList list={attached.list} onRemove={(id) => { attached.remove(id); area.current?.focus(); }}
+        onRetry={(id) => { attached.retry(id); area.current?.focus(); }} />
+      <div class={"composer-box" + (dropping ? " dropping" : "")}>
         {!inDemo() && <AttachButton onFiles={attached.add} disabled={attached.list.length >= mostFiles} />}
         <label class="visually-hidden" for="chat-message">Message</label>
-        <textarea ref={area} id="chat-message" rows={1} value={text} placeholder="Write a message" aria-describedby="chat-hint"
-          onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={(e) => { if (take(e.clipboardData)) e.preventDefault(); }} />
+        <textarea ref={area} id="chat-message" rows={1} value={text} placeholder={dropping ? "Drop the files to attach them" : "Write a message"} aria-describedby="chat-hint"
+          onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
         {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
         {busy && settled && !inDemo() // visitors of the demo may not cancel runs
           ? <Button icon="stop" label="Stop the run" disabled={busy.stopping} onClick={() => stop(busy)}>Stop</Button>

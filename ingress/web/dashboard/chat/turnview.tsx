@@ -19,7 +19,7 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
   return (
     <article class="turn" aria-label={`Message: ${turn.message.slice(0, 60) || "being spoken"}`}>
       <div class="turn-asked" dir="auto">{turn.message || <Hearing />}</div>
-      <SentAttachments list={turn.attachments} />
+      <SentAttachments list={turn.attachments} readable={turn.run !== null} />
       {!listening && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
         <div class="turn-reply">
           <ToolCalls calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />

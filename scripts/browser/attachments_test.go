@@ -1,0 +1,150 @@
+package browser
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+)
+
+// lamp returns an image file's content.
+func lamp(t *testing.T) string {
+	t.Helper()
+	img := image.NewNRGBA(image.Rect(0, 0, 480, 320))
+	for y := range 320 {
+		for x := range 480 {
+			img.SetNRGBA(x, y, color.NRGBA{R: 240, G: uint8(y * 2 / 3), B: uint8(x / 2), A: 255}) //nolint:gosec // both fit
+		}
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, img); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// paste pastes an image that the page makes, together with texts by type.
+func (p *page) paste(texts string) (taken bool) {
+	p.t.Helper()
+	p.js(&taken, `async () => {
+		const canvas = document.createElement("canvas");
+		canvas.getContext("2d").fillRect(0, 0, 40, 30);
+		const pasted = new DataTransfer();
+		pasted.items.add(new File([await new Promise((done) => canvas.toBlob(done))], "image.png", { type: "image/png" }));
+		for (const [type, text] of Object.entries(`+texts+`)) pasted.setData(type, text);
+		return !focused().dispatchEvent(new ClipboardEvent("paste", { clipboardData: pasted, bubbles: true, cancelable: true }));
+	}`)
+	return taken
+}
+
+// drag drags files over the middle of the window, calls over, and drops the files.
+func (p *page) drag(over func(), files ...string) {
+	p.t.Helper()
+	data := &input.DragData{Items: []*input.DragDataItem{}, Files: files, DragOperationsMask: 1}
+	for _, event := range []input.DispatchDragEventType{
+		input.DispatchDragEventTypeDragEnter, input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop,
+	} {
+		if event == input.DispatchDragEventTypeDrop {
+			over()
+		}
+		call(p, input.DispatchDragEvent, input.DispatchDragEventParams{Type: event, X: 640, Y: 450, Data: data})
+	}
+}
+
+// TestAttachments attaches an image and documents to a message: chosen, pasted and dropped. The agent reads them, and the
+// conversation shows them.
+func TestAttachments(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + a.agent(t, "Reader", nil))
+	p.is("button", "Attach files")
+	p.upload(file(t, "lamp.png", lamp(t)))
+	attached := p.in("list", "Attached files")
+	attached.in("listitem", "lamp.png…").is("button", "Remove lamp.png")
+
+	p.fill("Message", "How many days do I have to return a lamp?")
+	if p.paste(`{ "text/plain": "a cell", "text/html": "<table><td>a cell</td></table>" }`) {
+		t.Error("the picture of a copied text was attached")
+	}
+	if !p.paste(`{ "text/html": "<img>" }`) {
+		t.Error("a pasted image was not attached")
+	}
+	attached.is("button", "Remove image.png")
+	p.drag(func() {
+		var words string
+		p.until("the composer says that it takes the files", func() error {
+			if p.js(&words, `() => document.getElementById("chat-message").placeholder`); words != "Drop the files to attach them" {
+				return fmt.Errorf("placeholder = %q", words)
+			}
+			return nil
+		})
+	}, file(t, "returns.md", "# Returns\n\nYou may return any lamp within 45 days of its delivery.\n"))
+	attached.is("button", "Remove returns.md")
+	p.sees("Enter sends")
+	p.inspect("attached")
+
+	attached.click("button", "Remove image.png")
+	attached.isNot("button", "Remove image.png")
+	p.focusIs("textbox", "Message")
+	p.press("Enter")
+	turn := p.in("article", "Message: How many days…")
+	turn.sees("45 days")
+	turn.is("image", "lamp.png")
+	turn.is("button", "Download lamp.png…")
+	turn.is("button", "Download returns.md…")
+	turn.is("link", "Run details")
+	p.inspect("attached-sent")
+}
+
+// TestRefusedAttachments attaches files that the service does not take. Each says why, and the message waits until it is removed.
+func TestRefusedAttachments(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	p := open(t).signIn(a)
+	p.watch.expect(http.StatusUnsupportedMediaType)
+	p.visit("/dashboard/agents/" + a.agent(t, "Reader", map[string]any{"model": "offline/echo"}))
+	p.fill("Message", "Hello")
+
+	large := filepath.Join(t.TempDir(), "large.png")
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, 21<<20); err != nil {
+		t.Fatal(err)
+	}
+	program := file(t, "program.bin", "\x7fELF\x00\x01"+strings.Repeat("\x00\xff", 200))
+	p.upload(large, program, file(t, "empty.txt", ""), file(t, "note.txt", "A note."))
+	attached := p.in("list", "Attached files")
+	attached.in("listitem", "large.png…").sees("The file's size is 21.0 MiB. The limit is 20 MiB.")
+	attached.in("listitem", "empty.txt…").sees("The file is empty.")
+	attached.in("listitem", "program.bin…").sees("type")
+	attached.isNot("button", "Try again…") // the same file would be refused again
+	p.sees("Remove the files that failed")
+	p.inspect("attached-refused")
+	p.fill("Message", "Hello again")
+	p.press("Enter")
+	p.isNot("article", "Message: Hello again")
+
+	for _, name := range []string{"large.png", "program.bin", "empty.txt"} {
+		attached.click("button", "Remove "+name)
+		attached.isNot("button", "Remove "+name)
+	}
+	more := make([]string, 10)
+	for i := range more {
+		more[i] = file(t, fmt.Sprintf("part%d.txt", i), "A part.")
+	}
+	p.upload(more...)
+	p.sees("A message takes at most 10 files. Not attached: part9.txt.")
+	attached.is("button", "Remove part8.txt")
+	p.sees("Enter sends")
+	p.inspect("attached-many")
+}
