@@ -198,7 +198,7 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		"a session of no type":    {r.ask(r.agent, `,"metadata":{"session_id":5}`, hi), invalid + "metadata.session_id"},
 		"an empty session":        {r.ask(r.agent, `,"metadata":{"session_id":""}`, hi), invalid + "metadata.session_id"},
 		"a long session":          {r.ask(r.agent, `,"metadata":{"session_id":"`+strings.Repeat("u", 129)+`"}`, hi), invalid + "metadata.session_id"},
-		"an image":                {r.ask(r.agent, "", `{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`), unsupported + "messages[0].content[0].type"},
+		"an image":                {r.ask(r.agent, "", `{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`), "invalid_request_error invalid_request messages[0].content[0].image_url"},
 		"a tool's message":        {r.ask(r.agent, "", said("tool", "x"), hi), invalid + "messages[0].tool_call_id"},
 		"a function's message":    {r.ask(r.agent, "", said("function", "x"), hi), unsupported + "messages[0].role"},
 		"a call of tools":         {r.ask(r.agent, "", hi, `{"role":"assistant","tool_calls":[{"id":"c","type":"custom"}]}`, hi), unsupported + "messages[1].tool_calls[0].type"},

@@ -132,6 +132,29 @@ func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 	}
 }
 
+// goTools uploads a file, and executes a tool of the client.
+func goTools(t *testing.T, client *parley.Client, agentID string) {
+	t.Helper()
+	ctx := t.Context()
+	if file := must[*parley.UploadedFile](t)(client.Files.Upload(ctx, "notes.md", "", []byte("# Notes"), "")); file.MIMEType != "text/markdown" {
+		t.Errorf("%+v", file)
+	}
+	asks := must[*parley.Run](t)(client.Chat.Send(ctx, parley.ChatParams{
+		AgentID: agentID, SessionID: "go-tools-" + agentID, Message: "Call weather with city: Bern",
+		Tools: []parley.ClientTool{{Name: "weather", InputSchema: map[string]any{
+			"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"},
+		}}},
+	}))
+	var results []parley.ToolResult
+	for _, call := range asks.RequiredAction.Calls {
+		results = append(results, parley.ToolResult{ToolCallID: call.ToolCallID, Output: map[string]any{"degrees": 7}})
+	}
+	must[*parley.Run](t)(client.Runs.SubmitToolResults(ctx, asks.ID, results))
+	if run := must[*parley.Run](t)(client.Runs.Wait(ctx, asks.ID)); run.Message == nil || !strings.Contains(*run.Message, "7") {
+		t.Errorf("%+v", run)
+	}
+}
+
 func goRuns(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx, session := t.Context(), "go-"+agentID
@@ -144,6 +167,7 @@ func goRuns(t *testing.T, client *parley.Client, agentID string) {
 	if file := must[*parley.File](t)(client.Files.Download(ctx, output.Files[0].ID)); string(file.Content) != "made" || file.Name != "made.txt" {
 		t.Errorf("%+v", file)
 	}
+	goTools(t, client, agentID)
 	if _, err := client.Sources.Get(ctx, "src_"+strings.Repeat("0", 64)); err == nil {
 		t.Error("a source was invented")
 	}

@@ -149,7 +149,7 @@ func TestTypeScriptPackage(t *testing.T) {
 	}
 
 	file, err := os.Stat(tarball)
-	if err != nil || file.Size() > 100<<10 {
+	if err != nil || file.Size() > 110<<10 {
 		t.Errorf("package size = %d bytes, %v", file.Size(), err)
 	}
 }

@@ -532,12 +532,13 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 		t.Fatal(err)
 	}
 
-	executed := 0
+	executed, dir := 0, t.TempDir()
 	for _, b := range blocks {
 		switch b.Language {
 		case "sh", "bash":
 			executed++
 			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", b.Text)
+			cmd.Dir = dir
 			cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%s\n%s\n%v\n%s", b, b.Text, err, out)

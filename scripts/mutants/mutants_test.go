@@ -228,7 +228,7 @@ var all = []mutant{
 		"a sweeper that times out runs that wait for a person",
 		[]edit{
 			{sql("overdue_runs"), "WHERE o.deadline <= clock_timestamp() AND o.status <> 'requires_action') f", "WHERE o.deadline <= clock_timestamp()) f"},
-			{"shared/store/executiondb/sweep.go", "AND o.deadline <= clock_timestamp()\n\t\tAND o.status <> 'requires_action' ORDER BY", "AND o.deadline <= clock_timestamp() ORDER BY"},
+			{"shared/store/executiondb/sweep.go", "AND o.deadline <= clock_timestamp()\n\t\t\tAND o.status <> 'requires_action' ORDER BY", "AND o.deadline <= clock_timestamp() ORDER BY"},
 		},
 		"shared/store",
 		[]string{"TestAParkedRunKeepsItsSessionAndNothingElse"},
@@ -404,7 +404,7 @@ var all = []mutant{
 	},
 	{
 		"a freed slot that goes only to its lane",
-		[]edit{{"shared/store/queuedb/dispatch.go", "slots > 0 && freed[other].Slots == 0", "slots < 0 && freed[other].Slots == 0"}},
+		[]edit{{"shared/store/queuedb/dispatch.go", "(l.branches || freed[other].Slots == 0)", "l.branches"}},
 		"shared/store",
 		[]string{"TestSlotOfAnotherLaneDispatchesTheSessionsNextRun"},
 	},

@@ -18,9 +18,9 @@ const stored = await client.responses.create({ model: ECHO_ID, input: "Hello." }
 assert.equal((await client.responses.retrieve(stored.id)).id, stored.id);
 
 // An error for a wrong path lists the paths.
-const embeddings = await client.embeddings.create({ model: "x", input: "x" }).catch((error) => error);
-assert.ok(embeddings instanceof OpenAI.NotFoundError);
-assert.match(embeddings.message, /POST \/v1\/chat\/completions/);
+const moderation = await client.moderations.create({ input: "x" }).catch((error) => error);
+assert.ok(moderation instanceof OpenAI.NotFoundError);
+assert.match(moderation.message, /POST \/v1\/chat\/completions/);
 const doubled = await at(`${PARLEY_BASE_URL}/v1/v1`).models.list().catch((error) => error);
 assert.match(doubled.message, /the base URL ends with \/v1/);
 const short = await at(PARLEY_BASE_URL).chat.completions.create({ model: ECHO_ID, messages: [] }).catch((error) => error);

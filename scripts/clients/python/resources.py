@@ -16,6 +16,14 @@ with Parley() as client:
     run = client.chat(agent_id=agent, session_id=word, message="Run this:\n```python\nopen('made.txt', 'w').write('made')\n```")
     output = run["toolCalls"][0]["output"]
     assert client.files.download(output["files"][0]["id"]) == b"made", output
+    assert client.files.upload(b"# Notes", name="notes.md")["mimeType"] == "text/markdown"
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    asks = client.chat(
+        agent_id=agent, session_id=f"{word}-tools", message="Call weather with city: Bern", tools=[{"name": "weather", "inputSchema": schema}]
+    )
+    calls = asks["requiredAction"]["calls"]
+    client.runs.submit_tool_results(asks["id"], [{"toolCallId": call["toolCallId"], "output": {"degrees": 7}} for call in calls])
+    assert "7" in client.runs.wait(asks["id"])["message"]
     assert len(client.runs.timeline(run["id"])["spans"]) > 1
     try:
         client.sources.get("src_" + "0" * 64)

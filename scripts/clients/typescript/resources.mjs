@@ -21,6 +21,15 @@ async function runs() {
   const run = await client.chat({ agentId, sessionId: mark, message: program }).orThrow();
   const [file] = run.toolCalls[0].output.files;
   assert.equal(await (await client.files.download(file.id)).text(), "made");
+  const uploaded = await client.files.upload({ file: Buffer.from("# Notes"), name: "notes.md" });
+  assert.equal(uploaded.mimeType, "text/markdown");
+  const asks = await client.chat({
+    agentId, sessionId: `${mark}-tools`, message: "Call weather with city: Bern",
+    tools: [{ name: "weather", inputSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } }],
+  });
+  assert.equal(asks.requiredAction.kind, "client_tools");
+  await client.runs.submitToolResults(asks.id, asks.requiredAction.calls.map(({ toolCallId }) => ({ toolCallId, output: { degrees: 7 } })));
+  assert.match((await client.runs.wait(asks.id)).message, /7/);
   assert.ok((await client.runs.timeline(run.id)).spans.length > 1);
   await assert.rejects(client.sources.get(`src_${"0".repeat(64)}`), NotFoundError);
   assert.deepEqual((await client.sessions.get(mark, { agentId, limit: 5 })).messages.map(({ role }) => role), ["user", "assistant"]);

@@ -57,6 +57,7 @@ var Operations = []Operation{
 	{ID: "postRuns", Action: "happened", SDK: []string{"runs.act"}},
 	{ID: "postRuns", Action: "resend", SDK: []string{"runs.act"}},
 	{ID: "postRuns", Action: "abandon", SDK: []string{"runs.act"}},
+	{ID: "postRuns", Action: "tool-results", SDK: []string{"runs.submitToolResults"}},
 	{ID: "getEvents", None: watching},
 	{ID: "getAutomations", SDK: []string{"automations.get", "automations.list"}},
 	{ID: "getUsage", SDK: []string{"usage.get"}},
@@ -136,7 +137,7 @@ var Operations = []Operation{
 var Extra = map[string][]string{
 	"go":         {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
 	"python":     {"chat.parse", "automations.parse"},    // in Go, Run.Parse
-	"typescript": {"chat.parse", "automations.parse"},
+	"typescript": {"chat.parse", "automations.parse", "runs.runTools"},
 }
 
 // Methods returns all methods of an SDK.

@@ -58,7 +58,8 @@ class Automations(Group):
         given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
             raise ValueError("message and data['message'] differ; pass only one of them")
-        body = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id, "output": output}
+        body: dict[str, Any] = {"target": require_id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
+        body["output"] = output
         body["tools"], body["attachments"] = list(tools) if tools else None, list(attachments) if attachments else None
         body = with_settings(body, settings)
         headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
@@ -111,7 +112,7 @@ class Runs(Group):
 
         `q` finds finished runs that contain its words.
         """
-        query = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "triggerType": trigger_type}
+        query: dict[str, Any] = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "triggerType": trigger_type}
         query |= {"status": status, "waitsFor": waits_for, "from": from_, "to": to, "q": q, "limit": limit, "cursor": cursor}
         return self._page(RunSummary, "/api/runs", query)
 
