@@ -136,7 +136,7 @@ func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 func goTools(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()
-	if file := must[*parley.UploadedFile](t)(client.Files.Upload(ctx, "notes.md", "", []byte("# Notes"), "")); file.MIMEType != "text/markdown" {
+	if file := must[*parley.UploadedFile](t)(client.Files.Upload(ctx, "notes.md", "", []byte("# Notes"), "")); file.MimeType != "text/markdown" {
 		t.Errorf("%+v", file)
 	}
 	asks := must[*parley.Run](t)(client.Chat.Send(ctx, parley.ChatParams{

@@ -173,6 +173,7 @@ class AsyncRuns(AsyncGroup[Runs]):
     timeline = _Call(Runs.timeline)
     cancel = _Call(Runs.cancel)
     act = _Call(Runs.act)
+    submit_tool_results = _Call(Runs.submit_tool_results)
 
     def stream(self, run_id: str, *, last_event_id: str | None = None) -> AsyncStream:
         """Return the events of a run, from the first one or after `last_event_id`."""
