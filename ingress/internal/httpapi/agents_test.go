@@ -109,7 +109,7 @@ func TestCreateAgent(t *testing.T) {
 		},
 		"seven suggestions":   {prompt("suggestions", `["a","b","c","d","e","f","g"]`), "suggestions:too_long"},
 		"suggestions no list": {prompt("suggestions", `"a"`), "suggestions:invalid_type"},
-		"fallbacks no list":  {prompt("fallbackModels", `"offline"`), "fallbackModels:invalid_type"},
+		"fallbacks no list":   {prompt("fallbackModels", `"offline"`), "fallbackModels:invalid_type"},
 		"approval of no kind": {
 			prompt("tools", `{"webSearch":{"enabled":true,"approval":"Always"},"codeExecution":{"enabled":true,"approval":""},"knowledge":{"enabled":true,"approval":"x"},`+
 				`"httpRequest":{"enabled":true,"approval":"x"},"mcp":{"enabled":true,"approval":"x"},"voice":{"enabled":true,"approval":"always"}}`),
