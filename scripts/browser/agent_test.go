@@ -48,6 +48,29 @@ func TestAgentSettings(t *testing.T) {
 	}
 }
 
+// TestSuggestedQuestions saves suggested questions and starts a chat with one of them.
+func TestSuggestedQuestions(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Host", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/agents/" + agent + "/settings")
+	p.fill("Suggested questions", "When do you open?\nWhen do you open?")
+	p.watch.expect(http.StatusBadRequest)
+	p.click("button", "Save changes")
+	p.sees("Question 2 is given twice")
+	p.inspect("suggestions-wrong")
+	p.fill("Suggested questions", "When do you open?\n\nWhere are you?")
+	p.click("button", "Save changes")
+	p.isNot("region", "Unsaved changes")
+	p.click("link", "Playground")
+	p.is("button", "Where are you?")
+	p.inspect("suggestions")
+	p.click("button", "When do you open?")
+	p.in("article", "Message: When do you open?").sees("echo: When do you open?")
+	p.isNot("button", "Where are you?")
+}
+
 // TestLeavingAsks leaves a page with unsaved settings. They are discarded only after a confirmation.
 func TestLeavingAsks(t *testing.T) {
 	t.Parallel()

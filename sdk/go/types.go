@@ -473,6 +473,7 @@ type Agent struct {
 	// Whether the text of answers on `/v1` ends with a list of the cited sources and of the files that
 	// programs made, for clients that ignore annotations.
 	AppendSources     bool             `json:"appendSources"`
+	Suggestions       []string         `json:"suggestions"`
 	Temperature       *float64         `json:"temperature"`
 	TopP              *float64         `json:"topP"`
 	MaxOutputTokens   *int64           `json:"maxOutputTokens"`
@@ -597,6 +598,7 @@ type NewAgent struct {
 	OutputSchema   map[string]any `json:"outputSchema,omitzero"`
 	// Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
 	AppendSources     *bool            `json:"appendSources,omitzero"`
+	Suggestions       []string         `json:"suggestions,omitzero"`
 	Temperature       *float64         `json:"temperature,omitzero"`
 	TopP              *float64         `json:"topP,omitzero"`
 	MaxOutputTokens   *int64           `json:"maxOutputTokens,omitzero"`
@@ -622,6 +624,7 @@ type AgentChange struct {
 	OutputSchema   map[string]any `json:"outputSchema,omitzero"`
 	// Whether the text of answers on `/v1` ends with a list of sources and files.
 	AppendSources     *bool            `json:"appendSources,omitzero"`
+	Suggestions       []string         `json:"suggestions,omitzero"`
 	Temperature       *float64         `json:"temperature,omitzero"`
 	TopP              *float64         `json:"topP,omitzero"`
 	MaxOutputTokens   *int64           `json:"maxOutputTokens,omitzero"`

@@ -17,7 +17,9 @@ type Agent struct {
 	AnswerSettings
 	// AppendSources adds a list of sources and files to the text of answers on /v1.
 	AppendSources bool `json:"appendSources"`
-	Version       int  `json:"version"`
+	// Suggestions are questions that an empty chat offers. The model does not see them.
+	Suggestions []string `json:"suggestions"`
+	Version     int      `json:"version"`
 	// LastCheck is the result of the last check of the agent's connections; nil if there was none.
 	LastCheck *AgentCheck `json:"lastCheck"`
 	CreatedAt Time        `json:"createdAt"`

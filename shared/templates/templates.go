@@ -7,6 +7,17 @@ func All() []domain.Template {
 	return []domain.Template{support(), researcher(), analyst(), documents(), triage(), writer()}
 }
 
+// DemoSuggestions returns the suggested questions of the demo agent. The offline model answers each of
+// them without the web: from the documents that are uploaded with the agent, or by running Python.
+func DemoSuggestions() []string {
+	return []string{
+		"How long is the guarantee on a lamp?",
+		"What bulb do table lamps take?",
+		"How do I clean a glass shade?",
+		"Compute the squares of 1 to 10 and plot them.",
+	}
+}
+
 // on returns a switched-on tool.
 func on() *domain.Switch { return &domain.Switch{Enabled: true} }
 

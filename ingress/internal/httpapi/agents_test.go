@@ -41,7 +41,7 @@ func TestCreateAgent(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	a := w.do("POST", "/api/agents", smallAgent, ada.auth).want(t, "small", 201, "")
 	want := `{"id":"` + a.text(t, "id") + `","name":"Ada","description":"","systemPrompt":"You help.","model":"offline","fallbackModels":[],"tools":{},` +
-		`"allowedCallers":["user"],"widget":{"enabled":false,"allowedOrigins":[]},"outputSchema":null,"appendSources":false,"version":1,"lastCheck":null,` +
+		`"allowedCallers":["user"],"widget":{"enabled":false,"allowedOrigins":[]},"outputSchema":null,"appendSources":false,"suggestions":[],"version":1,"lastCheck":null,` +
 		`"createdAt":"` + a.text(t, "createdAt") + `","updatedAt":"` + a.text(t, "updatedAt") + `","temperature":null,"topP":null,"maxOutputTokens":null,` +
 		`"reasoningEffort":null,"seed":null,"stop":null,"parallelToolCalls":null,` +
 		`"overridable":["temperature","topP","maxOutputTokens","reasoningEffort","seed","stop","parallelToolCalls"]}`
@@ -102,7 +102,14 @@ func TestCreateAgent(t *testing.T) {
 		"fallback to itself": {prompt("fallbackModels", `["offline","openai/x"],"model":"openai/x"`), "fallbackModels[1]:duplicate"},
 		"three fallbacks":    {prompt("fallbackModels", `["offline","offline/echo","openai/gpt-5-mini"],"model":"openai/x"`), ""},
 		"no fallbacks":       {prompt("fallbackModels", `[]`), ""},
-		"fallbacks no list":  {prompt("fallbackModels", `"offline"`), "fallbackModels:invalid_type"},
+		"suggestions":        {prompt("suggestions", `["a","b","c","d","e","`+long(200)+`"]`), ""},
+		"bad suggestions": {
+			prompt("suggestions", `["","`+long(201)+`","a\u202eb","x","x"]`),
+			"suggestions[0]:too_short suggestions[1]:too_long suggestions[2]:invalid_value suggestions[4]:duplicate",
+		},
+		"seven suggestions":   {prompt("suggestions", `["a","b","c","d","e","f","g"]`), "suggestions:too_long"},
+		"suggestions no list": {prompt("suggestions", `"a"`), "suggestions:invalid_type"},
+		"fallbacks no list":   {prompt("fallbackModels", `"offline"`), "fallbackModels:invalid_type"},
 		"approval of no kind": {
 			prompt("tools", `{"webSearch":{"enabled":true,"approval":"Always"},"codeExecution":{"enabled":true,"approval":""},"knowledge":{"enabled":true,"approval":"x"},`+
 				`"httpRequest":{"enabled":true,"approval":"x"},"mcp":{"enabled":true,"approval":"x"},"voice":{"enabled":true,"approval":"always"}}`),
@@ -412,6 +419,9 @@ func TestEveryTemplateMakesAnAgent(t *testing.T) {
 		must(t, json.Unmarshal([]byte(mustJSON(t, template.Tools)), &tools))
 		if want, got := mustJSON(t, tools), mustJSON(t, made.json(t, "tools")); got != want {
 			t.Errorf("%s has the tools %s, its agent %s", template.ID, want, got)
+		}
+		if want, got := mustJSON(t, template.SuggestedMessages), mustJSON(t, made.json(t, "suggestions")); got != want {
+			t.Errorf("%s suggests %s, its agent %s", template.ID, want, got)
 		}
 		back := w.do("PUT", "/api/agents?id="+made.text(t, "id"), string(made.body), ada.auth).want(t, template.ID+" sent back", 200, "")
 		if mustJSON(t, made.json(t, "tools")) != mustJSON(t, back.json(t, "tools")) || back.json(t, "version") != 2.0 {

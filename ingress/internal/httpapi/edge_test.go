@@ -361,7 +361,7 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 	t.Parallel()
 	writable := map[string][]string{
 		"/api/agents": {
-			"name", "description", "systemPrompt", "model", "fallbackModels", "tools", "allowedCallers", "widget", "appendSources", "version",
+			"name", "description", "systemPrompt", "model", "fallbackModels", "tools", "allowedCallers", "widget", "appendSources", "suggestions", "version",
 			"outputSchema", "temperature", "topP", "maxOutputTokens", "reasoningEffort", "seed", "stop", "parallelToolCalls", "overridable",
 		},
 		"/api/organizations": {"name"},

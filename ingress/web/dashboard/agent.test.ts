@@ -8,7 +8,7 @@ import type { Agent } from "./types";
 
 const agent: Agent = {
   id: "ag_1", name: "A", description: "", systemPrompt: "p", model: "", fallbackModels: ["a", "b"], allowedCallers: ["user"], tools: {},
-  widget: { enabled: false, allowedOrigins: ["https://a.example"] }, outputSchema: null, appendSources: false, version: 1,
+  widget: { enabled: false, allowedOrigins: ["https://a.example"] }, outputSchema: null, appendSources: false, suggestions: ["Who are you?"], version: 1,
   temperature: null, topP: 0.5, maxOutputTokens: null, reasoningEffort: null, seed: null, stop: ["END", "a\n\\n"], parallelToolCalls: false, overridable: ["seed"], lastCheck: null, createdAt: "2026-11-21T09:00:00.000Z", updatedAt: "2026-11-21T09:00:00.000Z",
 };
 
@@ -27,6 +27,14 @@ export const tests: Test[] = [
       const typed: Draft = { ...draftOf(agent), temperature: " 0.2", topP: "", seed: "7", stop: "x\\ny\n\n", reasoningEffort: "low", parallelToolCalls: "", overridable: [] };
       equal(changeOf(agent, typed), { version: 1, temperature: 0.2, topP: null, reasoningEffort: "low", seed: 7, stop: ["x\ny"], parallelToolCalls: null, overridable: [] }, "changes");
       equal(faultsOf({ ...draftOf(agent), temperature: "warm", topP: "1" }).map((f) => f.field), ["temperature"], "faults");
+    },
+  },
+  {
+    name: "suggested questions are typed one per line",
+    run: () => {
+      equal(draftOf(agent).suggestions, "Who are you?", "draft");
+      equal(changeOf(agent, { ...draftOf(agent), suggestions: "Who are you?\n\n  What can you do? \n" }), { version: 1, suggestions: ["Who are you?", "What can you do?"] }, "changes");
+      equal(changeOf(agent, { ...draftOf(agent), suggestions: "\n" }), { version: 1, suggestions: [] }, "none");
     },
   },
   {

@@ -69,6 +69,7 @@ export interface Agent {
   widget: { enabled: boolean; allowedOrigins: string[]; identitySecret?: string | null };
   outputSchema: Record<string, unknown> | null;
   appendSources: boolean;
+  suggestions: string[];
   temperature: number | null;
   topP: number | null;
   maxOutputTokens: number | null;

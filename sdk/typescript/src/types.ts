@@ -569,6 +569,7 @@ export interface Agent {
    * that programs made, for clients that ignore annotations.
    */
   appendSources: boolean;
+  suggestions: Suggestions;
   temperature: Temperature;
   topP: TopP;
   maxOutputTokens: MaxOutputTokens;
@@ -588,6 +589,11 @@ export interface Agent {
   createdAt: Time;
   updatedAt: Time;
 }
+
+/**
+ * Questions that an empty chat in the dashboard or the widget offers. The model does not see them.
+ */
+export type Suggestions = Array<string>;
 
 /** The name of a model setting. */
 export type ModelSetting =
@@ -750,6 +756,7 @@ export interface NewAgent {
    * Whether the text of answers on `/v1` ends with a list of sources and files. Default: `false`.
    */
   appendSources?: boolean | null;
+  suggestions?: Suggestions | null;
   temperature?: Temperature;
   topP?: TopP;
   maxOutputTokens?: MaxOutputTokens;
@@ -777,6 +784,7 @@ export interface AgentChange {
   outputSchema?: OutputSchema | null;
   /** Whether the text of answers on `/v1` ends with a list of sources and files. */
   appendSources?: boolean | null;
+  suggestions?: Suggestions | null;
   temperature?: Temperature;
   topP?: TopP;
   maxOutputTokens?: MaxOutputTokens;

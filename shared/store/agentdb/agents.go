@@ -30,6 +30,7 @@ type agentRow struct {
 	WidgetSecret   string         `db:"widget_secret"`
 	AnswerSettings []byte         `db:"answer_settings"`
 	AppendSources  bool           `db:"append_sources"`
+	Suggestions    pq.StringArray `db:"suggestions"`
 	LastCheck      []byte         `db:"last_check"`
 	Version        int            `db:"version"`
 	CreatedAt      domain.Time    `db:"created_at"`
@@ -38,14 +39,14 @@ type agentRow struct {
 
 // agentColumns are the columns of an agentRow.
 const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret,
-	append_sources, answer_settings, last_check, version, created_at, updated_at`
+	append_sources, suggestions, answer_settings, last_check, version, created_at, updated_at`
 
 // agent decodes the row. The secrets stay sealed.
 func (row agentRow) agent() (domain.Agent, error) {
 	a := domain.Agent{
 		ID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Description: row.Description,
 		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, AppendSources: row.AppendSources,
-		Version:   row.Version,
+		Suggestions: row.Suggestions, Version: row.Version,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 
@@ -81,6 +82,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 type agentWrite struct {
 	tools, widget, answer []byte
 	callers, fallbacks    pq.StringArray
+	suggestions           pq.StringArray
 }
 
 // newAgentWrite encodes the changeable fields of an agent.
@@ -102,7 +104,10 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 		return agentWrite{}, fmt.Errorf("rendering answer settings: %w", err)
 	}
 
-	w := agentWrite{tools: tools, widget: widget, answer: answer, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
+	w := agentWrite{
+		tools: tools, widget: widget, answer: answer,
+		fallbacks: append(pq.StringArray{}, a.FallbackModels...), suggestions: append(pq.StringArray{}, a.Suggestions...),
+	}
 	for _, kind := range a.AllowedCallers {
 		w.callers = append(w.callers, string(kind))
 	}
@@ -123,10 +128,10 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		var row agentRow
 		err = tx.GetContext(ctx, &row, `INSERT INTO agents
 			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret,
-			 append_sources, answer_settings, version)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1) RETURNING `+agentColumns,
+			 append_sources, answer_settings, suggestions, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1) RETURNING `+agentColumns,
 			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
-			a.AppendSources, w.answer)
+			a.AppendSources, w.answer, w.suggestions)
 		if err != nil {
 			return fmt.Errorf("creating agent: %w", err)
 		}
@@ -199,7 +204,7 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 		bytes = nil
 		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(name) + octet_length(description) + octet_length(system_prompt)
 			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0)
-			+ octet_length(answer_settings::text) + 500`+agentsFrom, org, after, q, limit)
+			+ octet_length(answer_settings::text) + octet_length(suggestions::text) + 500`+agentsFrom, org, after, q, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the sizes of agents: %w", err)
@@ -265,10 +270,10 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
 		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, append_sources = $12, answer_settings = $13,
-		  version = version + 1, updated_at = clock_timestamp()
+		  suggestions = $14, version = version + 1, updated_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 RETURNING `+agentColumns,
 		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret,
-		a.AppendSources, w.answer)
+		a.AppendSources, w.answer, w.suggestions)
 	if err != nil {
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/accountdb"
+	"parley/shared/templates"
 )
 
 const (
@@ -212,7 +213,8 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	demo := map[string]any{
 		"name": demoAgent, "description": "Answers chats and automations; change it or create another one.",
 		"systemPrompt": "You are a helpful agent. Answer briefly and cite your sources.", "allowedCallers": both,
-		"tools": map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on, "voice": on},
+		"tools":       map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on, "voice": on},
+		"suggestions": templates.DemoSuggestions(),
 	}
 
 	echo := map[string]any{

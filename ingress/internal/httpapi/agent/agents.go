@@ -128,6 +128,7 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 			return agent, err
 		}
 		agent.Name, agent.Description, agent.SystemPrompt, agent.Model, agent.Tools = t.Name, t.Description, t.SystemPrompt, t.Model, t.Tools
+		agent.Suggestions = t.SuggestedMessages
 	}
 
 	body.apply(&agent, h.seals(org, agent.ID), found)

@@ -15,6 +15,8 @@ const (
 	maxPrompt = 32_000
 
 	maxFallbacks = 3
+
+	maxSuggestions, maxSuggestion = 6, 200
 )
 
 // modelName matches the names of the offline models and of the providers' models, whether or not
@@ -33,6 +35,7 @@ type agentFields struct {
 	Widget         httpx.Removable[widgetBody]          `json:"widget"`
 	OutputSchema   httpx.Removable[json.RawMessage]     `json:"outputSchema"`
 	AppendSources  httpx.Removable[bool]                `json:"appendSources"`
+	Suggestions    httpx.Removable[[]string]            `json:"suggestions"`
 	runbody.SettingsBody
 	Overridable httpx.Removable[[]domain.Setting] `json:"overridable"`
 }
@@ -111,6 +114,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	}
 
 	f.Widget.Value.Check(p)
+	checkSuggestions(p, f.Suggestions.Value)
 	runbody.CheckOutputSchema(p, "outputSchema", f.OutputSchema.Value)
 	f.checkSettings(p)
 }
@@ -132,6 +136,20 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 	}
 
 	p.Count(path, len(models), maxFallbacks) // last, because a problem with the list would hide the problems with its entries
+}
+
+// checkSuggestions checks the questions that an empty chat offers.
+func checkSuggestions(p *httpx.Problems, questions []string) {
+	const path = "suggestions"
+	for i, question := range questions[:min(len(questions), maxSuggestions)] {
+		at := httpx.Element(path, i)
+		p.Name(at, question, maxSuggestion)
+		if slices.Contains(questions[:i], question) {
+			p.Add(at, httpx.CodeDuplicate, "is given twice")
+		}
+	}
+
+	p.Count(path, len(questions), maxSuggestions)
 }
 
 // checkCallers checks the kinds of callers who may call an agent.
@@ -171,6 +189,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 		a.AllowedCallers = defaultCallers()
 	}
 	a.AppendSources = f.AppendSources.Or(a.AppendSources)
+	a.Suggestions = f.Suggestions.Or(a.Suggestions)
 	if f.Tools.Null {
 		a.Tools = domain.Tools{}
 	}

@@ -5,10 +5,10 @@ import { duration, Status } from "../ui/parts";
 import { Code, json } from "./code";
 import { fieldsOf, Files, filesOf } from "./files";
 
-/** Lists the tool calls of a run. */
-export function ToolCalls({ calls }: { calls: ToolCall[] }) {
+/** Lists the tool calls of a run. If the run is completed, failed calls are not emphasized, because it did not need them. */
+export function ToolCalls({ calls, completed }: { calls: ToolCall[]; completed: boolean }) {
   if (calls.length === 0) return null;
-  return <div class="calls" role="group" aria-label="Tool calls">{calls.map((call) => <Call key={call.id} call={call} />)}</div>;
+  return <div class="calls" role="group" aria-label="Tool calls">{calls.map((call) => <Call key={call.id} call={call} completed={completed} />)}</div>;
 }
 
 /** Summarizes a call's input in one line of at most 120 characters. */
@@ -20,7 +20,8 @@ export function gist(call: ToolCall): string {
   return line.length > 120 ? line.slice(0, 119) + "…" : line;
 }
 
-function Call({ call }: { call: ToolCall }) {
+function Call({ call, completed }: { call: ToolCall; completed: boolean }) {
+  const plain = call.status === "completed" || (completed && call.status === "failed");
   const called = toolNamed(call.name);
   return (
     <details class="call">
@@ -30,7 +31,7 @@ function Call({ call }: { call: ToolCall }) {
         <span class="call-gist">{gist(call)}</span>
         <span class="call-end">
           {(call.status === "completed" || call.status === "failed") && <span class="quiet small number">{duration(call.durationMs)}</span>}
-          {call.status === "completed" ? <span class="quiet small">completed</span> : <Status of={call.status} />}
+          {plain ? <span class="quiet small">{call.status}</span> : <Status of={call.status} />}
         </span>
       </summary>
       <CallBody call={call} />

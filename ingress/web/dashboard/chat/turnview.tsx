@@ -22,7 +22,7 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
       <SentAttachments list={turn.attachments} readable={turn.run !== null} />
       {!listening && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
         <div class="turn-reply">
-          <ToolCalls calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
+          <ToolCalls completed={turn.status === "completed"} calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
           {answered && <Answer text={text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
           {turn.heard !== null && <p class="turn-ended"><span class="tag">Interrupted</span> You heard this part of the answer.</p>}
           {turn.spoken?.silent && turn.heard === null && answered && <p class="turn-ended">This answer was not spoken.</p>}

@@ -90,7 +90,7 @@ function Playground({ editor }: { editor: Editor }) {
   return (
     <>
       {pending && <p class="note warn">Unsaved changes don't apply here. The agent answers as last saved. <a href={`/dashboard/agents/${agent.id}/settings`}>Continue editing</a></p>}
-      <Chat target={{ agentId: agent.id }} voice={{ agent, mayEdit, adopt }} />
+      <Chat target={{ agentId: agent.id }} suggested={agent.suggestions} voice={{ agent, mayEdit, adopt }} />
     </>
   );
 }

@@ -85,7 +85,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
           </div>
           <Facts run={run} name={name} known={names.of(run) !== (run.agentId ?? run.templateId)} />
         </div>
-        {run.toolCalls.length > 0 && <Section title="Tool calls"><ToolCalls calls={run.toolCalls} /></Section>}
+        {run.toolCalls.length > 0 && <Section title="Tool calls"><ToolCalls calls={run.toolCalls} completed={run.status === "completed"} /></Section>}
         <div class="sheet run-more">
           <details class="fold">
             <summary>Run as JSON</summary>

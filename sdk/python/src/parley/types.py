@@ -550,6 +550,7 @@ __all__ = [
     "Span",
     "SpanKind",
     "Stop",
+    "Suggestions",
     "Switch",
     "SwitchChange",
     "TakenDelivery",
@@ -1490,6 +1491,12 @@ class Widget(TypedDict):
     """Whether a secret is set; it is never shown."""
 
 
+Suggestions: TypeAlias = list[str]
+"""Questions that an empty chat in the dashboard or the widget offers. The model does not see
+them.
+"""
+
+
 Temperature: TypeAlias = float | None
 """How random answers are. Anthropic's models accept at most 1. null: the model's default."""
 
@@ -1601,6 +1608,7 @@ class Agent(TypedDict):
     files that programs made, for clients that ignore annotations.
     """
 
+    suggestions: Suggestions
     temperature: Temperature
     topP: TopP
     maxOutputTokens: MaxOutputTokens
@@ -1829,6 +1837,7 @@ class NewAgent(TypedDict):
     `false`.
     """
 
+    suggestions: NotRequired[Suggestions | None]
     temperature: NotRequired[Temperature]
     topP: NotRequired[TopP]
     maxOutputTokens: NotRequired[MaxOutputTokens]
@@ -1858,6 +1867,7 @@ class AgentChange(TypedDict):
     appendSources: NotRequired[bool | None]
     """Whether the text of answers on `/v1` ends with a list of sources and files."""
 
+    suggestions: NotRequired[Suggestions | None]
     temperature: NotRequired[Temperature]
     topP: NotRequired[TopP]
     maxOutputTokens: NotRequired[MaxOutputTokens]

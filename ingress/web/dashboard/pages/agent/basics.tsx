@@ -12,6 +12,7 @@ const promptMost = 32_000;
 
 export function Basics({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
+  const suggestions = fault("suggestions") ?? suggestionFault(fault);
   return (
     <Section title="Basics">
       <div class="stack">
@@ -21,11 +22,20 @@ export function Basics({ editor }: { editor: Editor }) {
         <TextArea label="System prompt" value={draft.systemPrompt} rows={10} required onChange={(v) => set("systemPrompt", v)} fault={fault("systemPrompt")}
           hint={<>The agent's role, how it works, and what it must not do. Variables such as <code>{"{{now}}"}</code> and <code>{"{{input.customer}}"}</code> are filled in each run. <span class="number">{count([...draft.systemPrompt].length)} of {count(promptMost)} characters</span></>} />
         {draft.systemPrompt.includes("{{") && <PromptPreview agentId={editor.agent.id} prompt={draft.systemPrompt} />}
+        <TextArea label="Suggested questions" value={draft.suggestions} rows={3} onChange={(v) => set("suggestions", v)} fault={suggestions}
+          hint="One per line, at most six. A chat without messages offers them. The model does not see them." />
         <Switch label="List of sources in the text" checked={draft.appendSources} onChange={(on) => set("appendSources", on)}
           hint="For clients of OpenAI's API that ignore annotations, for example Open WebUI and LibreChat. The text of answers on /v1 ends with the cited sources, and with links to the files that programs made." />
       </div>
     </Section>
   );
+}
+
+/** Returns the first error of a suggested question, with the question's number. */
+function suggestionFault(fault: Editor["fault"]): string | undefined {
+  const faults = Array.from({ length: 6 }, (_, i) => fault(`suggestions[${i}]`));
+  const i = faults.findIndex((f) => f !== undefined);
+  return i < 0 ? undefined : saidOf(`Question ${i + 1}`, faults[i] ?? "");
 }
 
 export function Models({ editor }: { editor: Editor }) {

@@ -63,6 +63,7 @@ export interface Draft {
   "widget.identitySecret": string;
   outputSchema: string;
   appendSources: boolean;
+  suggestions: string; // one per line
   // Model settings as they are typed; empty: the model's default.
   temperature: string;
   topP: string;
@@ -129,7 +130,7 @@ export function draftOf(agent: Agent): Draft {
     "tools.voice.enabled": voice?.enabled ?? false, "tools.voice.voice": voice?.voice ?? "",
     "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins, "widget.identitySecret": agent.widget.identitySecret ?? "",
     outputSchema: agent.outputSchema === null ? "" : JSON.stringify(agent.outputSchema, null, 2),
-    appendSources: agent.appendSources,
+    appendSources: agent.appendSources, suggestions: agent.suggestions.join("\n"),
     temperature: typed(agent.temperature), topP: typed(agent.topP), maxOutputTokens: typed(agent.maxOutputTokens),
     reasoningEffort: agent.reasoningEffort ?? "", seed: typed(agent.seed), stop: (agent.stop ?? []).map(escaped).join("\n"),
     parallelToolCalls: agent.parallelToolCalls === null ? "" : agent.parallelToolCalls ? "true" : "false", overridable: agent.overridable,
@@ -183,6 +184,9 @@ function serverBody(s: ServerDraft): Record<string, unknown> {
   return { ...rest, ...(Object.keys(all).length > 0 && { headers: all }) };
 }
 
+/** Returns the lines of a text that are not blank. */
+const linesOf = (text: string): string[] => text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+
 function valueOf(draft: Draft, field: Field): unknown {
   switch (field) {
     case "tools.httpRequest.endpoints": return draft[field].map(endpointBody);
@@ -197,6 +201,7 @@ function valueOf(draft: Draft, field: Field): unknown {
       const texts = draft[field].split("\n").filter((line) => line !== "").map(unescaped);
       return texts.length === 0 ? null : texts;
     }
+    case "suggestions": return linesOf(draft[field]);
     default: return draft[field];
   }
 }
@@ -271,7 +276,7 @@ export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeEx
 export const fieldWords: Partial<Record<Field, string>> = {
   name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
   "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
-  outputSchema: "JSON Schema", appendSources: "List of sources in the text", ...settingWords, overridable: "Settings that requests may change",
+  outputSchema: "JSON Schema", appendSources: "List of sources in the text", suggestions: "Suggested questions", ...settingWords, overridable: "Settings that requests may change",
 };
 
 /** Returns the labels of fields, each once. */

@@ -31,6 +31,7 @@ export function placeOf(field: string, draft: Draft): string {
   const [, list = field, place] = /^(.*)\[(\d+)\]$/.exec(field) ?? [];
   const at = Number(place);
   if (place !== undefined && list === "fallbackModels") return `Fallback model ${at + 1}`;
+  if (place !== undefined && list === "suggestions") return `Suggested question ${at + 1}`;
   if (place !== undefined && list === "widget.allowedOrigins") return `Allowed origin ${draft[list][at] ?? at + 1}`;
   if (list === "tools.voice.voice") return "Voice";
   const tool = toolNames.find((t) => list === `tools.${t}` || list.startsWith(`tools.${t}.`));
