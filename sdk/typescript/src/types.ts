@@ -590,9 +590,7 @@ export interface Agent {
   updatedAt: Time;
 }
 
-/**
- * Questions that an empty chat in the dashboard or the widget offers. The model does not see them.
- */
+/** Questions that an empty chat in the dashboard offers. The model does not see them. */
 export type Suggestions = Array<string>;
 
 /** The name of a model setting. */

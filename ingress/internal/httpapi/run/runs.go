@@ -123,7 +123,7 @@ func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err err
 		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
 		TriggerType: value("triggerType"), Status: domain.RunStatus(value("status")), WaitsFor: domain.Awaited(value("waitsFor")),
 		Words: value("q"),
-		From: moment(c, found, "from"), Until: moment(c, found, "to"),
+		From:  moment(c, found, "from"), Until: moment(c, found, "to"),
 	}
 
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {

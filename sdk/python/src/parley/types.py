@@ -1492,9 +1492,7 @@ class Widget(TypedDict):
 
 
 Suggestions: TypeAlias = list[str]
-"""Questions that an empty chat in the dashboard or the widget offers. The model does not see
-them.
-"""
+"""Questions that an empty chat in the dashboard offers. The model does not see them."""
 
 
 Temperature: TypeAlias = float | None

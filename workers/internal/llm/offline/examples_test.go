@@ -49,7 +49,7 @@ func shopPassages(t *testing.T) (passages []domain.Citation) {
 		t.Fatalf("documents of the demo agent: %v, %v", files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // G304: a file of the repository
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
