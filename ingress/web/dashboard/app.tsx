@@ -17,7 +17,6 @@ import { AgentPage } from "./pages/agent";
 import { AgentsPage } from "./pages/agents";
 import { HomePage } from "./pages/home";
 import { InboxPage } from "./pages/inbox";
-import { KnowledgePage } from "./pages/knowledge";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { TemplatesPage } from "./pages/templates";
@@ -26,6 +25,7 @@ const administration = later(() => import("./pages/administration"));
 const AutomationsPage = administration((pages) => pages.AutomationsPage);
 const HookPage = administration((pages) => pages.HookPage);
 const NewHookPage = administration((pages) => pages.NewHookPage);
+const KnowledgePage = administration((pages) => pages.KnowledgePage);
 const OrgPage = administration((pages) => pages.OrgPage);
 
 interface Page {
