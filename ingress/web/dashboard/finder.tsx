@@ -1,5 +1,5 @@
 // The finder, which leads to pages, agents, templates, documents and runs, and the list of shortcuts.
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { signOut } from "./account";
 import { get } from "./api";
 import { setSingleKeys, singleKeys } from "./keys";
@@ -62,9 +62,13 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
   const templates = useQuery("templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
   const documents = useQuery("newest documents", (signal) => get<List<Document>>("/api/knowledge", { limit: 100 }, signal));
 
+  // The agents found before stay until the next are known, so that no entry moves away from under the pointer.
+  const known = useRef<Agent[]>([]);
+  if (agents.data) known.current = agents.data.data;
+
   const entries = matching([
     ...fixedEntries(admin, help),
-    ...(agents.data?.data ?? []).map((a): Entry => ({ kind: "Agent", words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
+    ...known.current.map((a): Entry => ({ kind: "Agent", words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
     ...(templates.data?.data ?? []).map((t): Entry => ({ kind: "Template", words: t.name, icon: "templates", to: "/dashboard/templates/" + encodeURIComponent(t.id) })),
     ...(documents.data?.data ?? []).map((d): Entry => ({ kind: "Document", words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
   ], typed).slice(0, most);
