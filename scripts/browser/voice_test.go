@@ -260,6 +260,23 @@ func TestSpeakEnd(t *testing.T) {
 	turn.sees("Interrupted")
 	turn.sees("(Offline") // the offline model's answers begin like this
 	turn.seesNot("carry an umbrella")
+
+	// The page shows the interruption at once, and the service stores it a moment later.
+	eventually(t, patience(), "the service has stored the interruption", func() bool {
+		var list struct {
+			Data []struct {
+				ID string `json:"id"`
+			} `json:"data"`
+		}
+		a.call(t, http.MethodGet, "/api/sessions", nil, &list)
+		var session struct {
+			Messages []struct {
+				Interrupted bool `json:"interrupted"`
+			} `json:"messages"`
+		}
+		a.call(t, http.MethodGet, "/api/sessions?agentId="+agent+"&id="+list.Data[0].ID, nil, &session)
+		return session.Messages[1].Interrupted
+	})
 	p.reload()
 	turn.sees("Interrupted")
 	turn.sees("(Offline") // the offline model's answers begin like this
