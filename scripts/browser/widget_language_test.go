@@ -29,18 +29,18 @@ func TestWidgetLanguages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	for name, in := range map[string]struct {
-		page, attributes                                    string
-		open, greeting, field, send, messages, failed, anew string
+		page, attributes                                       string
+		open, greeting, field, send, messages, failed, restart string
 	}{
 		"german": {
 			page: "en", attributes: `data-lang="de-AT"`,
 			open: "Chat öffnen: Lampenberatung", greeting: "Wie kann ich helfen?", field: "Nachricht", send: "Senden", messages: "Nachrichten",
-			failed: "Keine Antwort. Senden Sie die Nachricht noch einmal.", anew: "Neuer Chat",
+			failed: "Keine Antwort. Senden Sie die Nachricht noch einmal.", restart: "Neuer Chat",
 		},
 		"spanish": {
 			page: "es-MX",
 			open: "Abrir el chat: Lampenberatung", greeting: "¿En qué puedo ayudar?", field: "Mensaje", send: "Enviar", messages: "Mensajes",
-			failed: "No hay respuesta. Vuelva a enviar el mensaje.", anew: "Nuevo chat",
+			failed: "No hay respuesta. Vuelva a enviar el mensaje.", restart: "Nuevo chat",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestWidgetLanguages(t *testing.T) {
 			p.resize(phone)
 			p.settled()
 			p.until("nothing in the widget is wider than the window", p.widgetFits)
-			chat.click("button", in.anew)
+			chat.click("button", in.restart)
 			chat.seesNot(in.failed) // not even in the region for screen readers
 		})
 	}

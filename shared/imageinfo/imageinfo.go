@@ -1,5 +1,5 @@
 // Package imageinfo reads the type and the size of an image from its header. It decodes no pixels,
-// so that it may read images that nobody has checked. The formats are PNG, JPEG, WebP and GIF.
+// so that it may read unchecked images. The formats are PNG, JPEG, WebP and GIF.
 package imageinfo
 
 import (
@@ -52,7 +52,7 @@ func IsImage(mediaType string) bool {
 	}
 }
 
-// Type returns the media type of an image that begins with head, or "" if it is none of the formats.
+// Type returns the media type of an image that begins with head, or "" for any other format.
 func Type(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):

@@ -104,22 +104,30 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	}
 
 	// The history is selected last: its budget depends on the prompt and the tools.
-	past, err := r.conversation(ctx, a, turns, &asked)
+	err = r.addHistory(ctx, a, run, &in, turns, &asked)
+	return in, err
+}
+
+// addHistory adds the attachments and the earlier turns that fit into the model's context.
+func (r *Runner) addHistory(
+	ctx context.Context, a *attempt, run toolset.Run, in *agentloop.Input, turns []sessiondb.Turn, asked *domain.Input,
+) error {
+	past, err := r.conversation(ctx, a, turns, asked)
 	if err != nil {
-		return agentloop.Input{}, err
+		return err
 	}
 	earlier, err := earlierAttachments(turns, past.own)
 	if err != nil {
-		return agentloop.Input{}, err
+		return err
 	}
-	if a.imageRoom, err = r.attach(ctx, a, run, &in, asked.Attachments, earlier, past.turns); err != nil {
-		return agentloop.Input{}, err
+	if a.imageRoom, err = r.attach(ctx, a, run, in, asked.Attachments, earlier, past.turns); err != nil {
+		return err
 	}
 
 	in.Rounds = past.rounds
-	in.History, in.OmittedTurns = agentloop.Fit(past.turns, agentloop.HistoryBudget(in))
+	in.History, in.OmittedTurns = agentloop.Fit(past.turns, agentloop.HistoryBudget(*in))
 	in.History = slices.Clone(in.History) // so that the omitted turns can be freed
-	return in, nil
+	return nil
 }
 
 // contractFor returns the form of the answer: that of the request, otherwise that of the agent. It
