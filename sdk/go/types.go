@@ -648,6 +648,8 @@ type AgentChange struct {
 type Widget struct {
 	Enabled        bool     `json:"enabled"`
 	AllowedOrigins []string `json:"allowedOrigins"`
+	// Whether visitors may attach images and documents to their messages.
+	Attachments bool `json:"attachments"`
 	// Whether a secret is set; it is never shown.
 	IdentitySecret *string `json:"identitySecret,omitzero"`
 }
@@ -656,6 +658,8 @@ type Widget struct {
 type WidgetChange struct {
 	Enabled        *bool    `json:"enabled,omitzero"`
 	AllowedOrigins []string `json:"allowedOrigins,omitzero"`
+	// Whether visitors may attach images and documents to their messages. Default false.
+	Attachments *bool `json:"attachments,omitzero"`
 	// The secret that your server signs visitors with: 16 to 256 characters. It is stored encrypted
 	// and read back as `"***"`; sending `"***"` keeps it. Null removes it.
 	IdentitySecret *string `json:"identitySecret,omitzero"`

@@ -590,7 +590,10 @@ export interface Agent {
   updatedAt: Time;
 }
 
-/** Questions that an empty chat in the dashboard offers. The model does not see them. */
+/**
+ * Questions that an empty chat offers, in the dashboard and in the widget. The model does not see
+ * them.
+ */
 export type Suggestions = Array<string>;
 
 /** The name of a model setting. */
@@ -806,6 +809,8 @@ export interface AgentChange {
 export interface Widget {
   enabled: boolean;
   allowedOrigins: Origins;
+  /** Whether visitors may attach images and documents to their messages. */
+  attachments: boolean;
   /** Whether a secret is set; it is never shown. */
   identitySecret?: "***";
 }
@@ -814,6 +819,8 @@ export interface Widget {
 export interface WidgetChange {
   enabled?: boolean;
   allowedOrigins?: Origins;
+  /** Whether visitors may attach images and documents to their messages. Default false. */
+  attachments?: boolean;
   /**
    * The secret that your server signs visitors with: 16 to 256 characters. It is stored encrypted
    * and read back as `"***"`; sending `"***"` keeps it. Null removes it.
@@ -853,6 +860,9 @@ export interface WidgetSession {
 export interface WidgetSessionAgent {
   id: AgentId;
   name: string;
+  suggestions: Suggestions;
+  /** Whether the visitor may attach files. */
+  attachments: boolean;
 }
 
 /**
@@ -4549,7 +4559,10 @@ export type GetFilesAnswer = Bytes;
 export interface PostFilesQuery {
   /** The file's name. Default: that of the form, or one that suits the type. */
   name?: string;
-  /** The only session in which the file can be attached. The file is erased with it. */
+  /**
+   * The only session in which the file can be attached. The file is erased with it. Widget visitors
+   * must send it.
+   */
   sessionId?: SessionId;
 }
 

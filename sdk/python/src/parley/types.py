@@ -1487,12 +1487,17 @@ class Widget(TypedDict):
     enabled: bool
     allowedOrigins: Origins
 
+    attachments: bool
+    """Whether visitors may attach images and documents to their messages."""
+
     identitySecret: NotRequired[Literal["***"]]
     """Whether a secret is set; it is never shown."""
 
 
 Suggestions: TypeAlias = list[str]
-"""Questions that an empty chat in the dashboard offers. The model does not see them."""
+"""Questions that an empty chat offers, in the dashboard and in the widget. The model does not
+see them.
+"""
 
 
 Temperature: TypeAlias = float | None
@@ -1802,6 +1807,9 @@ class WidgetChange(TypedDict):
     enabled: NotRequired[bool]
     allowedOrigins: NotRequired[Origins]
 
+    attachments: NotRequired[bool]
+    """Whether visitors may attach images and documents to their messages. Default false."""
+
     identitySecret: NotRequired[str | Literal["***"] | None]
     """The secret that your server signs visitors with: 16 to 256 characters. It is stored
     encrypted and read back as `"***"`; sending `"***"` keeps it. Null removes it.
@@ -1917,6 +1925,10 @@ class NewWidgetSession(TypedDict):
 class WidgetSessionAgent(TypedDict):
     id: AgentId
     name: str
+    suggestions: Suggestions
+
+    attachments: bool
+    """Whether the visitor may attach files."""
 
 
 class WidgetSession(TypedDict):
@@ -5962,7 +5974,9 @@ class PostFilesQuery(TypedDict):
     """The file's name. Default: that of the form, or one that suits the type."""
 
     sessionId: NotRequired[SessionId]
-    """The only session in which the file can be attached. The file is erased with it."""
+    """The only session in which the file can be attached. The file is erased with it. Widget
+    visitors must send it.
+    """
 
 
 PostFilesHeaders = TypedDict(
