@@ -2,7 +2,8 @@
 # scripts/web.sh         bundles the dashboard, the widget and the style sheets into ingress/web/dist
 # scripts/web.sh check   fails if ingress/web/dist differs from the sources' bundles
 #
-# Names under /assets contain a hash of the content. widget.js keeps its name, because other sites link to it.
+# Names under /assets contain a hash of the content. widget.js and widget-files.js keep their names, because pages of other
+# sites load them.
 set -eu
 cd "${0%/*}/.."
 top=$PWD out=${TMPDIR:-/tmp}/parley-web.$$
@@ -16,6 +17,7 @@ bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --ent
 	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css \
 	docs-console=reference/console.ts
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
+bundle --format=esm --loader:.css=text --outfile="$out/widget-files.js" widget/files.ts
 bundle --format=esm --loader:.css=text --entry-names='[name]-[hash]' --outdir="$out" widget-preview=widget/preview.ts
 # The audio worklet, the highlighter and the preview of the widget are separate files, so that only pages that use them load them.
 bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts

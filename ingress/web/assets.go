@@ -21,8 +21,12 @@ type Asset struct {
 	Gzip []byte // Body, compressed
 }
 
-// WidgetScript is the name of the script that other sites load.
-const WidgetScript = "widget.js"
+// WidgetScript is the name of the script that other sites load. It loads WidgetFiles, the module for
+// attachments, when it is needed.
+const (
+	WidgetScript = "widget.js"
+	WidgetFiles  = "widget-files.js"
+)
 
 // Licences is the name of the file with the licences of the packages in the bundles.
 const Licences = "licences.txt"
@@ -35,8 +39,8 @@ var types = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8",
 }
 
-// Assets returns the bundles that scripts/web.sh wrote, by name. All names except WidgetScript and Licences contain a hash of
-// the content. The first call in a process compresses the bundles.
+// Assets returns the bundles that scripts/web.sh wrote, by name. All names except WidgetScript, WidgetFiles
+// and Licences contain a hash of the content. The first call in a process compresses the bundles.
 var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	entries, err := fs.ReadDir(bundles, "dist")
 	if err != nil {

@@ -70,8 +70,10 @@ func TestAssets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, there := assets[WidgetScript]; !there {
-		t.Errorf("missing %s", WidgetScript)
+	for _, name := range []string{WidgetScript, WidgetFiles} {
+		if _, there := assets[name]; !there {
+			t.Errorf("missing %s; run make web", name)
+		}
 	}
 	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}, {"docs-style", ".css"}, {"voice-worklet", ".js"}, {"highlight", ".js"}, {"widget-preview", ".js"}} {
 		name, err := bundled(bundle[0], bundle[1])

@@ -48,6 +48,12 @@ func (p *page) paste(texts string) (taken bool) {
 // drag drags files over the middle of the window, calls over, and drops the files.
 func (p *page) drag(over func(), files ...string) {
 	p.t.Helper()
+	p.dragTo(640, 450, over, files...)
+}
+
+// dragTo is drag for a point in the window.
+func (p *page) dragTo(x, y float64, over func(), files ...string) {
+	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: files, DragOperationsMask: 1}
 	for _, event := range []input.DispatchDragEventType{
 		input.DispatchDragEventTypeDragEnter, input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop,
@@ -55,7 +61,7 @@ func (p *page) drag(over func(), files ...string) {
 		if event == input.DispatchDragEventTypeDrop {
 			over()
 		}
-		call(p, input.DispatchDragEvent, input.DispatchDragEventParams{Type: event, X: 640, Y: 450, Data: data})
+		call(p, input.DispatchDragEvent, input.DispatchDragEventParams{Type: event, X: x, Y: y, Data: data})
 	}
 }
 

@@ -100,6 +100,7 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
 		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends a separate client address
+		"LIMIT_WIDGET_ADDRESS=600", // pages of other sites send none, so that all their visitors share one
 		"SIGNUPS_PER_ADDRESS=0", "MODEL_PRICES="+slowModel+"=100/200")
 
 	cmd.Stdout, cmd.Stderr = log, log

@@ -31,22 +31,25 @@ func TestWidgetLanguages(t *testing.T) {
 	for name, in := range map[string]struct {
 		page, attributes                                       string
 		open, greeting, field, send, messages, failed, restart string
+		attach, remove, empty                                  string
 	}{
 		"german": {
 			page: "en", attributes: `data-lang="de-AT"`,
 			open: "Chat öffnen: Lampenberatung", greeting: "Wie kann ich helfen?", field: "Nachricht", send: "Senden", messages: "Nachrichten",
 			failed: "Keine Antwort. Senden Sie die Nachricht noch einmal.", restart: "Neuer Chat",
+			attach: "Dateien anhängen", remove: "leer.txt entfernen", empty: "Die Datei ist leer.",
 		},
 		"spanish": {
 			page: "es-MX",
 			open: "Abrir el chat: Lampenberatung", greeting: "¿En qué puedo ayudar?", field: "Mensaje", send: "Enviar", messages: "Mensajes",
 			failed: "No hay respuesta. Vuelva a enviar el mensaje.", restart: "Nuevo chat",
+			attach: "Adjuntar archivos", remove: "Quitar leer.txt", empty: "El archivo está vacío.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			origin, holds := languagePage(t, a.s, in.page, in.attributes)
-			holds(a.agent(t, "Lampenberatung", map[string]any{"model": slowModel, "widget": map[string]any{"enabled": true, "allowedOrigins": []string{origin}}}))
+			holds(a.agent(t, "Lampenberatung", map[string]any{"model": slowModel, "widget": map[string]any{"enabled": true, "allowedOrigins": []string{origin}, "attachments": true}}))
 			p := open(t).withoutAddress()
 			p.watch.talksTo(strings.TrimPrefix(origin, "http://"))
 			p.visitURL(origin)
@@ -56,6 +59,10 @@ func TestWidgetLanguages(t *testing.T) {
 			chat.fill(in.field, "fault 400: Lumen")
 			chat.click("button", in.send)
 			chat.in("log", in.messages).sees(in.failed)
+			chat.is("button", in.attach)
+			chat.upload(file(t, "leer.txt", ""))
+			chat.is("button", in.remove)
+			chat.sees(in.empty)
 
 			p.inspect("widget-" + name)
 			p.resize(phone)

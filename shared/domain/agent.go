@@ -133,6 +133,7 @@ type VoiceTool struct {
 type Widget struct {
 	Enabled        bool     `json:"enabled"`
 	AllowedOrigins []string `json:"allowedOrigins"`
+	Attachments    bool     `json:"attachments"` // visitors may attach files to their messages
 	IdentitySecret string   `json:"identitySecret,omitempty"`
 }
 

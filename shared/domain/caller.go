@@ -64,6 +64,8 @@ type Visitor struct {
 	AgentID string // the only agent with which the visitor may chat
 	Origin  string // the only origin from which pages may send the token
 	Client  string // the client address, /64 for IPv6
+
+	Attachments bool // the widget takes files from its visitors
 }
 
 // Prefixes of visitors' ids. They distinguish names chosen by websites from generated names.

@@ -158,3 +158,65 @@ func TestQuotaOfUploads(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The uploads of a visitor, and the files of all visitors of an organization, are bounded. An upload of a
+// visitor expires after an hour, and its attachment counts among the files of visitors.
+func TestQuotaOfVisitors(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	upload := func(principal, agentID string, seed byte, size int, maximum int64) (blobdb.NewUpload, error) {
+		stored, err := b.s.Blobs.Upload(t.Context(), b.org, bytes.NewReader(randomBytes(size, seed)), 20*mib)
+		b.must(err)
+		u := blobdb.NewUpload{ID: id.New(id.File), Principal: principal, SessionID: "s", AgentID: agentID, Name: "a", Content: stored}
+		return u, b.s.Blobs.AddUpload(t.Context(), b.org, u, maximum)
+	}
+	const quota = 4 * (3*(4096+1000) + 4096) // room for three uploads of visitors and an attachment
+	first, err := upload("widget:id:ada", "ag_1", 1, 1000, quota)
+	b.must(err)
+	_, err = upload("widget:id:ada", "ag_1", 2, 1000, quota)
+	b.must(err)
+	_, err = upload("widget:id:bob", "ag_1", 3, 1000, quota)
+	b.must(err)
+	for who, want := range map[string]error{"widget:id:ada": blobdb.ErrFilesFull, "widget:id:new": blobdb.ErrFilesFull} {
+		if _, err := upload(who, "ag_1", 4, 1000, quota); !errors.Is(err, want) {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	if _, err = upload("usr_1", "", 4, 1000, quota); err != nil {
+		t.Errorf("a member's upload beside the visitors': %v", err)
+	}
+	found, err := b.s.Blobs.AttachableFile(t.Context(), b.org, first.ID)
+	if err != nil || found.AgentID != "ag_1" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	file := func(agentID string) []blobdb.NewAttachment {
+		attachment := domain.Attachment{FileID: id.New(id.File), Name: "a", Bytes: first.Content.Bytes}
+		return []blobdb.NewAttachment{{Attachment: attachment, Hash: first.Content.Hash, AgentID: agentID}}
+	}
+	b.must(b.s.Blobs.LinkAttachments(t.Context(), b.org, id.New(id.Run), file("ag_1"), quota))
+	if err := b.s.Blobs.LinkAttachments(t.Context(), b.org, id.New(id.Run), file("ag_1"), quota); !errors.Is(err, blobdb.ErrFilesFull) {
+		t.Errorf("a visitor's second attachment: %v", err)
+	}
+	b.must(b.s.Blobs.LinkAttachments(t.Context(), b.org, id.New(id.Run), file(""), quota))
+
+	for n := range blobdb.VisitorUploads - 2 {
+		if _, err := upload("widget:id:ada", "ag_1", byte(n+10), 1, 0); err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	_, err = upload("widget:id:ada", "ag_1", 9, 1, 0)
+	full, ok := errors.AsType[*blobdb.VisitorFullError](err)
+	if !ok || full.Wait <= 0 || full.Wait > blobdb.VisitorUploadLife {
+		t.Errorf("too many uploads: %v", err)
+	}
+	if err := b.s.Blobs.CheckVisitor(t.Context(), b.org, "widget:id:ada", 0); !errors.As(err, &full) {
+		t.Error(err)
+	}
+	b.must(b.s.Blobs.CheckVisitor(t.Context(), b.org, "widget:id:bob", 0))
+	b.exec(`UPDATE files SET bytes = $1 WHERE principal = 'widget:id:bob'`, blobdb.VisitorBytes)
+	if _, err := upload("widget:id:bob", "ag_1", 9, 1, 0); !errors.As(err, &full) {
+		t.Errorf("too many bytes: %v", err)
+	}
+	b.exec(`UPDATE files SET sweep_after = now() WHERE principal LIKE 'widget:%'`)
+	b.must(b.s.Blobs.CheckVisitor(t.Context(), b.org, "widget:id:bob", 0))
+}

@@ -16,7 +16,8 @@ func (b *testEnv) widgetAgent(enabled bool, origins ...string) domain.Agent {
 	b.Helper()
 	a, err := b.s.Agents.CreateAgent(b.Context(), b.org, domain.Agent{
 		ID: id.New(id.Agent), Name: "n", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerUser},
-		Widget: domain.Widget{Enabled: enabled, AllowedOrigins: origins, IdentitySecret: "sealed"},
+		Widget:      domain.Widget{Enabled: enabled, AllowedOrigins: origins, IdentitySecret: "sealed", Attachments: len(origins) > 1},
+		Suggestions: origins,
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -47,7 +48,8 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(found) != 2 || found[mine.ID].OrganizationID != b.org || found[theirs.ID].OrganizationID != other.org || found[mine.ID].Secret != "sealed" ||
-		found[mine.ID].Name != "n" || !slices.Equal(found[mine.ID].Origins, mine.Widget.AllowedOrigins) || found[mine.ID].AgentID != mine.ID {
+		found[mine.ID].Name != "n" || !slices.Equal(found[mine.ID].Suggestions, mine.Suggestions) ||
+		!found[mine.ID].Attachments || found[theirs.ID].Attachments || !slices.Equal(found[mine.ID].Origins, mine.Widget.AllowedOrigins) || found[mine.ID].AgentID != mine.ID {
 		t.Errorf("found %+v", found)
 	}
 	b.wantListed("one's", "https://a.example.com", true)

@@ -57,6 +57,11 @@ var errUnsupported = errors.New("is not a supported type: supported are " + Supp
 // Upload stores a content for an organization and adds it to its files. The error is an API error, or
 // an error of reading the content.
 func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, declared string, content io.Reader) (domain.File, error) {
+	if who.Visitor.ID != "" {
+		if err := f.checkVisitor(ctx, who, sessionID); err != nil {
+			return domain.File{}, err
+		}
+	}
 	stored, kind, err := f.store(ctx, who.OrganizationID, name, declared, content)
 	switch {
 	case errors.Is(err, blobdb.ErrTooLarge):
@@ -72,7 +77,8 @@ func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, 
 
 	file := domain.File{ID: id.New(id.File), Name: named(name, kind), MIMEType: kind, Bytes: stored.Bytes}
 	err = f.BlobsDB.AddUpload(ctx, who.OrganizationID, blobdb.NewUpload{
-		ID: file.ID, Principal: who.Principal(), SessionID: sessionID, Name: file.Name, MIMEType: kind, Content: stored,
+		ID: file.ID, Principal: who.Principal(), SessionID: sessionID, AgentID: who.Visitor.AgentID,
+		Name: file.Name, MIMEType: kind, Content: stored,
 	}, f.FilesPerOrganization)
 	if err != nil {
 		_ = f.BlobsDB.DropUploads(ctx, who.OrganizationID, []blobdb.Upload{stored}) // otherwise the sweeper does
@@ -81,8 +87,23 @@ func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, 
 	return file, nil
 }
 
+// checkVisitor returns an error if a widget's visitor may not upload now. Visitors upload for one
+// session, so that the upload is erased with it.
+func (f *Files) checkVisitor(ctx context.Context, who domain.Caller, sessionID string) error {
+	if sessionID == "" {
+		return apierr.Invalid("sessionId", "required", "is required: visitors upload files for a session")
+	}
+	return full(f.BlobsDB.CheckVisitor(ctx, who.OrganizationID, who.Principal(), f.FilesPerOrganization))
+}
+
 // full converts the error of an exceeded quota to an API error.
 func full(err error) error {
+	if visitor, ok := errors.AsType[*blobdb.VisitorFullError](err); ok {
+		e := apierr.Wrap(apierr.RateLimited, err, "a visitor may have at most %d uploads with %d bytes, each for %s",
+			blobdb.VisitorUploads, blobdb.VisitorBytes, blobdb.VisitorUploadLife)
+		e.RetryAfter = visitor.Wait
+		return e
+	}
 	if errors.Is(err, blobdb.ErrFilesFull) {
 		return apierr.Wrap(apierr.BudgetExceeded, err, "file quota of the organization exceeded; erase sessions or raise FILES_PER_ORGANIZATION")
 	}
@@ -163,8 +184,8 @@ func named(name, kind string) string {
 // Resolve stores the attachments of a submission. The error names the field of the attachment.
 func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
 	switch {
-	case s.Caller.Visitor.ID != "":
-		return nil, apierr.New(apierr.PermissionDenied, "visitors cannot send attachments")
+	case s.Caller.Visitor.ID != "" && !s.Caller.Visitor.Attachments:
+		return nil, apierr.New(apierr.PermissionDenied, "the agent's widget takes no attachments")
 	case s.Caller.Kind == domain.CallerDemo:
 		return nil, apierr.New(apierr.DemoRestricted, "the demo takes no attachments")
 	}
@@ -174,6 +195,9 @@ func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.N
 
 	out := make([]blobdb.NewAttachment, 0, len(s.Attachments))
 	for _, asked := range s.Attachments {
+		if s.Caller.Visitor.ID != "" && asked.FileID == "" {
+			return nil, apierr.Invalid(asked.Field, "invalid_value", "must be a fileId: visitors attach files that they have uploaded")
+		}
 		found, err := f.resolve(ctx, s, asked)
 		if err != nil {
 			f.drop(ctx, s, out)
@@ -251,18 +275,12 @@ func (f *Files) find(ctx context.Context, s *dispatch.Submission, asked dispatch
 		return blobdb.NewAttachment{}, err
 	}
 
-	owner := file.Principal
-	if file.RunID != "" {
-		run, err := f.RunsDB.ShortRun(ctx, org, "", file.RunID)
-		if apierr.CodeFor(err) == apierr.NotFound || err == nil && run.Erased {
-			return blobdb.NewAttachment{}, missing
-		}
-		if err != nil {
-			return blobdb.NewAttachment{}, err
-		}
-		owner = run.Principal
+	owner, err := f.owner(ctx, org, &file)
+	if err != nil {
+		return blobdb.NewAttachment{}, err
 	}
-	if !s.Caller.MayRead(owner) || file.SessionID != "" && file.SessionID != s.SessionID {
+	elsewhere := file.SessionID != "" && file.SessionID != s.SessionID || file.AgentID != s.Caller.Visitor.AgentID
+	if owner == "" || elsewhere || !s.Caller.MayRead(owner) {
 		return blobdb.NewAttachment{}, missing
 	}
 
@@ -279,7 +297,21 @@ func (f *Files) find(ctx context.Context, s *dispatch.Submission, asked dispatch
 	}
 	return blobdb.NewAttachment{
 		Attachment: domain.Attachment{Name: named(file.Name, kind), MediaType: kind, Bytes: file.Bytes}, Hash: file.Hash,
+		AgentID: file.AgentID,
 	}, nil
+}
+
+// owner returns the principal of an upload, or of the run to which a file belongs. It returns "" if the
+// run is gone or erased.
+func (f *Files) owner(ctx context.Context, org string, file *blobdb.Attachable) (string, error) {
+	if file.RunID == "" {
+		return file.Principal, nil
+	}
+	run, err := f.RunsDB.ShortRun(ctx, org, "", file.RunID)
+	if apierr.CodeFor(err) == apierr.NotFound || err == nil && run.Erased {
+		return "", nil
+	}
+	return run.Principal, err
 }
 
 // checkModel rejects images if the target's model is known to take none.

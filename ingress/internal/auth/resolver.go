@@ -22,6 +22,7 @@ type Need int
 const (
 	NeedUser    Need = iota // a user or a key
 	NeedDemo                // a user, a key, or a visitor of the demo or a widget
+	NeedUpload              // a user, a key, or a visitor of a widget that takes attachments
 	NeedPublic              // anyone, but an invalid credential is rejected
 	NeedNobody              // credentials are ignored: sign-up and login
 	NeedKey                 // an API key, and no browser: the caller is a system

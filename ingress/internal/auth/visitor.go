@@ -11,11 +11,12 @@ import (
 // headerOrigin is the header with the origin of the page that sends a request. Browsers set it; pages cannot.
 const headerOrigin = "Origin"
 
-// visitor identifies the widget visitor who sends req. Visitors may chat and read public resources.
+// visitor identifies the widget visitor who sends req. Visitors may chat, read public resources and,
+// if the widget takes attachments, upload files.
 // If visitor returns an error, the identity says only that a widget token was presented.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
-	if err == nil && need != NeedDemo && need != NeedPublic {
+	if err == nil && need != NeedDemo && need != NeedPublic && (need != NeedUpload || !ident.Caller.Visitor.Attachments) {
 		err = WidgetRestricted()
 	}
 	if err != nil {
@@ -66,7 +67,9 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	}
 	return Identity{Until: found.until, Via: ViaWidget, Caller: domain.Caller{
 		Kind: domain.CallerUser, OrganizationID: org, Credential: "widget:" + token.Agent + ":" + token.Visitor,
-		Visitor: domain.Visitor{ID: token.Visitor, AgentID: token.Agent, Origin: token.Origin, Client: r.DemoClient(req)},
+		Visitor: domain.Visitor{
+			ID: token.Visitor, AgentID: token.Agent, Origin: token.Origin, Client: r.DemoClient(req), Attachments: found.found.Attachments,
+		},
 	}}, nil
 }
 

@@ -146,6 +146,14 @@ func TestWidgetTokensAllowOnlyPublicOperations(t *testing.T) {
 	if err := func() error { _, err := l.resolve(t, NeedKey, token, "Origin", ""); return err }(); apierr.CodeFor(err) != apierr.ServerToServerOnly {
 		t.Errorf("with an empty origin: %v", err)
 	}
+	if _, err := l.resolve(t, NeedUpload, token); apierr.CodeFor(err) != apierr.PermissionDenied {
+		t.Errorf("an upload for a widget without attachments: %v", err)
+	}
+	l.widget.Attachments = true
+	l.Widgets().Forget(l.widget.AgentID)
+	if ident, err := l.resolve(t, NeedUpload, token); err != nil || !ident.Caller.Visitor.Attachments {
+		t.Errorf("an upload: %+v, %v", ident, err)
+	}
 	if left := expires.Sub(l.clock); left <= WidgetTokenLife-time.Second || left > WidgetTokenLife {
 		t.Errorf("valid for %s", left)
 	}

@@ -19,7 +19,7 @@ const smallAgent = `{"name":"Ada","systemPrompt":"You help."}`
 
 // fullAgent uses every field and tool.
 const fullAgent = `{"name":"Full","description":"d","systemPrompt":"p","model":"openai/gpt-5-mini","fallbackModels":["anthropic/claude-sonnet-4-5","offline"],
-	"allowedCallers":["system","user"],"widget":{"enabled":true,"allowedOrigins":["https://example.com","http://localhost:3000"]},
+	"allowedCallers":["system","user"],"widget":{"enabled":true,"allowedOrigins":["https://example.com","http://localhost:3000"],"attachments":true},
 	"tools":{"webSearch":{"enabled":true,"approval":"never"},"codeExecution":{"enabled":false,"approval":"always"},
 	"knowledge":{"enabled":true,"approval":"unsafe","documentIds":["doc_01h455vb4pex5vsknk084sn02q"]},
 	"httpRequest":{"enabled":true,"approval":"unsafe","endpoints":[{"name":"crm","description":"customers","method":"POST","url":"https://crm.example.com/v1/{n}?x=1&y={m}",
@@ -41,7 +41,7 @@ func TestCreateAgent(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	a := w.do("POST", "/api/agents", smallAgent, ada.auth).want(t, "small", 201, "")
 	want := `{"id":"` + a.text(t, "id") + `","name":"Ada","description":"","systemPrompt":"You help.","model":"offline","fallbackModels":[],"tools":{},` +
-		`"allowedCallers":["user"],"widget":{"enabled":false,"allowedOrigins":[]},"outputSchema":null,"appendSources":false,"suggestions":[],"version":1,"lastCheck":null,` +
+		`"allowedCallers":["user"],"widget":{"enabled":false,"allowedOrigins":[],"attachments":false},"outputSchema":null,"appendSources":false,"suggestions":[],"version":1,"lastCheck":null,` +
 		`"createdAt":"` + a.text(t, "createdAt") + `","updatedAt":"` + a.text(t, "updatedAt") + `","temperature":null,"topP":null,"maxOutputTokens":null,` +
 		`"reasoningEffort":null,"seed":null,"stop":null,"parallelToolCalls":null,` +
 		`"overridable":["temperature","topP","maxOutputTokens","reasoningEffort","seed","stop","parallelToolCalls"]}`
@@ -331,7 +331,8 @@ func TestUpdateAgent(t *testing.T) {
 		{"both at once", `{"model":"offline/echo","fallbackModels":["openai/x"]}`, ""},
 		{"back", `{"model":""}`, ""},
 		{"widget", `{"widget":{"allowedOrigins":["https://a.b"]}}`, ""},
-		{"widget again", `{"widget":{"enabled":true}}`, ""},
+		{"widget again", `{"widget":{"enabled":true,"attachments":true}}`, ""},
+		{"widget's attachments of no boolean", `{"widget":{"attachments":"yes"}}`, "invalid_request widget.attachments:invalid_type"},
 	} {
 		a := w.do("PUT", "/api/agents?id="+agentID, c.body, ada.auth)
 		switch c.problems {
@@ -350,7 +351,7 @@ func TestUpdateAgent(t *testing.T) {
 	a := w.do("GET", "/api/agents?id="+agentID, "", ada.auth)
 	for path, want := range map[string]any{
 		"name": "Bea", "tools.webSearch.enabled": true, "tools.webSearch.approval": "always", "fallbackModels.0": "openai/x", "tools.codeExecution.enabled": true, "tools.voice.enabled": false, "tools.voice.voice": "alto",
-		"tools.knowledge": nil, "allowedCallers.1": "system", "widget.enabled": true, "widget.allowedOrigins.0": "https://a.b", "model": "offline",
+		"tools.knowledge": nil, "allowedCallers.1": "system", "widget.enabled": true, "widget.attachments": true, "widget.allowedOrigins.0": "https://a.b", "model": "offline",
 	} {
 		if got := a.json(t, path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)

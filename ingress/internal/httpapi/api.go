@@ -227,7 +227,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks,
 		AgentsDB: deps.Store.Agents, BlobsDB: deps.Store.Blobs, RunsDB: deps.Store.Runs, SessionsDB: deps.Store.Sessions,
 		Dispatch: deps.Dispatch, Streams: deps.Streams, Changes: deps.Changes, Secrets: deps.Secrets, Templates: a.templates,
-		Downloads: &a.downloads, Uploads: &a.knowledge.Uploads, Files: files, Links: links, Auth: deps.Auth, Readers: deps.Readers, Log: deps.Log,
+		Downloads: &a.downloads, Uploads: &a.knowledge.Uploads, VisitorUploads: &transfer.Limiter{Policy: transfer.VisitorFiles},
+		Files: files, Links: links, Auth: deps.Auth, Readers: deps.Readers, Log: deps.Log,
 		WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
 	})
 	a.wireProtocols(deps, submitter, links)

@@ -28,6 +28,9 @@ func TestPreflights(t *testing.T) {
 	}{
 		"token":                   {widget.WidgetSessionsPath, preflight(widgetPage), widgetPage},
 		"token, another's origin": {widget.WidgetSessionsPath, preflight(otherPage), otherPage},
+		"files":                   {widget.FilesPath + "?name=a.png&sessionId=s", preflight(widgetPage), widgetPage},
+		"files, listed by nobody": {widget.FilesPath, preflight("https://evil.example.com"), ""},
+		"files, another method":   {widget.FilesPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: GET"}, ""},
 		"chat":                    {chat + agentID, preflight(widgetPage), widgetPage},
 		"chat, another's":         {chat + elsewhere, preflight(otherPage), otherPage},
 
@@ -79,7 +82,8 @@ func TestNothingElseIsShared(t *testing.T) {
 	h := a.newTestOrg("red")
 	agentID := a.newWidgetAgent(h, widgetPage)
 	for _, r := range a.api.routes() {
-		if r.Path == widget.WidgetSessionsPath || r.Action == widget.ChatAction || r.Path == "/api/events" {
+		uploads := r.Path == widget.FilesPath && r.Method == http.MethodPost
+		if r.Path == widget.WidgetSessionsPath || uploads || r.Action == widget.ChatAction || r.Path == "/api/events" {
 			continue
 		}
 		target := r.Path + "?id=" + agentID

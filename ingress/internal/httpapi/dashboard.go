@@ -82,7 +82,7 @@ func asset(c *gin.Context) {
 
 	found, known := assets[c.Param("name")]
 	switch name := c.Param("name"); {
-	case !known || name == web.WidgetScript:
+	case !known || name == web.WidgetScript || name == web.WidgetFiles:
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 	case name == web.Licences:
 		serve(c, found, widgetAge)
@@ -91,18 +91,20 @@ func asset(c *gin.Context) {
 	}
 }
 
-// widgetScript handles GET /widget.js, which pages of any origin load.
-func widgetScript(c *gin.Context) {
-	assets, err := web.Assets()
-	if err != nil {
-		httpx.Fail(c, err)
-		return
-	}
+// widgetScript returns the handler of a script of the widget, which pages of any origin load.
+func widgetScript(name string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		assets, err := web.Assets()
+		if err != nil {
+			httpx.Fail(c, err)
+			return
+		}
 
-	header := c.Writer.Header()
-	header.Set("Access-Control-Allow-Origin", "*") // for pages that check the script's integrity hash
-	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	serve(c, assets[web.WidgetScript], widgetAge)
+		header := c.Writer.Header()
+		header.Set("Access-Control-Allow-Origin", "*") // for modules, and for pages that check the script's integrity hash
+		header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+		serve(c, assets[name], widgetAge)
+	}
 }
 
 // serve responds with an asset, compressed if the client accepts gzip.

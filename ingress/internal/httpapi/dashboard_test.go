@@ -149,7 +149,7 @@ func TestAssets(t *testing.T) {
 	if a := w.do("GET", name, "", "If-None-Match: "+plain.header.Get("ETag")); a.status != http.StatusNotModified || len(a.body) > 0 {
 		t.Errorf("unchanged: %d", a.status)
 	}
-	for _, missing := range []string{"/assets/site-style.css", "/assets/widget.js", "/assets/..%2fweb.go", "/assets/"} {
+	for _, missing := range []string{"/assets/site-style.css", "/assets/widget.js", "/assets/widget-files.js", "/assets/..%2fweb.go", "/assets/"} {
 		if a := w.do("GET", missing, ""); a.status != http.StatusNotFound {
 			t.Errorf("%s: %d", missing, a.status)
 		}
@@ -157,10 +157,12 @@ func TestAssets(t *testing.T) {
 	if a := w.do("GET", "/assets/licences.txt", ""); a.status != 200 || !bytes.Contains(a.body, []byte("== preact")) || a.header.Get("Cache-Control") == assetAge {
 		t.Errorf("licences: %d %v", a.status, a.header)
 	}
-	widget := w.do("GET", "/widget.js", "", "Origin: https://shop.example")
-	if widget.status != 200 || widget.header.Get("Access-Control-Allow-Origin") != "*" || widget.header.Get("Cross-Origin-Resource-Policy") != "cross-origin" ||
-		widget.header.Get("Cache-Control") != widgetAge || !strings.HasPrefix(widget.header.Get("Content-Type"), "text/javascript") {
-		t.Errorf("widget: %d %v", widget.status, widget.header)
+	for _, path := range []string{"/widget.js", "/widget-files.js"} {
+		widget := w.do("GET", path, "", "Origin: https://shop.example")
+		if widget.status != 200 || widget.header.Get("Access-Control-Allow-Origin") != "*" || widget.header.Get("Cross-Origin-Resource-Policy") != "cross-origin" ||
+			widget.header.Get("Cache-Control") != widgetAge || !strings.HasPrefix(widget.header.Get("Content-Type"), "text/javascript") {
+			t.Errorf("%s: %d %v", path, widget.status, widget.header)
+		}
 	}
 }
 

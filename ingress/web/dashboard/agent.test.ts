@@ -8,7 +8,7 @@ import type { Agent } from "./types";
 
 const agent: Agent = {
   id: "ag_1", name: "A", description: "", systemPrompt: "p", model: "", fallbackModels: ["a", "b"], allowedCallers: ["user"], tools: {},
-  widget: { enabled: false, allowedOrigins: ["https://a.example"] }, outputSchema: null, appendSources: false, suggestions: ["Who are you?"], version: 1,
+  widget: { enabled: false, allowedOrigins: ["https://a.example"], attachments: false }, outputSchema: null, appendSources: false, suggestions: ["Who are you?"], version: 1,
   temperature: null, topP: 0.5, maxOutputTokens: null, reasoningEffort: null, seed: null, stop: ["END", "a\n\\n"], parallelToolCalls: false, overridable: ["seed"], lastCheck: null, createdAt: "2026-11-21T09:00:00.000Z", updatedAt: "2026-11-21T09:00:00.000Z",
 };
 

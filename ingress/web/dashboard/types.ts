@@ -66,7 +66,7 @@ export interface Agent {
   fallbackModels: string[];
   tools: Tools;
   allowedCallers: ("user" | "system")[];
-  widget: { enabled: boolean; allowedOrigins: string[]; identitySecret?: string | null };
+  widget: { enabled: boolean; allowedOrigins: string[]; attachments: boolean; identitySecret?: string | null };
   outputSchema: Record<string, unknown> | null;
   appendSources: boolean;
   suggestions: string[];

@@ -16,7 +16,7 @@ interface Told {
 
 /** A chat that receives these events. until resolves after the given number of announcements. */
 function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
-  const view = new View({ title: "T", greeting: "", inline: true, language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
+  const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
   const told: Told[] = [];
   let over = () => {};
   const ended = new Promise<void>((resolve) => (over = resolve));
@@ -95,9 +95,26 @@ export const tests: Test[] = [
     },
   },
   {
+    name: "an empty chat offers suggestions, and a click sends one",
+    run() {
+      const sent: string[] = [];
+      const look = { title: "T", greeting: "Hi", inline: true, suggestions: ["<b>a</b>", "b"], language: "en" };
+      const view = new View(look, texts, { send: (text) => sent.push(text) > 0, renew: () => {}, opened: () => {} });
+      const offered = () => [...view.panel.querySelectorAll<HTMLElement>(".suggested button")];
+      view.show([]);
+      equal(offered().map((b) => b.textContent), ["<b>a</b>", "b"]);
+      offered()[1]!.click();
+      equal(sent, ["b"]);
+      view.add({ from: "visitor", text: "b", files: ["é.png"] });
+      equal([offered().length, view.panel.querySelector(".visitor ul")?.textContent], [0, "é.png"]);
+      view.show([{ from: "visitor", text: "b" }]);
+      equal([offered().length, view.panel.querySelector(".visitor ul")], [0, null]);
+    },
+  },
+  {
     name: "drawing a growing answer leaves the page most of its time, and finally shows the newest text",
     async run() {
-      const view = new View({ title: "T", greeting: "", inline: true, language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
+      const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
       const began: number[] = [];
       let asked = 0;
       let shown = 0;

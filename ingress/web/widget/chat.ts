@@ -3,7 +3,8 @@ import { StreamProblem, type ServerEvent } from "../kit/sse";
 import type { Citation } from "../kit/markdown";
 import { unreachable } from "../kit/texts";
 import { activity, Answer } from "./answer";
-import { begun, citationsOf, load, save, unguessable, type Pending, type Store, type Transcript } from "./record";
+import type { Attached } from "./files";
+import { begun, citationsOf, load, save, unguessable, type Entry, type Pending, type Store, type Transcript } from "./record";
 import { advice, type Service } from "./service";
 import type { Texts } from "./texts";
 import type { View } from "./view";
@@ -52,14 +53,19 @@ export class Chat {
     this.stop.abort();
   }
 
+  get session(): string {
+    return this.transcript.session;
+  }
+
   /** Sends a message. It returns false while an answer is pending. */
-  send(text: string): boolean {
+  send(text: string, files: Attached[] = []): boolean {
     if (this.busy || text.trim() === "") return false;
-    const pending = { key: unguessable(), text, answer: "", citations: [], lastEventId: "" };
-    this.transcript.entries.push({ from: "visitor", text });
+    const pending = { key: unguessable(), text, files, answer: "", citations: [], lastEventId: "" };
+    const said: Entry = { from: "visitor", text, files: files.length > 0 ? files.map((f) => f.name) : undefined };
+    this.transcript.entries.push(said);
     this.transcript.pending = pending;
     save(this.store, this.transcript);
-    this.view.add({ from: "visitor", text });
+    this.view.add(said);
     this.tell("message", { text });
     void this.follow(pending);
     return true;

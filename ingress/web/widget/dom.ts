@@ -30,14 +30,16 @@ const drawn = {
   send: "M12 19V5M6 11l6-6 6 6",
 };
 
-/** Returns an icon, hidden from screen readers. */
-export function icon(name: keyof typeof drawn): Node {
+export const icon = (name: keyof typeof drawn): Node => picture(drawn[name]);
+
+/** Returns an icon with the lines of a path, hidden from screen readers. */
+export function picture(lines: string): Node {
   const space = "http://www.w3.org/2000/svg";
-  const picture = own("createElementNS").call(document, space, "svg");
-  picture.setAttribute("viewBox", "0 0 24 24");
-  picture.setAttribute("aria-hidden", "true");
+  const svg = own("createElementNS").call(document, space, "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
   const path = own("createElementNS").call(document, space, "path");
-  path.setAttribute("d", drawn[name]);
-  picture.append(path);
-  return picture;
+  path.setAttribute("d", lines);
+  svg.append(path);
+  return svg;
 }

@@ -3,9 +3,10 @@
 import { StreamProblem } from "../kit/sse";
 import { Chat, type Tell } from "./chat";
 import { h } from "./dom";
+import type { Attached } from "./files";
 import { baseOf, ownScript } from "./origin";
 import { Store } from "./record";
-import { Service, type Identity } from "./service";
+import { Service, type Identity, type Member } from "./service";
 import css from "./style.css";
 import { languageOf, Texts } from "./texts";
 import { View } from "./view";
@@ -87,8 +88,8 @@ export class AgentChat extends HTMLElement {
    * Sends a message in the visitor's name as soon as the chat is ready. Returns false while an
    * answer is pending.
    */
-  send(text: string): boolean {
-    if (this.chat) return this.chat.send(text);
+  send(text: string, files?: Attached[]): boolean {
+    if (this.chat) return this.chat.send(text, files);
     if (text.trim() === "") return false;
     this.unsaid.push(text);
     return true;
@@ -123,7 +124,8 @@ export class AgentChat extends HTMLElement {
     const lasting = new Store("localStorage", prefix);
     const passing = new Store("sessionStorage", prefix);
 
-    const service = new Service(base, agent, this.identity, lasting, passing, this.getAttribute("preview"));
+    const preview = JSON.parse(this.getAttribute("preview") ?? "null") as Member | null;
+    const service = new Service(base, agent, this.identity, lasting, passing, preview);
     try {
       await service.token();
     } catch (cause) {
@@ -150,17 +152,18 @@ export class AgentChat extends HTMLElement {
     const inline = this.hasAttribute("inline");
     const language = languageOf(this);
     const texts = new Texts(language);
-    const title = this.getAttribute("chat-title") || service.name || texts.say("chat");
+    const title = this.getAttribute("chat-title") || service.agent.name || texts.say("chat");
     this.root.adoptedStyleSheets = [styles()];
     const view = new View(
-      { title, greeting: this.getAttribute("greeting") ?? texts.say("greeting"), inline, language },
+      { title, greeting: this.getAttribute("greeting") ?? texts.say("greeting"), inline, suggestions: service.agent.suggestions, language },
       texts,
       {
-        send: (text) => this.send(text),
+        send: (text, files) => this.send(text, files),
         renew: () => this.chat?.renew(),
         opened: (open) => {
           passing.set("open", open);
           emit(open ? "open" : "close", { agent });
+          if (open) void this.takeFiles(service, texts);
         },
       },
     );
@@ -173,10 +176,24 @@ export class AgentChat extends HTMLElement {
       if (name !== "message") queueMicrotask(() => this.sayNext());
     });
 
+    if (inline) void this.takeFiles(service, texts);
+
     emit("ready", { agent });
     this.sayNext();
     if (this.wanted) view.open(true);
     else if (passing.get("open") === true && innerWidth > 480) view.open(false);
+  }
+
+  /** Loads the module for attachments, if the agent takes them. If that fails, the chat goes on without, until it is opened again. */
+  private async takeFiles(service: Service, texts: Texts): Promise<void> {
+    const { view, chat } = this;
+    if (!service.agent.attachments || !view || !chat || view.files) return;
+    try {
+      const { start } = (await import(`${base}widget-files.js`)) as typeof import("./files");
+      if (this.view === view) view.files ??= start({ panel: view.panel, form: view.form, field: view.field, texts, request: (name, renew) => service.upload(chat.session, name, renew) });
+    } catch (cause) {
+      console.warn("agent-chat: files cannot be attached:", cause);
+    }
   }
 
   /** Applies the page's accent colour, and chooses a text colour that is readable on it. */

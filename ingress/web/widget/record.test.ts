@@ -13,8 +13,8 @@ export const tests: Test[] = [
     run() {
       const store = named();
       const transcript = begun();
-      transcript.entries.push({ from: "visitor", text: "é😀 <b>" });
-      transcript.pending = { key: "k", text: "é", answer: "half", citations: [], lastEventId: "1.2" };
+      transcript.entries.push({ from: "visitor", text: "é😀 <b>", files: ["é.png"] });
+      transcript.pending = { key: "k", text: "é", files: [{ fileId: "file_1", name: "é.png" }], answer: "half", citations: [], lastEventId: "1.2" };
       save(store, transcript);
       equal(load(store), transcript);
       forget(store);
@@ -55,15 +55,15 @@ export const tests: Test[] = [
       const keep = (value: unknown): void => localStorage.setItem(store.name("transcript"), JSON.stringify(value));
       const cited = { id: 1, type: "web", title: "t", url: "u", citedText: "c", startIndex: 0, endIndex: 1, documentId: null, page: null };
       const agent = { from: "agent", text: "a" };
-      keep({ session: "w", entries: [null, { ...agent, citations: [null, 7, {}, { ...cited, url: null }, cited] }, { ...agent, citations: "x" }, { ...agent, note: 7 }], pending: { key: "k" } });
-      equal(load(store), { session: "w", entries: [{ ...agent, citations: [cited] }, { ...agent, citations: [] }], pending: null });
+      keep({ session: "w", entries: [null, { ...agent, citations: [null, 7, {}, { ...cited, url: null }, cited] }, { ...agent, citations: "x" }, { ...agent, note: 7 }, { from: "visitor", text: "v", files: ["a", 7, null] }, { from: "visitor", text: "v", files: {} }], pending: { key: "k" } });
+      equal(load(store), { session: "w", entries: [{ ...agent, citations: [cited] }, { ...agent, citations: [] }, { from: "visitor", text: "v", files: ["a"] }, { from: "visitor", text: "v", files: [] }], pending: null });
       const pending = { key: "k", text: "t", answer: "a", lastEventId: "" };
       for (const broken of [{ ...pending, answer: null }, { ...pending, text: 7 }, { ...pending, lastEventId: undefined }]) {
         keep({ session: "w", entries: [], pending: broken });
         equal(load(store).pending, null, JSON.stringify(broken));
       }
       keep({ session: "w", entries: [], pending });
-      equal(load(store).pending, { ...pending, citations: [] });
+      equal(load(store).pending, { ...pending, files: [], citations: [] });
       forget(store);
     },
   },

@@ -1,10 +1,13 @@
 // The chat's data in the browser, so that a reload loses nothing. If storage is blocked, the data
 // lasts as long as the page.
 import type { Citation } from "../kit/markdown";
+import type { Attached } from "./files";
 
 export interface Entry {
   from: "visitor" | "agent";
   text: string;
+  /** The names of the files of a visitor's message. */
+  files?: string[];
   citations?: Citation[];
   /** The reason why there is no answer, or only a part of it. */
   note?: string;
@@ -13,6 +16,7 @@ export interface Entry {
 export interface Pending {
   key: string;
   text: string;
+  files: Attached[];
   answer: string;
   citations: Citation[];
   lastEventId: string;
@@ -72,6 +76,8 @@ export class Store {
 
 export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
 
+const list = <T>(told: T[] | null | undefined): T[] => (Array.isArray(told) ? told : []);
+
 /** Returns the valid citations in a list. Invalid citations would break the rendering. */
 export function citationsOf(told: unknown): Citation[] {
   if (!Array.isArray(told)) return [];
@@ -86,9 +92,10 @@ export function load(store: Store): Transcript {
   if (!texts(kept?.session) || !Array.isArray(kept?.entries)) return begun();
   const entries = kept.entries
     .filter((e: Entry | null) => texts(e?.from, e?.text, e?.note ?? ""))
-    .map((e) => (e.citations === undefined ? e : { ...e, citations: citationsOf(e.citations) }));
+    .map((e) => (e.citations === undefined ? e : { ...e, citations: citationsOf(e.citations) }))
+    .map((e) => (e.files === undefined ? e : { ...e, files: list(e.files).filter((name) => texts(name)) }));
   const { pending: p } = kept;
-  const pending = texts(p?.key, p?.text, p?.answer, p?.lastEventId) ? { ...p!, citations: citationsOf(p!.citations) } : null;
+  const pending = texts(p?.key, p?.text, p?.answer, p?.lastEventId) ? { ...p!, files: list(p!.files).filter((f) => texts(f?.fileId, f?.name)), citations: citationsOf(p!.citations) } : null;
   return { session: kept.session, entries, pending };
 }
 

@@ -8,41 +8,52 @@ export interface Identity {
   id: string;
   signature: string;
 }
+/** The agent, as its visitors see it. */
+export interface Facts {
+  name: string;
+  suggestions: string[];
+  attachments: boolean;
+}
+/** In the dashboard's preview, the organization in which the person is signed in, and the agent. */
+export interface Member extends Facts {
+  organization: string;
+}
 interface Pass {
   token: string;
   /** When the token expires, by this browser's clock, which may be wrong. A 401 renews the token in any case. */
   until: number;
-  name: string;
+  agent: Facts;
 }
 
 const minutes = 60_000;
 const ends = /^run\.(completed|failed|cancelled|timed_out)$/;
 
 export class Service {
-  /** The agent's name. */
-  name = "";
+  agent: Facts = { name: "", suggestions: [], attachments: false };
   private asking: Promise<Pass> | null = null;
 
   constructor(
     private readonly base: string,
-    private readonly agent: string,
+    private readonly id: string,
     private readonly identity: Identity | null,
     private readonly lasting: Store,
     private readonly passing: Store,
-    /** In the dashboard's preview, the organization in which the person is signed in. The preview needs no token. */
-    private readonly member: string | null,
-  ) {}
+    /** The preview needs no token. */
+    private readonly member: Member | null,
+  ) {
+    if (member) this.agent = member;
+  }
 
   /** Returns a valid token. Throws a StreamProblem if it cannot get one. */
   async token(): Promise<string> {
     if (this.member !== null) return "";
     let pass = this.passing.get("pass") as Pass | null;
 
-    if (typeof pass?.token !== "string" || !(pass.until > Date.now())) {
+    if (typeof pass?.token !== "string" || !pass.agent || !(pass.until > Date.now())) {
       this.asking ??= this.ask().finally(() => (this.asking = null));
       pass = await this.asking;
     }
-    this.name = pass.name;
+    this.agent = pass.agent;
     return pass.token;
   }
 
@@ -53,18 +64,18 @@ export class Service {
       method: "POST",
       credentials: "omit",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ agentId: this.agent, visitor }),
+      body: JSON.stringify({ agentId: this.id, visitor }),
     }).catch(() => {
       throw new StreamProblem(0, "unreachable", unreachable);
     });
 
     if (!answer.ok) throw await problem(answer);
-    const given = (await answer.json()) as { token: string; expiresAt: string; visitor: string; agent: { name: string } };
+    const given = (await answer.json()) as { token: string; expiresAt: string; visitor: string; agent: Facts };
     const now = Date.now();
 
     const left = Date.parse(given.expiresAt) - now;
     const lasts = left > minutes ? Math.min(left, 10 * minutes) - minutes : 9 * minutes;
-    const pass = { token: given.token, until: now + lasts, name: given.agent.name };
+    const pass = { token: given.token, until: now + lasts, agent: given.agent };
 
     if (!this.identity) this.lasting.set("visitor", given.visitor);
     this.passing.set("pass", pass);
@@ -72,16 +83,23 @@ export class Service {
   }
 
   private async identify(): Promise<Record<string, string>> {
-    return this.member === null ? { Authorization: `Bearer ${await this.token()}` } : { "x-organization-id": this.member };
+    return this.member === null ? { Authorization: `Bearer ${await this.token()}` } : { "x-organization-id": this.member.organization };
+  }
+
+  /** Returns the request that uploads a file for a session. If renew is true, it has a new token. */
+  async upload(session: string, name: string, renew: boolean): Promise<{ url: string; headers: Record<string, string> }> {
+    if (renew) this.passing.set("pass", null);
+    return { url: `${this.base}api/files?${new URLSearchParams({ sessionId: session, name })}`, headers: await this.identify() };
   }
 
   /** Yields the events of the answer to a message. The same key always returns the same run. */
   chat(session: string, pending: Pending, signal: AbortSignal, connected: (up: boolean) => void): AsyncGenerator<ServerEvent> {
-    const { key, text, lastEventId } = pending;
-    return events(`${this.base}api/agents?action=chat&id=${encodeURIComponent(this.agent)}`, {
+    const { key, text, files, lastEventId } = pending;
+    const attachments = files.length > 0 ? files.map(({ fileId }) => ({ fileId })) : undefined;
+    return events(`${this.base}api/agents?action=chat&id=${encodeURIComponent(this.id)}`, {
       method: "POST",
       credentials: this.member === null ? "omit" : "same-origin",
-      body: JSON.stringify({ sessionId: session, message: text, stream: true }),
+      body: JSON.stringify({ sessionId: session, message: text, attachments, stream: true }),
       headers: async () => ({ ...(await this.identify()), "Idempotency-Key": key }),
       signal,
       lastEventId,
@@ -106,5 +124,5 @@ export function advice(p: StreamProblem, texts: Texts): { text: string; again: b
   if (p.status === 0) return { text: texts.say("unreachable"), again: true };
   if (p.status >= 500 || p.status === 408) return { text: texts.say("busy", texts.after(p.retryAfter)), again: true };
   if ([401, 403, 404].includes(p.status)) return { text: texts.say("gone"), again: false };
-  return { text: texts.say("refused"), again: false };
+  return { text: texts.say(p.errors.some((e) => e.field.startsWith("attachments")) ? "badFile" : "refused"), again: false };
 }

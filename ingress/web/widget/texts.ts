@@ -2,7 +2,7 @@
 import type { Labels } from "../kit/texts";
 
 /** A text in English, German and Spanish. Texts with a count are pairs: for one, and for other numbers. {0} and {1} are values. */
-type Row = readonly [string, string, string] | readonly [Pair, Pair, Pair];
+export type Row = readonly [string, string, string] | readonly [Pair, Pair, Pair];
 type Pair = readonly [one: string, other: string];
 
 const languages = ["en", "de", "es"] as const;
@@ -21,6 +21,8 @@ const table = {
   write: ["Write a message", "Nachricht schreiben", "Escriba un mensaje"],
   send: ["Send", "Senden", "Enviar"],
   you: ["You:", "Sie:", "Usted:"],
+  attached: ["Attached files", "Angehängte Dateien", "Archivos adjuntos"],
+  suggestions: ["Suggestions", "Vorschläge", "Sugerencias"],
   answer: ["Answer:", "Antwort:", "Respuesta:"],
 
   sources: ["Sources", "Quellen", "Fuentes"],
@@ -77,6 +79,11 @@ const table = {
     "Dieser Chat ist hier nicht mehr verfügbar. Laden Sie die Seite neu.",
     "Este chat ya no está disponible aquí. Recargue la página.",
   ],
+  badFile: [
+    "A file can't be used. Send your message without it, or attach it again.",
+    "Eine Datei kann nicht verwendet werden. Senden Sie die Nachricht ohne sie, oder hängen Sie sie erneut an.",
+    "Un archivo no se puede usar. Envíe el mensaje sin él o adjúntelo de nuevo.",
+  ],
   refused: [
     "This message can't be sent. Change it, or start a new session.",
     "Diese Nachricht kann nicht gesendet werden. Ändern Sie sie, oder beginnen Sie einen neuen Chat.",
@@ -92,7 +99,8 @@ export class Texts {
   readonly language: (typeof languages)[number];
   /** The accessible names of parts of an answer. */
   readonly labels: Labels;
-  private readonly locale: string;
+  /** The locale of numbers. */
+  readonly locale: string;
 
   /** The tag, such as es or de-CH, also decides how numbers look. */
   constructor(tag: string) {
@@ -110,7 +118,12 @@ export class Texts {
 
   /** Returns a text with its values. If the text has a plural, the first value decides. */
   say(text: Text, ...values: (string | number)[]): string {
-    const found = table[text][languages.indexOf(this.language)]!;
+    return this.fill(table[text], ...values);
+  }
+
+  /** Is say for a text of another table. */
+  fill(row: Row, ...values: (string | number)[]): string {
+    const found = row[languages.indexOf(this.language)]!;
     const one = () => new Intl.PluralRules(this.locale).select(Number(values[0])) === "one";
     const form = typeof found === "string" ? found : found[one() ? 0 : 1];
     return form.replace(/\{(\d)\}/g, (_, i: string) => {

@@ -1,6 +1,7 @@
 // The visible chat: a button with a panel, or only the panel, inside the page.
 import { entry } from "./answer";
 import { h, icon } from "./dom";
+import type { Attached, Files } from "./files";
 import type { Entry } from "./record";
 import type { Texts } from "./texts";
 
@@ -8,11 +9,13 @@ export interface Look {
   title: string;
   greeting: string;
   inline: boolean;
+  /** Questions that the empty chat offers. */
+  suggestions: string[];
   /** The language of the page, in which agents are expected to answer. */
   language: string;
 }
 export interface Wishes {
-  send: (text: string) => boolean;
+  send: (text: string, files?: Attached[]) => boolean;
   renew: () => void;
   opened: (open: boolean) => void;
 }
@@ -21,11 +24,14 @@ const narrow = matchMedia("(max-width: 480px)");
 
 export class View {
   readonly panel: HTMLElement;
+  readonly form: HTMLFormElement;
+  readonly field: HTMLTextAreaElement;
+  /** The files of the next message, once the module for them is loaded. */
+  files: Files | null = null;
   private readonly launcher = h("button", { type: "button", class: "launcher", "aria-controls": "panel", "aria-haspopup": "dialog" });
   private readonly log: HTMLElement;
   private readonly state = h("p", { class: "status" });
   private readonly said = h("div", { class: "unseen", "aria-live": "polite" });
-  private readonly field: HTMLTextAreaElement;
   private readonly button: HTMLButtonElement;
   private unread = 0;
   private frame = 0;
@@ -41,18 +47,19 @@ export class View {
       rows: 1, maxlength: 80000, "aria-label": texts.say("message"), placeholder: texts.say("write"), enterkeyhint: "send", // fits a visitor's body of 256 KiB
     });
     this.button = h("button", { type: "submit", class: "send", "aria-label": texts.say("send") }, icon("send"));
-    const form = h("form", null, this.field, this.button);
+    this.form = h("form", null, this.field, this.button);
     const renew = h("button", { type: "button", class: "bare" }, texts.say("newSession"));
     const head = h("header", null, h("h2", { id: "title" }, look.title), renew);
     const props = { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title", lang: texts.language };
-    this.panel = h(look.inline ? "section" : "dialog", props, head, this.log, this.state, form, this.said);
+    this.panel = h(look.inline ? "section" : "dialog", props, head, this.log, this.state, this.form, this.said);
 
     renew.onclick = () => {
       wishes.renew();
+      this.files?.clear(); // uploads belong to the old session
       this.field.focus();
     };
 
-    form.onsubmit = (event) => {
+    this.form.onsubmit = (event) => {
       event.preventDefault();
       this.submit();
     };
@@ -126,7 +133,9 @@ export class View {
   }
 
   private submit(): void {
-    if (!this.wishes.send(this.field.value)) return;
+    const files = this.files ? this.files.take() : [];
+    if (!files || !this.wishes.send(this.field.value, files)) return;
+    this.files?.clear();
     this.field.value = "";
     this.measure();
   }
@@ -141,9 +150,21 @@ export class View {
     this.log.replaceChildren();
     if (this.look.greeting !== "") this.log.append(entry({ from: "agent", text: this.look.greeting }, this.texts));
     this.log.append(...entries.map((e) => entry(e, this.texts)));
+    if (entries.length === 0) this.suggest();
     this.status("");
     this.said.textContent = "";
     this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  private suggest(): void {
+    const asked = this.look.suggestions.map((text) => {
+      const button = h("button", { type: "button" }, text);
+      button.onclick = () => {
+        if (this.wishes.send(text)) this.field.focus();
+      };
+      return h("li", null, button);
+    });
+    if (asked.length > 0) this.log.append(h("ul", { class: "suggested", "aria-label": this.texts.say("suggestions") }, asked));
   }
 
   /** Adds the visitor's message. */
@@ -153,7 +174,7 @@ export class View {
   }
 
   private append(node: HTMLElement): void {
-    this.log.querySelector(".problem")?.remove();
+    this.log.querySelector(".problem,.suggested")?.remove();
     this.log.append(node);
   }
 

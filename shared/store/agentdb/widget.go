@@ -18,6 +18,8 @@ type Widget struct {
 	Name           string
 	Origins        []string
 	Secret         string
+	Suggestions    []string // the questions that an empty chat offers
+	Attachments    bool     // visitors may attach files to their messages
 }
 
 // Origin marks a web origin that at least one enabled widget lists.
@@ -27,17 +29,18 @@ type Origin struct{}
 // of any organization.
 func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Widget, error) {
 	// A visitor's request names only the agent, so the function reads across organizations.
-	stmt, err := s.db.Prepared(ctx, `SELECT id, org_id, name, widget, secret FROM parley_widgets($1)`)
+	stmt, err := s.db.Prepared(ctx, `SELECT id, org_id, name, widget, secret, suggestions FROM parley_widgets($1)`)
 	if err != nil {
 		return nil, err
 	}
 
 	var rows []struct {
-		ID             string `db:"id"`
-		OrganizationID string `db:"org_id"`
-		Name           string `db:"name"`
-		Widget         []byte `db:"widget"`
-		Secret         string `db:"secret"`
+		ID             string         `db:"id"`
+		OrganizationID string         `db:"org_id"`
+		Name           string         `db:"name"`
+		Widget         []byte         `db:"widget"`
+		Secret         string         `db:"secret"`
+		Suggestions    pq.StringArray `db:"suggestions"`
 	}
 	if err := stmt.SelectContext(ctx, &rows, pq.Array(agentIDs)); err != nil {
 		return nil, fmt.Errorf("reading widgets: %w", err)
@@ -51,6 +54,7 @@ func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Wid
 		}
 		out[row.ID] = &Widget{
 			AgentID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Origins: w.AllowedOrigins, Secret: row.Secret,
+			Suggestions: row.Suggestions, Attachments: w.Attachments,
 		}
 	}
 

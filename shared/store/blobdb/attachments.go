@@ -15,8 +15,13 @@ import (
 	"parley/shared/store/pg"
 )
 
-// UploadLife is how long an upload is kept. A run that attaches it gets a file of its own.
-const UploadLife = 24 * time.Hour
+const (
+	// UploadLife is how long an upload is kept. A run that attaches it gets a file of its own.
+	UploadLife = 24 * time.Hour
+	// VisitorUploadLife is how long the upload of a widget's visitor is kept. It is short, because
+	// strangers share the space for visitors' files.
+	VisitorUploadLife = time.Hour
+)
 
 // acceptTime is much longer than it takes to accept a run. After that, the attachments of a run that
 // does not exist are removed.
@@ -27,15 +32,26 @@ type NewUpload struct {
 	ID        string
 	Principal string // whose upload it is
 	SessionID string // the only session in which it may be attached; empty: any
+	AgentID   string // the agent whose widget's visitor uploads it; empty: another caller
 	Name      string
 	MIMEType  string
 	Content   Upload
 }
 
 // AddUpload adds an upload to an organization's files. It returns ErrFilesFull if the files would
-// exceed maximum bytes (0: no limit), and ErrBlobGone if the content was removed meanwhile.
+// exceed maximum bytes (0: no limit), and ErrBlobGone if the content was removed meanwhile. For the
+// upload of a widget's visitor see [Store.CheckVisitor], too.
 func (s *Store) AddUpload(ctx context.Context, org string, u NewUpload, maximum int64) error {
+	life := UploadLife
+	if u.AgentID != "" {
+		life = VisitorUploadLife
+	}
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if u.AgentID != "" {
+			if err := reserveVisitor(ctx, tx, org, u.Principal, u.Content.Bytes, maximum); err != nil {
+				return err
+			}
+		}
 		if err := reserveRows(ctx, tx, org, 1, maximum); err != nil {
 			return err
 		}
@@ -43,8 +59,9 @@ func (s *Store) AddUpload(ctx context.Context, org string, u NewUpload, maximum 
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO files (id, org_id, run_id, call_id, session_ref, name, mime_type, bytes, hash,
-			principal, session_name, sweep_after) VALUES ($1, $2, '', $1, 0, $3, $4, $5, $6, $7, $8, now() + $9::interval)`,
-			u.ID, org, u.Name, u.MIMEType, u.Content.Bytes, u.Content.Hash, u.Principal, u.SessionID, pg.Interval(UploadLife))
+			principal, session_name, sweep_after, widget_agent)
+			VALUES ($1, $2, '', $1, 0, $3, $4, $5, $6, $7, $8, now() + $9::interval, nullif($10, ''))`,
+			u.ID, org, u.Name, u.MIMEType, u.Content.Bytes, u.Content.Hash, u.Principal, u.SessionID, pg.Interval(life), u.AgentID)
 		return err
 	})
 	if err != nil {
@@ -85,6 +102,7 @@ type Attachable struct {
 	Hash      []byte
 	Principal string // of an upload; RunID is empty
 	SessionID string // of an upload: the only session in which it may be attached; empty: any
+	AgentID   string // of an upload by a widget's visitor: the only agent to which it may be sent
 }
 
 // attachableRow is a row of Attachable.
@@ -93,6 +111,7 @@ type attachableRow struct {
 
 	Principal   string `db:"principal"`
 	SessionName string `db:"session_name"`
+	WidgetAgent string `db:"widget_agent"`
 }
 
 // AttachableFile returns a file or an upload of an organization. It returns not_found if no file has
@@ -100,7 +119,8 @@ type attachableRow struct {
 func (s *Store) AttachableFile(ctx context.Context, org, id string) (Attachable, error) {
 	var row attachableRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &row, `SELECT `+fileColumns+`, coalesce(principal, '') AS principal, coalesce(session_name, '') AS session_name
+		return tx.GetContext(ctx, &row, `SELECT `+fileColumns+`, coalesce(principal, '') AS principal, coalesce(session_name, '') AS session_name,
+			CASE WHEN run_id = '' THEN coalesce(widget_agent, '') ELSE '' END AS widget_agent
 			FROM files WHERE id = $1 AND org_id = $2 AND hash IS NOT NULL AND (run_id <> '' OR sweep_after > now())`, id, org)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -109,14 +129,17 @@ func (s *Store) AttachableFile(ctx context.Context, org, id string) (Attachable,
 	if err != nil {
 		return Attachable{}, fmt.Errorf("reading file to attach: %w", err)
 	}
-	return Attachable{File: row.file(), Hash: row.Hash, Principal: row.Principal, SessionID: row.SessionName}, nil
+	return Attachable{
+		File: row.file(), Hash: row.Hash, Principal: row.Principal, SessionID: row.SessionName, AgentID: row.WidgetAgent,
+	}, nil
 }
 
 // NewAttachment is a file of a run that its request attached. The content is stored already.
 type NewAttachment struct {
 	domain.Attachment
 
-	Hash []byte
+	Hash    []byte
+	AgentID string // the agent whose widget's visitor sends it; empty: another caller
 }
 
 // LinkAttachments adds the attachments of a run that is about to be accepted. It returns ErrFilesFull
@@ -126,21 +149,29 @@ type NewAttachment struct {
 func (s *Store) LinkAttachments(ctx context.Context, org, runID string, files []NewAttachment, maximum int64) error {
 	blobs := Distinct(pg.Column(files, func(f *NewAttachment) Blob { return Blob{Hash: f.Hash, Bytes: f.Bytes} }))
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if len(files) > 0 && files[0].AgentID != "" { // a request of a visitor
+			if err := reserveVisitorRows(ctx, tx, org, len(files), 0, maximum); err != nil {
+				return err
+			}
+		}
 		if err := reserveRows(ctx, tx, org, len(files), maximum); err != nil {
 			return err
 		}
 		if err := HoldBlobs(ctx, tx, org, blobs, nil); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO files (id, org_id, run_id, call_id, session_ref, name, mime_type, bytes, hash, sweep_after)
-			SELECT u.id, $1, $2, $3, 0, u.name, u.mime_type, u.bytes, u.hash, now() + $4::interval
-			FROM unnest($5::text[], $6::text[], $7::text[], $8::bigint[], $9::bytea[]) AS u (id, name, mime_type, bytes, hash)`,
+		_, err := tx.ExecContext(ctx, `INSERT INTO files (id, org_id, run_id, call_id, session_ref, name, mime_type, bytes, hash, widget_agent,
+			sweep_after)
+			SELECT u.id, $1, $2, $3, 0, u.name, u.mime_type, u.bytes, u.hash, nullif(u.widget_agent, ''), now() + $4::interval
+			FROM unnest($5::text[], $6::text[], $7::text[], $8::bigint[], $9::bytea[], $10::text[])
+			AS u (id, name, mime_type, bytes, hash, widget_agent)`,
 			org, runID, domain.AttachmentCall, pg.Interval(acceptTime),
 			pq.Array(pg.Column(files, func(f *NewAttachment) string { return f.FileID })),
 			pq.Array(pg.Column(files, func(f *NewAttachment) string { return f.Name })),
 			pq.Array(pg.Column(files, func(f *NewAttachment) string { return f.MediaType })),
 			pq.Array(pg.Column(files, func(f *NewAttachment) int64 { return f.Bytes })),
-			pq.ByteaArray(pg.Column(files, func(f *NewAttachment) []byte { return f.Hash })))
+			pq.ByteaArray(pg.Column(files, func(f *NewAttachment) []byte { return f.Hash })),
+			pq.Array(pg.Column(files, func(f *NewAttachment) string { return f.AgentID })))
 		return err
 	})
 	if err != nil {

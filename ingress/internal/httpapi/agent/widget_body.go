@@ -20,6 +20,7 @@ const (
 type widgetBody struct {
 	Enabled        httpx.Optional[bool]     `json:"enabled"`
 	AllowedOrigins httpx.Optional[[]string] `json:"allowedOrigins"`
+	Attachments    httpx.Optional[bool]     `json:"attachments"`
 	IdentitySecret httpx.Optional[*string]  `json:"identitySecret"` // null removes it
 }
 
@@ -36,6 +37,7 @@ func (b *widgetBody) Check(p *httpx.Problems) {
 func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.Problems) {
 	w.Enabled = b.Enabled.Or(w.Enabled)
 	w.AllowedOrigins = b.AllowedOrigins.Or(w.AllowedOrigins)
+	w.Attachments = b.Attachments.Or(w.Attachments)
 	switch secret := b.IdentitySecret.Value; {
 	case !b.IdentitySecret.Set:
 	case secret == nil:

@@ -48,6 +48,7 @@ type Deps struct {
 	Templates        TemplateFinder
 	Downloads        *transfer.Limiter
 	Uploads          *transfer.Limiter
+	VisitorUploads   *transfer.Limiter // of the visitors of widgets, who take no slots from members
 	Files            *attach.Files
 	Links            *filelink.Links
 	Auth             *auth.Resolver // determines the addresses of clients without a credential
@@ -110,7 +111,7 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: source, Handle: files.getSource},
 		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: httpx.ByID(files.find, id.File), Handle: files.get},
 		{
-			Method: "POST", Path: "/api/files", Need: auth.NeedUser, Role: member, Forms: true, Raw: true,
+			Method: "POST", Path: "/api/files", Need: auth.NeedUpload, Role: member, Forms: true, Raw: true,
 			List: httpx.Params{"name", "sessionId"}, Handle: files.upload,
 		},
 	}

@@ -35,10 +35,6 @@ type uploadView struct {
 
 // upload handles POST /api/files: it stores the body, or the file of a form, for a later message.
 func (h Files) upload(c *gin.Context) {
-	if visits(httpx.Caller(c)) {
-		httpx.Fail(c, apierr.New(apierr.DemoRestricted, "visitors cannot upload files"))
-		return
-	}
 	if c.Request.ContentLength == 0 {
 		httpx.Fail(c, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a file is required"))
 		return
@@ -58,7 +54,11 @@ func (h Files) upload(c *gin.Context) {
 	if form {
 		limit += maxForm
 	}
-	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: h.Uploads, Max: limit})
+	slots := h.Uploads
+	if httpx.Caller(c).Visitor.ID != "" {
+		slots = h.VisitorUploads
+	}
+	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: slots, Max: limit})
 	if err != nil {
 		httpx.Fail(c, err)
 		return

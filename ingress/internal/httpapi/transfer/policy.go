@@ -44,6 +44,12 @@ const (
 	// UploadsAtOnce is the same maximum for all uploads together.
 	UploadsAtOnce = 64
 
+	// Maximum numbers of simultaneous uploads of widgets' visitors.
+	visitorUploadsEach            = 2
+	visitorUploadsPerOrganization = 8
+	visitorUploadsPerAddress      = 4
+	visitorUploadsAtOnce          = 32
+
 	// Documents sent as JSON are completely in memory.
 	textsPerCredential   = 1
 	textsPerOrganization = 2
@@ -101,6 +107,14 @@ var SmallBodies = &Policy{
 	Unverified: Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / 16, smallAtOnce / 2},
 	Pace:       httpx.SlowestRate, Patience: smallPaceTime, Time: smallTime, Queue: QueueTime, UntilWhole: true,
 	Doing: "sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously", Limit: LimitArrival,
+}
+
+// VisitorFiles is the policy for the uploads of widgets' visitors. They have slots of their own, so
+// that strangers take none from members.
+var VisitorFiles = &Policy{
+	Bounds: Bounds{visitorUploadsEach, visitorUploadsPerOrganization, visitorUploadsPerAddress, visitorUploadsAtOnce},
+	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
+	Doing: "sending too many files simultaneously", TooMany: "too many files are being sent simultaneously", Limit: LimitArrival,
 }
 
 // Documents is the policy for document uploads. DocumentTexts is the policy for documents sent as

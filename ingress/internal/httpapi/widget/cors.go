@@ -16,9 +16,15 @@ import (
 // have no cookies: Access-Control-Allow-Credentials is never sent.
 const (
 	WidgetSessionsPath = "/api/widget/sessions"
+	FilesPath          = "/api/files"
 	chatPath           = "/api/agents"
 	ChatAction         = "chat"
 )
+
+// isShared reports whether a path has a route that pages of other origins may call.
+func isShared(path string) bool {
+	return path == WidgetSessionsPath || path == FilesPath || path == chatPath
+}
 
 // Names of the CORS headers in net/http's canonical form.
 const (
@@ -40,7 +46,7 @@ const (
 // Share lets a page of a listed origin read the response of a widget route, including errors.
 // Otherwise the page could not distinguish a rate limit from a network failure.
 func (h *Handler) Share(c *gin.Context, r httpx.Route) {
-	if r.Method != http.MethodPost || r.Path != WidgetSessionsPath && r.Path != chatPath {
+	if r.Method != http.MethodPost || !isShared(r.Path) {
 		return
 	}
 
@@ -61,10 +67,11 @@ func unshare(c *gin.Context) {
 }
 
 // isListed reports whether pages of the origin may call the request's route. For a chat the agent in
-// the query must list the origin, otherwise any agent. If the lookup fails, they may not.
+// the query must list the origin. The other routes name no agent in the query, so any agent may list
+// the origin; the token of an upload is valid for one origin only. If the lookup fails, they may not.
 func (h *Handler) isListed(c *gin.Context, origin string) bool {
 	ctx := c.Request.Context()
-	if c.Request.URL.Path == WidgetSessionsPath {
+	if c.Request.URL.Path != chatPath {
 		known, err := h.Auth.Widgets().Listed(ctx, origin)
 		return err == nil && known
 	}
@@ -85,7 +92,7 @@ func (h *Handler) Embeds(ctx context.Context, agentID, origin string) bool {
 // leaves all other requests to the handler of unknown methods.
 func (h *Handler) Preflight(c *gin.Context) {
 	req := c.Request
-	if req.Method != http.MethodOptions || req.URL.Path != WidgetSessionsPath && req.URL.Path != chatPath {
+	if req.Method != http.MethodOptions || !isShared(req.URL.Path) {
 		return
 	}
 

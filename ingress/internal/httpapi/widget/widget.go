@@ -99,8 +99,10 @@ type widgetSessionView struct {
 
 // widgetAgent is the agent in a token's response.
 type widgetAgent struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Suggestions []string `json:"suggestions"`
+	Attachments bool     `json:"attachments"`
 }
 
 // widgetSession handles POST /api/widget/sessions: a token for a visitor of a page that an agent's
@@ -157,7 +159,9 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	}
 
 	token, expires := h.Auth.Widgets().NewToken(widget.AgentID, origin, visitorID)
-	return widgetSessionView{token, domain.At(expires), name, widgetAgent{widget.AgentID, widget.Name}}, nil
+	return widgetSessionView{Token: token, ExpiresAt: domain.At(expires), Visitor: name, Agent: widgetAgent{
+		ID: widget.AgentID, Name: widget.Name, Suggestions: widget.Suggestions, Attachments: widget.Attachments,
+	}}, nil
 }
 
 // widgetFor returns the widget of an agent for the page that sends the request. The error does not

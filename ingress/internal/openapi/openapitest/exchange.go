@@ -130,7 +130,7 @@ func isPreflight(e Exchange) bool {
 
 // pages lists the prefixes of page paths.
 var pages = []string{
-	"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget/preview", "/favicon.svg",
+	"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget-files.js", "/widget/preview", "/favicon.svg",
 }
 
 // documented are the pages of the documentation that openapi.yaml describes.

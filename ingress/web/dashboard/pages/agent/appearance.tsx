@@ -41,7 +41,7 @@ export function Appearance({ editor, look, set }: { editor: Editor; look: Look; 
           <Select label="Position" value={look.position} options={positions} onChange={(position) => set({ position })} />
           {here && <p class="hint"><a href={`/widget/preview?agent=${encodeURIComponent(agent.id)}`} target="_blank" rel="noopener">Open a page with the widget</a>, as visitors see it.</p>}
         </div>
-        <Preview agent={agent.id} name={agent.name} look={look} />
+        <Preview editor={editor} look={look} />
       </div>
     </Section>
   );
@@ -74,7 +74,8 @@ function useSettled<T>(value: T): T {
 /** Loads the widget, which is a bundle separate from the dashboard's. */
 const fetchWidget = (): Promise<unknown> => import(document.getElementById("app")?.dataset["widget"] ?? "");
 
-function Preview({ agent, name, look }: { agent: string; name: string; look: Look }) {
+function Preview({ editor, look }: { editor: Editor; look: Look }) {
+  const { id, name, suggestions } = editor.agent;
   const organization = useSession()?.organization.id;
   const [state, setState] = useState<"loading" | "ready" | "failed">("loading");
   const { title, greeting, accent: colour, scheme } = useSettled(look);
@@ -83,10 +84,11 @@ function Preview({ agent, name, look }: { agent: string; name: string; look: Loo
   }, []);
   if (state === "failed") return <p class="note">Couldn't load the preview. Reload the page.</p>;
   if (state === "loading") return <div class="widget-preview" />;
-  const attributes = { "agent-id": agent, "chat-title": title || name, greeting: greeting || undefined, accent: colour || undefined, scheme: scheme || undefined };
+  const preview = JSON.stringify({ organization, name, suggestions, attachments: editor.draft["widget.attachments"] });
+  const attributes = { "agent-id": id, preview, "chat-title": title || name, greeting: greeting || undefined, accent: colour || undefined, scheme: scheme || undefined };
   return (
     <div class="widget-preview" role="group" aria-label="Preview of the widget">
-      {h("agent-chat" as string, { key: JSON.stringify(attributes), ...attributes, preview: organization, inline: "" })}
+      {h("agent-chat" as string, { key: JSON.stringify(attributes), ...attributes, inline: "" })}
     </div>
   );
 }

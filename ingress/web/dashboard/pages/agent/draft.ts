@@ -60,6 +60,7 @@ export interface Draft {
   "tools.voice.voice": string;
   "widget.enabled": boolean;
   "widget.allowedOrigins": string[];
+  "widget.attachments": boolean;
   "widget.identitySecret": string;
   outputSchema: string;
   appendSources: boolean;
@@ -128,7 +129,8 @@ export function draftOf(agent: Agent): Draft {
     "tools.httpRequest.endpoints": (httpRequest?.endpoints ?? []).map(endpointDraft),
     "tools.mcp.enabled": mcp?.enabled ?? false, "tools.mcp.approval": mcp?.approval ?? "never", "tools.mcp.servers": (mcp?.servers ?? []).map(serverDraft),
     "tools.voice.enabled": voice?.enabled ?? false, "tools.voice.voice": voice?.voice ?? "",
-    "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins, "widget.identitySecret": agent.widget.identitySecret ?? "",
+    "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins,
+    "widget.attachments": agent.widget.attachments, "widget.identitySecret": agent.widget.identitySecret ?? "",
     outputSchema: agent.outputSchema === null ? "" : JSON.stringify(agent.outputSchema, null, 2),
     appendSources: agent.appendSources, suggestions: agent.suggestions.join("\n"),
     temperature: typed(agent.temperature), topP: typed(agent.topP), maxOutputTokens: typed(agent.maxOutputTokens),
@@ -275,7 +277,7 @@ export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeEx
 /** The form's labels of the fields that belong to no tool. */
 export const fieldWords: Partial<Record<Field, string>> = {
   name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
-  "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
+  "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.attachments": "Attachments", "widget.identitySecret": "Identity secret",
   outputSchema: "JSON Schema", appendSources: "List of sources in the text", suggestions: "Suggested questions", ...settingWords, overridable: "Settings that requests may change",
 };
 
