@@ -102,6 +102,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	a := signUp(t)
 	agent := a.agent(t, "Greeter", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
+	end := p.begin(6)
 	p.visit("/dashboard/agents/" + agent + "/embed")
 	p.sees(`<script async src="` + a.s.url + `/widget.js" data-agent="` + agent + `"></script>`)
 	p.fill("Add an origin", "not an origin")
@@ -133,6 +134,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	chat.fill("Message", "Hello there")
 	p.press("Enter")
 	chat.in("log", "Messages").sees("echo: Hello there")
+	end()
 	p.press("Escape")
 	p.isNot("dialog", "Greeter")
 	p.focusIs("button", "Open chat: Greeter…") // its name announces an answer that was completed while the panel was closed
@@ -143,7 +145,8 @@ func TestInvitation(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	a.agent(t, "Shared agent", map[string]any{"model": "offline/echo"})
-	p := open(t).signIn(a)
+	p, guest := open(t).signIn(a), open(t)
+	end := p.begin(10, guest)
 	p.visit("/dashboard/org")
 	p.click("button", "Invite a member")
 	dialog := p.in("dialog", "Invite a member")
@@ -151,7 +154,6 @@ func TestInvitation(t *testing.T) {
 	dialog.click("button", "Invite")
 	link := p.in("dialog", "Invitation for guest-of-"+a.email).in("region", "the link").snippet()
 
-	guest := open(t)
 	guest.visitURL(link)
 	guest.fill("Your name…", "Guest")
 	guest.fill("Choose a password", "a long password")
@@ -160,6 +162,7 @@ func TestInvitation(t *testing.T) {
 	guest.choose("Organization", "Ada Example's organization")
 	guest.click("link", "Agents")
 	guest.is("link", "Shared agent")
+	end()
 	if guest.has("button", "New agent") || guest.has("link", "Automations") {
 		t.Error("a member sees controls that only admins may use")
 	}

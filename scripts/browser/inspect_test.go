@@ -40,6 +40,7 @@ type violation struct {
 // nothing is wider than the phone, and takes pictures of all four combinations if requested.
 func (p *page) inspect(name string) {
 	p.t.Helper()
+	defer p.lookAside()()
 	p.settled()
 	// Content that is rendered only after scrolling has no position or colour yet, and cannot be
 	// checked.

@@ -50,6 +50,9 @@ type page struct {
 	s     *testEnv
 	ctx   context.Context //nolint:containedctx // chromedp's handle of a tab is a context
 	watch *watch
+
+	clicks int           // so far
+	aside  time.Duration // spent on looks that are no part of a journey
 }
 
 // open opens a new tab. Faults in it fail the test. If the test fails, the page's text is printed.

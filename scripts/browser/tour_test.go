@@ -28,6 +28,7 @@ func TestTour(t *testing.T) {
 
 	size := emulation.SetDeviceMetricsOverrideParams{Width: 1120, Height: 860, DeviceScaleFactor: 1.5}
 	call(p, emulation.SetDeviceMetricsOverride, size)
+	end := p.begin(1)
 	p.visitURL(creds.LoginURL)
 	p.arrives("/dashboard")
 	p.click("link", "Chat with an agent")
@@ -37,6 +38,7 @@ func TestTour(t *testing.T) {
 	p.press("Enter")
 	turn := p.in("article", "Message: How long do I have…")
 	turn.sees("You may return any lamp within 45 days of its delivery")
+	end()
 	turn.is("link", "Run details")
 	p.js(nil, `() => scrollTo(0, 0)`)
 	p.screenshot("chat")
