@@ -22,7 +22,6 @@ var update = flag.Bool("update", false, "write the screenshots to docs/images")
 func TestTour(t *testing.T) {
 	t.Parallel()
 	p := open(t)
-	p.s.outside.publish("/returns", "Return periods", "In the European Union a buyer may return most goods that were bought online within 14 days.")
 	creds, err := quickstart.ReadCredentials(filepath.Join(p.s.dir, "data"))
 	p.must(err, "reading credentials")
 
@@ -56,6 +55,7 @@ func TestTour(t *testing.T) {
 	span.sees("Input")
 	span.sees("returns-and-refunds.md")
 	p.inspect("run-span")
+	call(p, emulation.SetDeviceMetricsOverride, size)
 	p.js(nil, `() => [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith("Timeline")).closest("section").scrollIntoView()`)
 	p.screenshot("timeline")
 }
