@@ -24,7 +24,7 @@ func TestAgentSettings(t *testing.T) {
 	p.choose("Model", "Another model …")
 	p.fill("Name of the model", "openai/unlisted")
 	p.click("button", "Save changes")
-	p.isNot("region", "Unsaved changes")
+	p.in("region", "Unsaved changes").sees("Saved")
 	p.is("heading", "Final")
 	p.reload()
 	p.holds("Name", "Final")
@@ -40,7 +40,7 @@ func TestAgentSettings(t *testing.T) {
 	p.click("button", "Apply mine on top of theirs")
 	p.click("button", "Save changes")
 	p.is("heading", "Mine")
-	p.isNot("region", "Unsaved changes")
+	p.in("region", "Unsaved changes").sees("Saved")
 	var now struct{ Name, Description string }
 	a.call(t, http.MethodGet, "/api/agents?id="+agent, nil, &now)
 	if now.Name != "Mine" || now.Description != "Somebody else's" {
@@ -62,7 +62,7 @@ func TestSuggestedQuestions(t *testing.T) {
 	p.inspect("suggestions-wrong")
 	p.fill("Suggested questions", "When do you open?\n\nWhere are you?")
 	p.click("button", "Save changes")
-	p.isNot("region", "Unsaved changes")
+	p.in("region", "Unsaved changes").sees("Saved")
 	p.click("link", "Playground")
 	p.is("button", "Where are you?")
 	p.inspect("suggestions")
@@ -102,6 +102,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	a := signUp(t)
 	agent := a.agent(t, "Greeter", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
+	end := p.begin(6)
 	p.visit("/dashboard/agents/" + agent + "/embed")
 	p.sees(`<script async src="` + a.s.url + `/widget.js" data-agent="` + agent + `"></script>`)
 	p.fill("Add an origin", "not an origin")
@@ -131,7 +132,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	p.press("Enter")
 	preview.in("log", "Messages").sees("echo: Hello with a file")
 	p.click("button", "Save changes")
-	p.isNot("region", "Unsaved changes")
+	p.in("region", "Unsaved changes").sees("Saved")
 	p.is("link", "Open a page with the widget")
 	p.visit("/widget/preview?agent=" + agent)
 	p.click("button", "Open chat: Greeter")
@@ -139,6 +140,7 @@ func TestPreviewOfWidget(t *testing.T) {
 	chat.fill("Message", "Hello there")
 	p.press("Enter")
 	chat.in("log", "Messages").sees("echo: Hello there")
+	end()
 	p.press("Escape")
 	p.isNot("dialog", "Greeter")
 	p.focusIs("button", "Open chat: Greeter…") // its name announces an answer that was completed while the panel was closed
@@ -149,7 +151,8 @@ func TestInvitation(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	a.agent(t, "Shared agent", map[string]any{"model": "offline/echo"})
-	p := open(t).signIn(a)
+	p, guest := open(t).signIn(a), open(t)
+	end := p.begin(10, guest)
 	p.visit("/dashboard/org")
 	p.click("button", "Invite a member")
 	dialog := p.in("dialog", "Invite a member")
@@ -157,7 +160,6 @@ func TestInvitation(t *testing.T) {
 	dialog.click("button", "Invite")
 	link := p.in("dialog", "Invitation for guest-of-"+a.email).in("region", "the link").snippet()
 
-	guest := open(t)
 	guest.visitURL(link)
 	guest.fill("Your name…", "Guest")
 	guest.fill("Choose a password", "a long password")
@@ -166,6 +168,7 @@ func TestInvitation(t *testing.T) {
 	guest.choose("Organization", "Ada Example's organization")
 	guest.click("link", "Agents")
 	guest.is("link", "Shared agent")
+	end()
 	if guest.has("button", "New agent") || guest.has("link", "Automations") {
 		t.Error("a member sees controls that only admins may use")
 	}

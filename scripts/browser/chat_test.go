@@ -8,13 +8,16 @@ import (
 	"testing"
 )
 
-// TestAgentFromTemplate creates an agent from a template, sends it a question, and opens the source that the answer cites.
+// TestAgentFromTemplate signs up, creates an agent from a template, sends it a question, and opens the source that the answer
+// cites.
 func TestAgentFromTemplate(t *testing.T) {
 	t.Parallel()
-	a := signUp(t)
-	a.s.outside.publish("/heron", "Heron lamps", "The Heron lamp was first made in 1931 in Lund. It takes a bulb of at most 7 watts.")
-	p := open(t).signIn(a)
-	p.visit("/dashboard/agents")
+	p := open(t)
+	p.s.outside.publish("/heron", "Heron lamps", "The Heron lamp was first made in 1931 in Lund. It takes a bulb of at most 7 watts.")
+	end := p.begin(2)
+	p.visit("/signup")
+	p.signsUp("Grace Example")
+	p.click("link", "Agents")
 	p.sees("No agents yet")
 	p.click("button", "New agent")
 	dialog := p.in("dialog", "New agent")
@@ -28,8 +31,9 @@ func TestAgentFromTemplate(t *testing.T) {
 	p.press("Enter")
 	turn := p.in("article", "Message: When was the Heron…")
 	turn.sees("1931")
-	turn.is("link", "Run details")
 	turn.is("button", "Source 1: Heron lamps")
+	end()
+	turn.is("link", "Run details")
 	p.inspect("answer")
 	const place = `() => { const { top, left, width } = document.querySelector("article").getBoundingClientRect(); return [top + scrollY, left, width] }`
 	var before, after []float64

@@ -42,37 +42,55 @@ type marked struct {
 	Contents bool // the section Contents is the first of the dialog
 }
 
-// TestCitedPage opens the page of a PDF that an answer cites: two clicks after the answer, the page is shown as
-// a picture and the cited words are marked and visible, on a desktop and on a phone.
+// TestCitedPage uploads a PDF, asks about it, and opens the page that the answer cites: two clicks after the answer, the page is
+// shown as a picture and the cited words are marked and visible, on a desktop and on a phone.
 func TestCitedPage(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
+	agent := a.agent(t, "Shop", map[string]any{"tools": map[string]any{"knowledge": on}})
 	p := open(t).signIn(a)
+	end := p.begin(3)
 	p.visit("/dashboard/knowledge")
 	p.upload(handbook(t))
 	p.in("row", "handbook.pdf…").sees("ready")
-	agent := a.agent(t, "Shop", map[string]any{"tools": map[string]any{"knowledge": on}})
+	p.click("link", "Agents")
+	p.click("link", "Shop")
+	p.opensCitedPage(t)
+	end()
+	p.settled()
+	p.marks(t)
 
-	for _, size := range []screen{desktop, phone} {
-		p.resize(size)
-		p.visit("/dashboard/agents/" + agent)
-		p.fill("Message", "Where is a Heron lamp that flickers returned to?")
-		p.click("button", "Send message")
-		turn := p.in("article", "Message: Where is a Heron…")
-		turn.is("link", "Run details")
-		turn.in("list", "").click("button", "Source 1: handbook.pdf…")
-		p.in("dialog", "handbook.pdf").click("link", "Open the document")
+	p.click("button", "Close…")
+	p.isNot("dialog", "handbook.pdf")
+	p.visit("/dashboard/runs") // leaves the session
+	p.resize(phone)
+	p.visit("/dashboard/agents/" + agent)
+	p.opensCitedPage(t)
+	p.settled()
+	p.marks(t)
+	p.fits("cited page")
+}
 
-		dialog := p.in("dialog", "handbook.pdf")
-		dialog.is("heading", "Page 3 of 4")
-		dialog.is("image", "Page 3 of handbook.pdf")
-		dialog.sees("The cited words are marked.")
-		p.settled()
-		p.marks(t)
-		p.fits("cited page")
-		p.click("button", "Close…")
-		p.isNot("dialog", "handbook.pdf")
-		p.visit("/dashboard/runs") // leaves the session
+// citedClicks is the most clicks that the way from an answer to the cited page may take.
+const citedClicks = 3
+
+// opensCitedPage asks about the handbook and opens the page that the answer cites.
+func (p *page) opensCitedPage(t *testing.T) {
+	t.Helper()
+	p.fill("Message", "Where is a Heron lamp that flickers returned to?")
+	p.click("button", "Send message")
+	turn := p.in("article", "Message: Where is a Heron…")
+	turn.is("link", "Run details")
+
+	before := p.clicks
+	turn.in("list", "").click("button", "Source 1: handbook.pdf…")
+	p.in("dialog", "handbook.pdf").click("link", "Open the document")
+	dialog := p.in("dialog", "handbook.pdf")
+	dialog.is("heading", "Page 3 of 4")
+	dialog.is("image", "Page 3 of handbook.pdf")
+	dialog.sees("The cited words are marked.")
+	if clicks := p.clicks - before; clicks > citedClicks {
+		t.Errorf("the cited page takes %d clicks, want at most %d", clicks, citedClicks)
 	}
 }
 

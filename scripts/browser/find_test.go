@@ -291,6 +291,7 @@ func (a area) hit() {
 		}
 		return a.p.mouse(at.X, at.Y)
 	})
+	a.p.clicks++
 }
 
 func (p *page) mouse(x, y float64) error {
@@ -318,6 +319,7 @@ func (a area) fill(label, words string) {
 // focusField clicks a field until it has the focus, because a click may miss while the page moves.
 func (a area) focusField() {
 	a.p.t.Helper()
+	before := a.p.clicks
 	a.p.until("focusing "+a.String(), func() error {
 		a.hit()
 		var has bool
@@ -327,6 +329,7 @@ func (a area) focusField() {
 		}
 		return err
 	})
+	a.p.clicks = before + 1
 }
 
 // holds waits until the field with a label has a value.

@@ -76,6 +76,7 @@ func TestInbox(t *testing.T) {
 	p.is("heading", "Templates")
 	bill := "inbox" + a.email
 	waiting := a.chat(t, payer, "bills", "Use payBill with bill: "+bill)
+	end := p.begin(7)
 	p.title("(1) Templates", true)
 	p.click("link", "Inbox 1 waiting")
 	decision := p.in("region", "Decision 1: Payer")
@@ -86,6 +87,7 @@ func TestInbox(t *testing.T) {
 	decision.click("button", "Approve")
 	p.sees("Nothing waits for you")
 	p.title("(", false)
+	end()
 	p.is("link", "Inbox")
 	var ended run
 	a.call(t, http.MethodGet, "/api/runs?wait=20&id="+waiting.ID, nil, &ended)

@@ -22,6 +22,7 @@ func TestWebhook(t *testing.T) {
 	a := signUp(t)
 	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
+	end := p.begin(5)
 	p.visit("/dashboard/automations")
 	p.sees("No webhooks yet")
 	p.click("link", "New webhook")
@@ -71,6 +72,7 @@ func TestWebhook(t *testing.T) {
 	p.is("button", "…~redelivered-1")
 	p.first("link", "Open run").hit()
 	p.sees("echo: Order ⟦ord_1042⟧ of ⟦Kim Larsen⟧")
+	end()
 }
 
 // TestWebhookSettings filters, tests, disables and deletes a hook.

@@ -15,8 +15,16 @@ import (
 //go:embed testdata/axe/axe.min.js
 var axeScript string
 
-// rules are the sets of axe-core rules to which pages must conform.
-var rules = []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"}
+// ruleset is a selection of axe-core's rules, in the form of its option runOnly.
+type ruleset struct {
+	Type   string   `json:"type"`
+	Values []string `json:"values"`
+}
+
+var (
+	allRules    = ruleset{"tag", []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"}}
+	colourRules = ruleset{"rule", []string{"color-contrast", "link-in-text-block"}}
+)
 
 // violation is a violation of an axe-core rule.
 type violation struct {
@@ -28,10 +36,11 @@ type violation struct {
 	}
 }
 
-// inspect checks the current page with axe-core, on a desktop in light mode and on a phone in dark mode. It also checks that
+// inspect checks the current page with axe-core, on a phone and on a desktop, in light and in dark mode. It also checks that
 // nothing is wider than the phone, and takes pictures of all four combinations if requested.
 func (p *page) inspect(name string) {
 	p.t.Helper()
+	defer p.lookAside()()
 	p.settled()
 	// Content that is rendered only after scrolling has no position or colour yet, and cannot be
 	// checked.
@@ -46,28 +55,33 @@ func (p *page) inspect(name string) {
 	p.js(nil, `() => [...document.querySelectorAll("article.schema")].slice(8).concat([...document.querySelectorAll("article:not(.schema)")].slice(12)).forEach((a) => a.remove())`)
 	for _, scheme := range []string{"light", "dark"} {
 		p.scheme(scheme)
-		p.resize(phone)
-		p.settled() // pages that measure themselves render again
-		p.fits(name)
-		p.shot(name, phone, scheme)
-		if scheme == "dark" {
-			p.axe(name + ", on a phone in dark")
-		}
-		p.resize(desktop)
-		p.settled()
-		p.shot(name, desktop, scheme)
-		if scheme == "light" {
-			p.axe(name + ", on a desktop in light")
+		for _, size := range []screen{phone, desktop} {
+			p.resize(size)
+			p.settled() // pages that measure themselves render again
+			if size == phone {
+				p.fits(name)
+			}
+			p.shot(name, size, scheme)
+			p.axe(fmt.Sprintf("%s, %d pixels wide, %s", name, size.width, scheme), rulesFor(size, scheme))
 		}
 	}
 
 	p.scheme("light")
 }
 
+// rulesFor returns the rules to check. Only the rules about colours depend on the scheme, so that the others are checked once
+// for each size.
+func rulesFor(size screen, scheme string) ruleset {
+	if (size == phone) == (scheme == "dark") {
+		return allRules
+	}
+	return colourRules
+}
+
 // axe fails the test for each violation on the current page.
-func (p *page) axe(what string) {
+func (p *page) axe(what string, rules ruleset) {
 	p.t.Helper()
-	for _, v := range p.violations() {
+	for _, v := range p.violations(rules) {
 		var nodes strings.Builder
 		for _, n := range v.Nodes {
 			fmt.Fprintf(&nodes, "\n\t%v  %s\n\t%s", n.Target, shortened(n.HTML), strings.ReplaceAll(n.FailureSummary, "\n", "\n\t"))
@@ -77,7 +91,7 @@ func (p *page) axe(what string) {
 }
 
 // violations returns axe-core's findings.
-func (p *page) violations() (found []violation) {
+func (p *page) violations(rules ruleset) (found []violation) {
 	p.t.Helper()
 	p.until("running axe-core", func() error {
 		var there bool
@@ -90,7 +104,7 @@ func (p *page) violations() (found []violation) {
 			}
 		}
 		return p.try(&found, `async (rules) => {
-			const { violations } = await axe.run(document, { runOnly: { type: "tag", values: rules }, resultTypes: ["violations"] });
+			const { violations } = await axe.run(document, { runOnly: rules, resultTypes: ["violations"] });
 			return violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html, target, failureSummary }) => ({ html, target, failureSummary })) }));
 		}`, rules)
 	})

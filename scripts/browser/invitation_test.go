@@ -45,6 +45,7 @@ func TestOwnInvitations(t *testing.T) {
 
 	p := open(t)
 	p.visitURL(guest.resetLink(t))
+	p.inspect("reset")
 	p.fill("New password", "another long password")
 	p.click("button", "Set password and sign in")
 	p.arrives("/dashboard")

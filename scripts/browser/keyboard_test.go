@@ -38,6 +38,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.enter("What is 6 times 7?")
 	p.press("Enter")
 	p.in("article", "…6 times 7…").sees("42")
+	p.holds("Message", "")
 	p.sees("Enter sends. Shift+Enter starts a new line.") // the answer is announced before the run has finished
 	p.focusIs("textbox", "Message")
 	p.press("Control+k")

@@ -21,7 +21,9 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	runs.visit("/dashboard/runs")
 	runs.sees("No runs yet")
 
-	p.visit("/dashboard/org")
+	end := p.begin(4, runs)
+	p.visit("/dashboard")
+	p.click("link", "Organization")
 	p.click("button", "New key")
 	dialog := p.in("dialog", "New API key")
 	dialog.fill("Name", "Nightly reports")
@@ -38,23 +40,24 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	row := p.in("row", "Nightly reports…")
 	row.seesNot(key)
 
-	for path, command := range map[string]string{"/use": "run-automation", "": ""} {
-		p.visit("/dashboard/agents/" + agent + path)
-		if path == "" {
-			p.fill("Message", "Hello from curl")
-			p.click("button", "API requests")
-			command = p.in("dialog", "API requests").in("region", "Send this message").snippet()
-		} else {
-			p.click("tab", "Scheduler")
-			command = p.commandWith(command)
-		}
+	completes := func(command string) {
 		if out := pasted(t, command, key); !strings.Contains(out, `"completed"`) {
 			t.Fatalf("%s\noutput = %s", command, out)
 		}
 	}
-
+	p.click("link", "Agents")
+	p.click("link", "Reporter")
+	p.click("link", "Use it")
+	p.click("tab", "Scheduler")
+	completes(p.commandWith("run-automation"))
 	runs.in("row", "…Summarize the day…").sees("completed")
 	runs.in("row", "…Summarize the day…").sees("nightly")
+	end()
+
+	p.click("link", "Playground")
+	p.fill("Message", "Hello from curl")
+	p.click("button", "API requests")
+	completes(p.in("dialog", "API requests").in("region", "Send this message").snippet())
 	runs.in("row", "…Hello from curl…").sees("completed")
 
 	p.visit("/dashboard/org")

@@ -18,6 +18,10 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	code := m.Run()
+	if err := writeJourneys(os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "browser:", err)
+		code = 1
+	}
 	if err := theEnv.end(code != 0); err != nil {
 		fmt.Fprintln(os.Stderr, "browser:", err)
 		code = 1

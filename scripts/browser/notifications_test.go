@@ -51,6 +51,7 @@ func TestBudget(t *testing.T) {
 	a := signUp(t)
 	agent := a.agent(t, "Spender", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
+	end := p.begin(9)
 	p.visit("/dashboard/org/usage")
 	p.sees("No budgets yet")
 	p.tabTo("button", "New budget", 40)
@@ -68,6 +69,7 @@ func TestBudget(t *testing.T) {
 	a.chat(t, agent, "first", "Hello")
 	p.sees("1 of 1 used")
 	p.sees("Used up")
+	end()
 	if err := a.try(t.Context(), http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": "second", "message": "Hello"}, nil); err == nil ||
 		!strings.Contains(err.Error(), "budget_exceeded") {
 		t.Errorf("starting a run beyond the budget: error = %v", err)

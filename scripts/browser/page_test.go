@@ -50,6 +50,9 @@ type page struct {
 	s     *testEnv
 	ctx   context.Context //nolint:containedctx // chromedp's handle of a tab is a context
 	watch *watch
+
+	clicks int           // so far
+	aside  time.Duration // spent on looks that are no part of a journey
 }
 
 // open opens a new tab. Faults in it fail the test. If the test fails, the page's text is printed.
@@ -264,7 +267,7 @@ var keys = map[string]string{
 func (p *page) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
-		var options []chromedp.KeyOption
+		options := []chromedp.KeyOption{rawKeyDown}
 		if rest, held := strings.CutPrefix(name, "Shift+"); held {
 			name, options = rest, append(options, chromedp.KeyModifiers(kb.ModifierShift))
 		}
@@ -275,6 +278,14 @@ func (p *page) press(names ...string) {
 			name = key
 		}
 		p.must(chromedp.Do(p.ctx, chromedp.KeyEvent(name, options...)), "pressing "+name)
+	}
+}
+
+// rawKeyDown makes the browser leave out the character of a key that the page handles, as it does for a real key. Otherwise, Enter
+// would also start a new line in a field where it sends.
+func rawKeyDown(event *input.DispatchKeyEventParams) {
+	if event.Type == kb.KeyDown {
+		event.Type = input.DispatchKeyEventTypeRawKeyDown
 	}
 }
 

@@ -30,6 +30,42 @@ func TestPublicPages(t *testing.T) {
 	}
 }
 
+// TestMissingPages inspects what the service shows at addresses without a page.
+func TestMissingPages(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{"missing": "/nope", "missing-guide": "/docs/nope"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := open(t)
+			p.watch.expect(http.StatusNotFound)
+			p.look(name, place{path, "Page not found"})
+		})
+	}
+}
+
+// TestGuides inspects every page of the documentation.
+func TestGuides(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	p.visit("/docs")
+	var chapters map[string][]string
+	p.js(&chapters, `() => Object.fromEntries([...document.querySelectorAll("main section")].map((s) =>
+		[s.querySelector("h2").textContent, [...s.querySelectorAll("dt a")].map((a) => a.pathname)]))`)
+	if len(chapters) == 0 {
+		t.Fatal("the documentation has no chapters")
+	}
+	for chapter, paths := range chapters {
+		t.Run(chapter, func(t *testing.T) {
+			t.Parallel()
+			p := open(t)
+			for _, path := range paths {
+				p.visit(path)
+				p.inspect(strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-"))
+			}
+		})
+	}
+}
+
 // TestLinkPages inspects the pages to which emailed and shared links lead.
 func TestLinkPages(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ func TestReferenceSendsRequests(t *testing.T) {
 	a.agent(t, "Lamp expert", nil)
 	p := open(t).signIn(a)
 
+	end := p.begin(12)
 	p.visit("/docs/api#getAgents")
 	p.click("button", "Try it: List agents, or get one (List)")
 	list := p.in("form", "Request: List agents, or get one (List)")
@@ -23,6 +24,7 @@ func TestReferenceSendsRequests(t *testing.T) {
 	p.click("link", "Operations: Rotating SECRETS_KEY")
 	p.arrives("/docs/operations")
 	p.is("heading", "Operations")
+	end()
 
 	p.visit("/dashboard/knowledge")
 	p.click("link", "Read the guide")

@@ -15,12 +15,7 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.arrives("/login")
 	p.click("link", "Sign up")
 	p.arrives("/signup")
-	email, password := rand.Text()+"@example.test", rand.Text()
-	p.fill("Your name…", "Grace Example")
-	p.fill("Email address", email)
-	p.fill("Choose a password", password)
-	p.click("button", "Create account")
-	p.arrives("/dashboard")
+	email, password := p.signsUp("Grace Example")
 	p.is("heading", "Home")
 	p.sees("Grace Example")
 
@@ -39,4 +34,16 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.click("button", "Sign in")
 	p.arrives("/dashboard/runs") // the page that was requested before the login
 	p.is("heading", "Runs")
+}
+
+// signsUp fills in the form for a new account, as a new user.
+func (p *page) signsUp(name string) (email, password string) {
+	p.t.Helper()
+	email, password = rand.Text()+"@example.test", rand.Text()
+	p.fill("Your name…", name)
+	p.fill("Email address", email)
+	p.fill("Choose a password", password)
+	p.click("button", "Create account")
+	p.arrives("/dashboard")
+	return email, password
 }

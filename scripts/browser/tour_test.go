@@ -22,12 +22,12 @@ var update = flag.Bool("update", false, "write the screenshots to docs/images")
 func TestTour(t *testing.T) {
 	t.Parallel()
 	p := open(t)
-	p.s.outside.publish("/returns", "Return periods", "In the European Union a buyer may return most goods that were bought online within 14 days.")
 	creds, err := quickstart.ReadCredentials(filepath.Join(p.s.dir, "data"))
 	p.must(err, "reading credentials")
 
 	size := emulation.SetDeviceMetricsOverrideParams{Width: 1120, Height: 860, DeviceScaleFactor: 1.5}
 	call(p, emulation.SetDeviceMetricsOverride, size)
+	end := p.begin(1)
 	p.visitURL(creds.LoginURL)
 	p.arrives("/dashboard")
 	p.click("link", "Chat with an agent")
@@ -37,6 +37,7 @@ func TestTour(t *testing.T) {
 	p.press("Enter")
 	turn := p.in("article", "Message: How long do I have…")
 	turn.sees("You may return any lamp within 45 days of its delivery")
+	end()
 	turn.is("link", "Run details")
 	p.js(nil, `() => scrollTo(0, 0)`)
 	p.screenshot("chat")
@@ -54,6 +55,7 @@ func TestTour(t *testing.T) {
 	span.sees("Input")
 	span.sees("returns-and-refunds.md")
 	p.inspect("run-span")
+	call(p, emulation.SetDeviceMetricsOverride, size)
 	p.js(nil, `() => [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith("Timeline")).closest("section").scrollIntoView()`)
 	p.screenshot("timeline")
 }

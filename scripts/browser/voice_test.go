@@ -168,6 +168,7 @@ func TestSpeak(t *testing.T) {
 	t.Parallel()
 	a, agent := speaker(t)
 	p := openHearing(t, recording(t, question)).signIn(a)
+	end := p.begin(11)
 	p.visit("/dashboard/agents/" + agent)
 	p.click("button", "Speak")
 	p.focusIs("button", "Mute")
@@ -180,6 +181,7 @@ func TestSpeak(t *testing.T) {
 	p.loud("Agent level")
 	turn.in("list", "").is("button", "Source 1: weather.md…")
 	turn.heard(1)
+	end()
 	turn.sees("spoken after")
 	panel.sees("Last answer started after")
 	if limit, frames, _ := p.spoke(); limit < loudEnough || frames < 30 {

@@ -68,8 +68,9 @@ func render(at string, source []byte) (*Page, error) {
 	if err := markdown.Renderer().Render(&body, source, root); err != nil {
 		return nil, err //nolint:wrapcheck // read adds the page
 	}
-	// A wide table or line of code scrolls, also by keyboard.
+	// A wide table or line of code scrolls, also by keyboard. An empty cell is no header.
 	rendered := strings.NewReplacer("<table>", `<div class="scroll" tabindex="0"><table>`, "</table>", "</table></div>",
+		"<th></th>", "<td></td>",
 		"<pre>", `<pre tabindex="0">`).Replace(body.String())
 	page.Body = template.HTML(rendered) //nolint:gosec // rendered from this release's own pages, without HTML
 	return page, nil

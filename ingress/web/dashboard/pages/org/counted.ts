@@ -7,14 +7,17 @@ const pace = 5_000; // milliseconds between two reloads
 
 /** Reloads usage when runs change, and again when the service has counted again. The first response may be an older count, too. */
 export function useCounted(reload: () => void): void {
-  const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const later = useRef(new Set<ReturnType<typeof setTimeout>>()).current;
   const again = useCallback(() => {
-    clearTimeout(later.current);
-    later.current = setTimeout(reload, cached);
+    const timer = setTimeout(() => {
+      later.delete(timer);
+      reload();
+    }, cached);
+    later.add(timer); // one for each change: a later change must not postpone the count of an earlier one
   }, [reload]);
   useEffect(() => {
     again();
-    return () => clearTimeout(later.current);
+    return () => later.forEach(clearTimeout);
   }, [again]);
   useLive("runs", useCallback(() => {
     reload();

@@ -1,0 +1,107 @@
+package browser
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// journey is a task that people come with. A test performs it as they do, from the page where they begin to the result.
+type journey struct {
+	task   string
+	clicks int           // the most that the task may take
+	limit  time.Duration // the most time that the task may take, if it is limited
+}
+
+// journeys are the tasks for which the dashboard exists.
+var journeys = []journey{
+	{task: "open the login link, ask the demo agent, get the answer", clicks: 2, limit: 10 * time.Second},
+	{task: "sign up, create an agent from a template, get an answer with its source", clicks: 10},
+	{task: "upload a PDF, ask about it, open the cited page", clicks: 6},
+	{task: "create a key, run the agent with a scheduler's command, see the run", clicks: 9},
+	{task: "create a webhook, send it deliveries, open the run of one", clicks: 13},
+	{task: "put an agent on a website, chat there", clicks: 12},
+	{task: "see that a run waits, approve its action", clicks: 4},
+	{task: "find a run by a word of its question, open a part of its timeline", clicks: 3},
+	{task: "set a budget with the keyboard, use it up", clicks: 0},
+	{task: "invite a colleague, who joins and finds the agent", clicks: 7},
+	{task: "ask an agent by voice, hear the answer", clicks: 1},
+	{task: "send a request from the API reference, find a guide by words", clicks: 5},
+}
+
+// record is a performed journey.
+type record struct {
+	number int // in journeys, from 1
+	took   time.Duration
+	clicks int
+}
+
+// performed contains the journeys of this run.
+var performed struct {
+	mu      sync.Mutex
+	records []record
+}
+
+// begin begins a journey, which may also use other pages. The returned function ends it, and fails the test if it took too many
+// clicks or too much time. The time that the test spends in inspect does not count.
+func (p *page) begin(number int, others ...*page) (end func()) {
+	used := func() (clicks int, aside time.Duration) {
+		for _, p := range append(others, p) {
+			clicks += p.clicks
+			aside += p.aside
+		}
+		return clicks, aside
+	}
+	began := time.Now()
+	clicksBefore, asideBefore := used()
+	return func() {
+		p.t.Helper()
+		clicks, aside := used()
+		took := time.Since(began) - (aside - asideBefore)
+		clicks -= clicksBefore
+		j := journeys[number-1]
+		p.t.Logf("%s: %.1f s, %d clicks", j.task, took.Seconds(), clicks)
+		if clicks > j.clicks {
+			p.t.Errorf("%s: %d clicks, want at most %d", j.task, clicks, j.clicks)
+		}
+		if limit := testkit.Within(j.limit); j.limit > 0 && took > limit {
+			p.t.Errorf("%s: %s, want at most %s", j.task, took, limit)
+		}
+
+		performed.mu.Lock()
+		defer performed.mu.Unlock()
+		performed.records = append(performed.records, record{number, took, clicks})
+	}
+}
+
+// lookAside excludes the time until the returned function is called from the journeys on this page.
+func (p *page) lookAside() (back func()) {
+	began := time.Now()
+	return func() { p.aside += time.Since(began) }
+}
+
+// writeJourneys writes a table of the performed journeys.
+func writeJourneys(to io.Writer) error {
+	performed.mu.Lock()
+	defer performed.mu.Unlock()
+	if len(performed.records) == 0 {
+		return nil
+	}
+
+	slices.SortStableFunc(performed.records, func(a, b record) int { return cmp.Compare(a.number, b.number) })
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(table, "\njourney\ttime\tclicks\n")
+	for _, r := range performed.records {
+		_, _ = fmt.Fprintf(table, "%d %s\t%.1f s\t%d\n", r.number, journeys[r.number-1].task, r.took.Seconds(), r.clicks)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("writing the journeys: %w", err)
+	}
+	return nil
+}
