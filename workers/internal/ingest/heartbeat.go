@@ -26,12 +26,16 @@ func newHeldDocuments() *heldDocuments {
 
 // heartbeat extends the leases of the documents that this worker processes, until ctx ends.
 func (i *Ingester) heartbeat(ctx context.Context) {
-	i.held.Heartbeat(ctx, i.deps.Log, func(ctx context.Context, held []knowledgedb.LeasedDocument) (extended, locked map[string]bool, err error) {
-		lost, err := i.deps.Claims.ExtendDocuments(ctx, held)
-		extended = make(map[string]bool, len(held))
-		for _, d := range held {
-			extended[d.ID] = !slices.Contains(lost, d)
-		}
-		return extended, nil, err
-	})
+	i.held.Heartbeat(ctx, i.deps.Log, i.extend)
+}
+
+// extend extends the leases of documents. ExtendDocuments counts locked documents as held, so none is
+// reported as locked.
+func (i *Ingester) extend(ctx context.Context, held []knowledgedb.LeasedDocument) (extended, locked map[string]bool, err error) {
+	lost, err := i.deps.Claims.ExtendDocuments(ctx, held)
+	extended = make(map[string]bool, len(held))
+	for _, d := range held {
+		extended[d.ID] = !slices.Contains(lost, d)
+	}
+	return extended, nil, err
 }

@@ -132,7 +132,8 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	defer r.held.Remove(r.held.Add(a.claim.Held(), a.asked, cancel)) // runs after the result is saved; until then, the heartbeat extends the lease
+	// Remove runs after the result is saved. Until then, the heartbeat extends the lease.
+	defer r.held.Remove(r.held.Add(a.claim.Held(), a.asked, cancel))
 	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
 	defer a.events.close()
 	r.note(tryCtx, a)
