@@ -15,11 +15,14 @@ import (
 // scale measures the throughput of one ingress with several worker processes.
 //
 // Each worker has few slots, so that the slots, not the machine, limit the throughput. Like real
-// agents, runs spend most of their time waiting for the model.
+// agents, runs spend most of their time waiting for the model. The slots of a worker are a multiple
+// of eight: a worker may execute one run more for each eight slots or part of eight
+// (queuedb.Reserve). With four slots, a fifth run would make the baseline of one worker up to a
+// quarter too high.
 type scale struct {
 	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, in ascending order."`
-	Slots   int           `default:"4" help:"Runs that a worker executes at a time."`
-	Answer  time.Duration `default:"100ms" help:"Time that the model takes for an answer."`
+	Slots   int           `default:"16" help:"Runs that a worker executes at a time."`
+	Answer  time.Duration `default:"400ms" help:"Time that the model takes for an answer."`
 	Rounds  int           `default:"3" help:"Rounds at each number of workers."`
 	Seconds float64       `default:"5" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
 }
