@@ -1,6 +1,14 @@
 -- +goose Up
--- stored_runs has a row for each run, open or finished, with the columns from which the service makes the run object.
--- Functions return rows of it. The policies of the tables apply to the caller.
+-- stored_run has the columns from which the service makes the run object. Functions return its rows. The columns of the type
+-- have the default collation, as those of earlier results of these functions had: the prepared statements of the previous release
+-- fail if the collation of a result changes.
+CREATE TYPE stored_run AS (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,
+  automation_id text, idempotency_key text, idempotency_hash bytea, fingerprint bytea, status text, ended boolean, result text,
+  attempts int, created_at timestamptz, started_at timestamptz, finished_at timestamptz, expires_at timestamptz, required_action json,
+  previous_run text, config_version int);
+
+-- stored_runs has a row for each run, open or finished, with the columns of stored_run. The policies of the tables apply to the
+-- caller.
 CREATE OR REPLACE VIEW stored_runs WITH (security_invoker = true) AS
 SELECT r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
   r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,

@@ -1,6 +1,5 @@
 -- Returns the runs among $2, of the organizations $1, that have finished or wait for a person.
-DROP FUNCTION IF EXISTS awaited_runs(text[], text[]);
-CREATE OR REPLACE FUNCTION awaited_runs(text[], text[]) RETURNS SETOF stored_runs
+CREATE OR REPLACE FUNCTION awaited_runs(text[], text[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$
 DECLARE
   acting text := parley_act_for($1);

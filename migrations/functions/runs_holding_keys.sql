@@ -1,9 +1,10 @@
 -- Returns the live runs that hold idempotency keys. $1 contains organizations, and $2 the hashes of keys.
 DROP FUNCTION IF EXISTS runs_holding_keys(text[], bytea[]);
-CREATE OR REPLACE FUNCTION runs_holding_keys(text[], bytea[]) RETURNS SETOF stored_runs
+CREATE OR REPLACE FUNCTION runs_holding_keys(text[], bytea[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$
 DECLARE
   acting text := parley_act_for($1);
 BEGIN
-  RETURN QUERY SELECT s.* FROM stored_runs s WHERE s.idempotency_hash = ANY ($2) AND (s.expires_at IS NULL OR s.expires_at > clock_timestamp());
+  RETURN QUERY SELECT s.* FROM stored_runs s
+  WHERE s.idempotency_hash = ANY ($2) AND (s.expires_at IS NULL OR s.expires_at > clock_timestamp());
 END $$;
