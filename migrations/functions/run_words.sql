@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION run_words(body text) RETURNS SETOF text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT DISTINCT left(coalesce((ts_lexize('english_stem', w.word))[1], w.word), 60)
-  FROM regexp_split_to_table(lower(translate(regexp_replace(normalize($1, NFKD), '[\u0300-\u036f]', '', 'g'),
-    E'!"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~“”‘’„«»–—…·•', repeat(' ', 64))), '\s+') AS w (word)
+  FROM regexp_split_to_table(lower(regexp_replace(normalize($1, NFKD), '[\u0300-\u036f]', '', 'g')),
+    '[][\s!"#$%&''()*+,./:;<=>?@\\^_`{|}~“”‘’„«»–—…·•-]+') AS w (word) -- translate takes three times as long for these characters
   WHERE w.word <> ''
 $$;
