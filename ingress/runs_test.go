@@ -280,29 +280,6 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 	}
 }
 
-func TestStoppingAnswersWaitingRequests(t *testing.T) {
-	t.Parallel()
-	r := newTestEnv(t, defaults())
-	second, stop := r.serve(defaults(), zerolog.Nop())
-	body := trigger(r.agent, `,"idempotencyKey":"k"`)
-	run := r.call("POST", runPath, r.asKey("Prefer", "respond-async"), body).run(202)
-	answered := make(chan answer)
-	for range 2 {
-		go func() { answered <- r.callAt(second, "POST", runPath, r.asKey(), body) }()
-	}
-	for { // the two requests, and the request for the metrics
-		if metrics := r.callAt(second, "GET", "/metrics", nil, "").want(200).body; strings.Contains(metrics, "requests_in_flight 3") {
-			break
-		}
-	}
-	stop()
-	for range 2 {
-		if got := <-answered; got.status != 202 || got.run(202).ID != run.ID {
-			t.Errorf("a waiting request got %d %s", got.status, got.body)
-		}
-	}
-}
-
 // A load balancer that watches a stopping ingress first sees /readyz fail. The port closes later,
 // after the grace period.
 func TestAStoppingIngressServesDuringItsGracePeriod(t *testing.T) {

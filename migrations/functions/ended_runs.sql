@@ -1,18 +1,9 @@
--- Returns the runs among $2, of the organizations $1, that have finished.
-CREATE OR REPLACE FUNCTION ended_runs(text[], text[])
-  RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,
-    automation_id text, idempotency_key text, idempotency_hash bytea, fingerprint bytea, status text, ended boolean, result text,
-    attempts int, created_at timestamptz, started_at timestamptz, finished_at timestamptz, expires_at timestamptz)
+-- Returns the runs among $2, of the organizations $1, that have finished. Binaries before awaited_runs call it.
+DROP FUNCTION IF EXISTS ended_runs(text[], text[]);
+CREATE OR REPLACE FUNCTION ended_runs(text[], text[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$
-#variable_conflict use_column
 DECLARE
   acting text := parley_act_for($1);
 BEGIN
-  RETURN QUERY
-  SELECT r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
-    r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
-    r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
-    coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at
-  FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id
-  WHERE r.id = ANY ($2) AND r.status IS NOT NULL;
+  RETURN QUERY SELECT s.* FROM stored_runs s WHERE s.id = ANY ($2) AND s.ended;
 END $$;

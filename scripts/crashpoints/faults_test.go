@@ -1,7 +1,6 @@
 package crashpoints
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
@@ -127,21 +126,6 @@ func TestPubAckAndReplyLost(t *testing.T) {
 	}, done))
 }
 
-// TestNATSKilled kills nats-server during a model call.
-func TestNATSKilled(t *testing.T) {
-	t.Parallel()
-	testkit.Long(t)
-	b := newTestEnv(t, options{})
-	release := b.rearm(agent, failpoint.TurnBefore)
-	done := b.struck(chat, agent, failpoint.TurnBefore)
-	b.bus.Kill9()
-	calls := []<-chan settled{done, b.begin(beside), b.begin(plain)}
-	release()
-	b.eventually("runs are accepted without a bus", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
-	b.bus.Restart()
-	b.noneAsked(b.settleAll(nil, calls...))
-}
-
 // TestStoreLost loses the stream's data while a worker executes one run and others wait in the stream. Either the whole store
 // is lost, or the end of a file, as after a crash of the machine.
 func TestStoreLost(t *testing.T) {
@@ -203,65 +187,6 @@ func truncateStore(t *testing.T, dir string) {
 	if err != nil || cut == 0 {
 		t.Fatalf("%d files truncated: %v", cut, err)
 	}
-}
-
-// TestIngressDiesWithWaiters kills an ingress while requests wait there, some with the same key and some with different keys.
-func TestIngressDiesWithWaiters(t *testing.T) {
-	t.Parallel()
-	testkit.Long(t)
-	b := newTestEnv(t, options{})
-	release := b.rearm(agent, failpoint.TurnBefore)
-	done := b.struck(chat, agent, failpoint.TurnBefore)
-	again := b.begin(chat)
-	calls := []<-chan settled{done, b.begin(beside), b.begin(plain)}
-	b.eventually("all are accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
-	b.parts[ingress].Kill9()
-	b.start(ingress, "")
-	release()
-	all := b.settleAll(nil, calls...)
-	if attached := b.await(again); string(attached.body) != string(all[0].body) {
-		t.Errorf("responses to two requests with one key = %s and %s", all[0].body, attached.body)
-	}
-
-	b.noneAsked(all)
-}
-
-// TestClientGone disconnects a client. Its run continues, and a later request with the same key gets the answer.
-func TestClientGone(t *testing.T) {
-	t.Parallel()
-	testkit.Long(t)
-	b := newTestEnv(t, options{})
-	release := b.rearm(agent, failpoint.TurnBefore)
-	ctx, hangUp := context.WithCancel(t.Context())
-	gone := make(chan answer, 1)
-	go func() { gone <- b.post(ctx, chat) }()
-	b.awaitReached(agent, failpoint.TurnBefore)
-	hangUp()
-	if got := <-gone; got.err == nil {
-		t.Fatalf("got a response before the client disconnected: %s", got.body)
-	}
-
-	release()
-	b.eventually("the run finishes", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
-	b.noneAsked(b.settleAll(nil, b.begin(chat)))
-}
-
-// TestPostgresRestarted kills PostgreSQL while a run's result is being saved, and restarts it.
-func TestPostgresRestarted(t *testing.T) {
-	t.Parallel()
-	testkit.Long(t)
-	server := testkit.PostgresProcess(t)
-	b := newTestEnv(t, options{dsn: server.DSN()})
-	release := b.rearm(agent, failpoint.FinishBefore)
-	done := b.struck(chat, agent, failpoint.FinishBefore)
-	server.Kill9()
-	release()
-	b.eventually("the worker fails to save the result", func() bool {
-		return strings.Contains(b.parts[agent].Output(), "saving result failed")
-	})
-
-	server.Restart()
-	b.noneAsked(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
 }
 
 // TestBusDiskFull fills NATS's disk while runs arrive, and frees it again.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -20,8 +19,6 @@ func TestService(t *testing.T) {
 	c.worker(t)
 	for name, test := range map[string]func(*testing.T, *cluster, *edge, *edge){
 		"client_leaves":                     clientLeaves,
-		"respond_async_then_long_poll":      respondAsync,
-		"wait_that_is_too_short":            shortWait,
 		"runs_of_a_session_follow_in_order": sessionOrder,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,51 +85,6 @@ func lastingMessage(lasts time.Duration, text string) string {
 		refusals++
 	}
 	return fmt.Sprintf("sleep %s: fault 503=%d*%d: %s", call, int(retryAfter.Seconds()), refusals, text)
-}
-
-// respondAsync does not wait: it gets 202 immediately, and a long poll of the Location returns the
-// result.
-func respondAsync(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
-	owner := signUp(t, first.url)
-	asked := trigger{message: "sleep 1s: polled", key: "k", prefer: "respond-async"}
-	accepted := owner.post(t.Context(), asked).want(t, http.StatusAccepted)
-	id := accepted.run(t).ID
-	location := accepted.header.Get("Location")
-	if location != "/api/runs?id="+id {
-		t.Fatalf("Location is %q, want that of run %s", location, id)
-	}
-
-	accepted.wantRetryAfter(t)
-	owner.at(second).get(t.Context(), location+"&wait=30").completed(t, echoed("polled"), 1)
-	// A replay of the finished run is not asynchronous any more.
-	owner.post(t.Context(), asked).replayed(t).completed(t, echoed("polled"), 1)
-	if calls := c.model.count(asked.message); calls != 1 {
-		t.Fatalf("%d model calls, want 1", calls)
-	}
-}
-
-// shortWait waits for less time than the run takes. It gets 202, and then waits for the run again.
-func shortWait(t *testing.T, _ *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
-	owner := signUp(t, first.url)
-	asked := trigger{message: "sleep 12s: too long", key: "k", prefer: "wait=1"}
-	began := time.Now()
-	got := owner.post(t.Context(), asked).want(t, http.StatusAccepted)
-	if took := time.Since(began); took < time.Second || took > 8*time.Second {
-		t.Fatalf("a wait of 1 s took %s", took)
-	}
-
-	id := got.run(t).ID
-	if location := got.header.Get("Location"); location != "/api/runs?id="+id {
-		t.Fatalf("Location is %q, want that of run %s", location, id)
-	}
-
-	got.wantRetryAfter(t)
-	if open := owner.get(t.Context(), "/api/runs?id="+id+"&wait=1").want(t, http.StatusOK).run(t); open.Status != "running" && open.Status != "queued" {
-		t.Fatalf("a long poll that ends too early shows %q, want running or queued", open.Status)
-	}
-
-	asked.prefer = ""
-	owner.at(second).post(t.Context(), asked).completed(t, echoed("too long"), 1)
 }
 
 // sessionOrder sends many triggers to one session. They are executed one by one, in order, and do

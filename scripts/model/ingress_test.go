@@ -395,7 +395,7 @@ func (i *ingress) poll(t *task) {
 	}
 }
 
-// read models readSome: it calls EndedRuns, and then ParkedRuns for the runs that have not finished.
+// read models readSome: it calls AwaitedRuns, and ends the waits for the runs that have finished or wait for a person.
 func (i *ingress) read(t *task, due []int) {
 	db := i.sim.db
 	type seen struct {

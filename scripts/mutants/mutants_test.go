@@ -268,8 +268,8 @@ var all = []mutant{
 	},
 	{
 		"an attempt that outlives its lease",
-		[]edit{{"workers/internal/runner/held.go", "if now.After(run.leaseUntil) {", "if now.After(run.leaseUntil.AddDate(1, 0, 0)) {"}},
-		"workers/internal/runner",
+		[]edit{{"workers/internal/leased/set.go", "if now.After(a.leaseUntil) {", "if now.After(a.leaseUntil.AddDate(1, 0, 0)) {"}},
+		"workers/internal/leased",
 		[]string{"TestAnAttemptEndsWithItsLease"},
 	},
 	{
@@ -356,8 +356,8 @@ var all = []mutant{
 	},
 	{
 		"a worker that gives up locked runs",
-		[]edit{{"workers/internal/runner/held.go", "\t\t\tlocked = append(locked, run)\n", "\t\t\trun.cancel(errTaken)\n"}},
-		"workers/internal/runner",
+		[]edit{{"workers/internal/leased/heartbeat.go", "\t\t\tstillLocked = append(stillLocked, a)\n", "\t\t\ta.cancel(ErrTaken)\n"}},
+		"workers/internal/leased",
 		[]string{"TestALockedHeartbeatIsRepeated"},
 	},
 	{

@@ -25,6 +25,11 @@ type CheckClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
+// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+func (c CheckClaims) Bounds() (org, kind string, expires time.Time) {
+	return c.OrganizationID, c.Kind, c.Expires
+}
+
 // CheckReply is the result of a check.
 type CheckReply struct {
 	Checks []domain.Check `json:"checks,omitempty"`

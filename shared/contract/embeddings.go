@@ -20,6 +20,11 @@ type EmbedClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
+// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+func (c EmbedClaims) Bounds() (org, kind string, expires time.Time) {
+	return c.OrganizationID, c.Kind, c.Expires
+}
+
 // EmbedRequest is the body of an embedding call.
 type EmbedRequest struct {
 	Model      string   `json:"model"`

@@ -18,6 +18,11 @@ type SearchClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
+// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+func (c SearchClaims) Bounds() (org, kind string, expires time.Time) {
+	return c.OrganizationID, c.Kind, c.Expires
+}
+
 // SearchRequest is the body of a search.
 type SearchRequest struct {
 	Query       string            `json:"query"`

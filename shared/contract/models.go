@@ -18,6 +18,11 @@ type ListModelsClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
+// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+func (c ListModelsClaims) Bounds() (org, kind string, expires time.Time) {
+	return c.OrganizationID, c.Kind, c.Expires
+}
+
 // ModelListReply is the reply to such a call.
 type ModelListReply struct {
 	List domain.ModelList `json:"list"`

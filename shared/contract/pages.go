@@ -21,6 +21,11 @@ type PageClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
+// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+func (c PageClaims) Bounds() (org, kind string, expires time.Time) {
+	return c.OrganizationID, c.Kind, c.Expires
+}
+
 // PageReply is the result of such a request. One of its fields is set.
 type PageReply struct {
 	Picture *domain.PagePicture `json:"picture,omitempty"`

@@ -133,7 +133,7 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 		got["claimed"] = c.Run().PreviousRunID
 		b.prepare(c.Held(), effect("c", domain.SideEffectUnsafe), true)
 		b.park(c.Held(), domain.ActionApproval, executiondb.Chunk{})
-		parked, err := one(b.s.Executions.ParkedRuns(t.Context(), []rundb.RunRef{{OrganizationID: b.org, RunID: runID}}))
+		parked, err := one(b.s.Runs.AwaitedRuns(t.Context(), []rundb.RunRef{{OrganizationID: b.org, RunID: runID}}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func texts(t *testing.T, db *sql.DB, query string, args ...any) []string {
 	return out
 }
 
-const tables = `FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f') `
+const tables = `FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'm', 'f') `
 
 func TestEveryTableIsKeptApartOrNamed(t *testing.T) {
 	t.Parallel()
@@ -119,6 +119,8 @@ func TestTheServicesRoleIsBound(t *testing.T) {
 			AND (has_table_privilege('parley_app', c.oid, 'TRUNCATE') OR has_table_privilege('parley_app', c.oid, 'TRIGGER'))`,
 		"tables of migrations that the service may read": `SELECT c.relname ` + tables + ` AND c.relname IN ('goose_db_version', 'function_files')
 			AND has_any_column_privilege('parley_app', c.oid, 'SELECT, INSERT, UPDATE')`,
+		"views that apply the policies of another role than the caller's": `SELECT c.relname FROM pg_class c
+			WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'v' AND NOT coalesce('security_invoker=true' = ANY (c.reloptions), false)`,
 		"templates that the service may write": `SELECT c.relname ` + tables + ` AND c.relname = 'templates'
 			AND has_any_column_privilege('parley_app', c.oid, 'INSERT, UPDATE')`,
 	} {

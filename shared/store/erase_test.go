@@ -104,7 +104,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	if runs, err := r.s.Runs.ListRuns(ctx, r.org, rundb.RunFilter{}, 9); err != nil || len(runs) != 1 || runs[0].ID != other {
 		t.Errorf("list: %+v, %v", runs, err)
 	}
-	if ended, err := r.s.Runs.EndedRuns(ctx, []rundb.RunRef{{OrganizationID: r.org, RunID: queued}}); err != nil || len(ended) != 1 || !ended[0].Erased {
+	if ended, err := r.s.Runs.AwaitedRuns(ctx, []rundb.RunRef{{OrganizationID: r.org, RunID: queued}}); err != nil || len(ended) != 1 || !ended[0].Erased {
 		t.Errorf("a waiting request reads %+v, %v", ended, err)
 	}
 

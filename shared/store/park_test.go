@@ -88,7 +88,7 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 		},
 		"accepted again": func() (rundb.StoredRun, error) { return b.accept(1, keyed)[0].Run, nil },
 		"parked": func() (rundb.StoredRun, error) {
-			return one(b.s.Executions.ParkedRuns(ctx, []rundb.RunRef{{OrganizationID: b.org, RunID: runID}, {OrganizationID: b.org, RunID: waiting}}))
+			return one(b.s.Runs.AwaitedRuns(ctx, []rundb.RunRef{{OrganizationID: b.org, RunID: runID}, {OrganizationID: b.org, RunID: waiting}}))
 		},
 		"log": func() (rundb.StoredRun, error) { return b.log(runID, 0, 0).Run, nil },
 	} {

@@ -68,7 +68,7 @@ func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 			t.Errorf("%s: %d runs with %d bytes", what, len(runs), read)
 		}
 	}
-	ended, err := b.s.Runs.EndedRuns(t.Context(), refs)
+	ended, err := b.s.Runs.AwaitedRuns(t.Context(), refs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,8 +202,8 @@ var probes = []probe{
 	{"ListRuns", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Runs.ListRuns(ctx, org, rundb.RunFilter{}, 100)
 	}},
-	{"EndedRuns", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Runs.EndedRuns(ctx, []rundb.RunRef{{OrganizationID: org, RunID: of.ended}})
+	{"AwaitedRuns", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Runs.AwaitedRuns(ctx, []rundb.RunRef{{OrganizationID: org, RunID: of.ended}, {OrganizationID: org, RunID: of.parked}})
 	}},
 	{"RunsByKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return all(s.Runs.RunsByKey(ctx, []rundb.KeyRef{{OrganizationID: org, Hash: contract.Hash(of.org, "k")}}))
@@ -216,9 +216,6 @@ var probes = []probe{
 	}},
 	{"EventLogs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return all(s.Executions.EventLogs(ctx, []executiondb.EventLogRequest{{RunID: of.held.RunID, OrganizationID: org}, {RunID: of.ended, OrganizationID: org}}))
-	}},
-	{"ParkedRuns", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Executions.ParkedRuns(ctx, []rundb.RunRef{{OrganizationID: org, RunID: of.parked}})
 	}},
 	{"ToolSet", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.Executions.ToolSet(ctx, org, of.held.RunID)

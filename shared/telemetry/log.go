@@ -1,4 +1,4 @@
-// Package telemetry creates a process's logger.
+// Package telemetry creates a process's logger and registers metrics.
 package telemetry
 
 import (

@@ -261,33 +261,17 @@ func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 
 // readSome ends the waits for finished runs, and for runs that wait for a person.
 func (ws *waiters) readSome(ctx context.Context, due []rundb.RunRef) error {
-	ended, err := ws.store.Runs.EndedRuns(ctx, due)
+	awaited, err := ws.store.Runs.AwaitedRuns(ctx, due)
 	if err != nil {
 		return err
 	}
 
-	over := make(map[string]bool, len(ended))
-	for _, r := range ended {
-		over[r.Run.ID] = true
-		ws.resolve(r)
-	}
-
-	// A run that has not finished may wait for a person, which ends its waits too.
-	open := make([]rundb.RunRef, 0, len(due))
-	for _, of := range due {
-		if !over[of.RunID] {
-			open = append(open, of)
+	for _, r := range awaited {
+		if r.Ended() {
+			ws.resolve(r)
+		} else {
+			ws.parked(r.Run)
 		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
-	parked, err := ws.store.Executions.ParkedRuns(ctx, open)
-	if err != nil {
-		return err
-	}
-	for _, r := range parked {
-		ws.parked(r.Run)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/domain"
+	"parley/shared/telemetry"
 )
 
 // metrics counts requests by route, method and status. Each label has few values, whatever callers
@@ -56,10 +56,8 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 		Name: "parley_http_requests_in_flight", Help: "Requests in progress, including those that wait for runs.",
 	})
 
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.arrived, m.cut, m.inFlight} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("registering metrics: %w", err)
-		}
+	if err := telemetry.Register(registry, m.requests, m.seconds, m.arrived, m.cut, m.inFlight); err != nil {
+		return nil, err
 	}
 
 	for _, source := range domain.HookSources {

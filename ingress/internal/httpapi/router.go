@@ -34,7 +34,7 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/healthz", Handle: healthz},
 		{Method: "GET", Path: "/readyz", Handle: a.readyz},
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
-		{Method: "POST", Path: hook.ReceivePath + ":id", Handle: a.hooks.ReceiveDelivery}, // authenticated by its signature
+		{Method: "POST", Path: hook.ReceivePath + ":id", Handle: httpx.Handle(a.hooks.ReceiveDelivery)}, // authenticated by its signature
 		{Method: "GET", Path: filelink.Path, Handle: strictQuery(a.runs.Files().OpenLink, httpx.Fail, filelink.Token)},
 		{Method: "GET", Path: "/", Handle: toDashboard},
 		{Method: "GET", Path: "/login", Handle: people.LoginPage},

@@ -14,7 +14,6 @@ import (
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
 	"parley/shared/store/queuedb"
-	"parley/shared/store/rundb"
 )
 
 // ActionTimeout is how long a run waits for a person before it fails, if its action
@@ -180,10 +179,4 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 	}
 
 	return nil
-}
-
-// ParkedRuns returns the given runs that wait for a person, in any order. Waiting requests poll it,
-// because a notification may be lost.
-func (s *Store) ParkedRuns(ctx context.Context, runs []rundb.RunRef) ([]rundb.StoredRun, error) {
-	return s.runs.Runs(ctx, `SELECT `+rundb.OpenResult+` FROM parked_runs($1, $2)`, "parked", runs)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -117,21 +116,22 @@ const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action, ` + PreviousRun + `,
 	r.config_version`
 
-// shortResult lists the shortColumns, except those of open runs, as returned by a function that returns finished runs.
-const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
-	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
+// storedColumns lists the columns of the view stored_runs, except the result.
+const storedColumns = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
+	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at, required_action,
+	previous_run, config_version`
 
 // OpenResult lists the columns of a function that returns open and finished runs, with their results.
-const OpenResult = shortResult + `, result, required_action, previous_run, config_version`
+const OpenResult = storedColumns + `, result`
 
 // OpenShortResult lists the columns of a function that returns open and finished runs, with the
 // sizes of their results.
-const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action, previous_run, config_version`
+const OpenShortResult = storedColumns + `, octet_length(result) AS result_bytes`
 
-// resultThatFits selects the size of a result, and the result itself if it has at most $3 bytes and
-// the results up to and including it have at most $4 bytes in total. PostgreSQL reads only the
-// selected results, because functions return references to large values.
-const resultThatFits = `, octet_length(result) AS result_bytes, CASE WHEN octet_length(result) <= $3
+// resultsThatFit lists the columns of OpenShortResult, and the result of each run if it has at most $3
+// bytes and the results up to and including it have at most $4 bytes in total. PostgreSQL reads only
+// the selected results, because functions return references to large values.
+const resultsThatFit = OpenShortResult + `, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
 // runFrom joins open_runs, which has a row only while a run is open.
@@ -285,30 +285,21 @@ type RunRef struct {
 	RunID          string
 }
 
-// EndedRuns returns the finished runs among the given ones, in any order. Waiting requests poll it,
-// because a reply may be lost. Results of more than ShortBytes are Deferred. Once the total size of
-// the results reaches togetherBytes, further results are also Deferred.
-func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
-	return s.Runs(ctx, `SELECT `+shortResult+resultThatFits+` FROM ended_runs($1, $2)`, "ended", runs, ShortBytes, togetherBytes)
-}
-
-// Runs runs a query that calls a function of the schema with the given runs as its first arguments.
-// It returns the runs in the query's result.
-func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, more ...any) ([]StoredRun, error) {
-	// The caller passes one of few constant queries, so the number of prepared statements is
-	// bounded.
-	stmt, err := s.db.Prepared(ctx, query)
+// AwaitedRuns returns the given runs that have finished or wait for a person, in any order. Waiting
+// requests poll it, because a reply or a notification may be lost. Results of more than ShortBytes are
+// Deferred. Once the total size of the results reaches togetherBytes, further results are also
+// Deferred.
+func (s *Store) AwaitedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
+	stmt, err := s.db.Prepared(ctx, `SELECT `+resultsThatFit+` FROM awaited_runs($1, $2)`)
 	if err != nil {
 		return nil, err
 	}
 
 	var rows []RunRow
-	err = stmt.SelectContext(ctx, &rows, append([]any{
-		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
-		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.RunID })),
-	}, more...)...)
+	err = stmt.SelectContext(ctx, &rows, pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
+		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.RunID })), ShortBytes, togetherBytes)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s runs: %w", which, err)
+		return nil, fmt.Errorf("reading awaited runs: %w", err)
 	}
 
 	// The statement is restricted to the organizations of the whole batch; here, each run must
@@ -318,8 +309,13 @@ func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, mo
 		owner[r.RunID] = r.OrganizationID
 	}
 
-	rows = slices.DeleteFunc(rows, func(row RunRow) bool { return owner[row.ID] != row.OrganizationID })
-	return storedRuns(rows), nil
+	var out []StoredRun
+	for _, row := range rows {
+		if owner[row.ID] == row.OrganizationID {
+			out = append(out, row.Stored())
+		}
+	}
+	return out, nil
 }
 
 // KeyRef identifies an idempotency key of an organization by its hash.
@@ -329,10 +325,9 @@ type KeyRef struct {
 }
 
 // RunsByKey returns the live runs that have the idempotency keys, in the order of keys; a missing
-// run is nil. Results are Deferred as in EndedRuns. The progress of open runs is not read.
+// run is nil. Results are Deferred as in AwaitedRuns. The progress of open runs is not read.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, error) {
-	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action, previous_run, config_version
-		FROM runs_holding_keys($1, $2)`)
+	stmt, err := s.db.Prepared(ctx, `SELECT `+resultsThatFit+` FROM runs_holding_keys($1, $2)`)
 	if err != nil {
 		return nil, err
 	}
@@ -362,13 +357,4 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 	}
 
 	return out, nil
-}
-
-// storedRuns converts the rows in their order.
-func storedRuns(rows []RunRow) []StoredRun {
-	out := make([]StoredRun, len(rows))
-	for i, row := range rows {
-		out[i] = row.Stored()
-	}
-	return out
 }

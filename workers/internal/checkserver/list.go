@@ -3,13 +3,12 @@ package checkserver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/workers/internal/signed"
 )
 
 const (
@@ -42,53 +41,20 @@ func NewList(models ModelLister, deps Deps) *ListServer {
 
 // Run answers requests until ctx ends.
 func (s *ListServer) Run(ctx context.Context) error {
-	serving := bus.ToolServing{Slots: listSlots, Queue: listWaiting, Owner: s.owner}
-	stop, err := s.deps.Bus.ServeTool(contract.KindListModels, serving, s.handle)
-	if err != nil {
-		return fmt.Errorf("serving the list of models: %w", err)
-	}
-	<-ctx.Done()
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	stop(drain)
-	return nil
+	return (&signed.Server[contract.ListModelsClaims, struct{}]{
+		Kind: contract.KindListModels, Slots: listSlots, Queue: listWaiting, Bus: s.deps.Bus, Verifier: s.deps.Verifier, Log: s.deps.Log,
+		Read:   func(contract.ListModelsClaims, []byte) (none struct{}, err error) { return none, nil },
+		Handle: s.handle,
+	}).Run(ctx)
 }
 
-// owner returns the organization of a request. It returns false if the request has no valid claims.
-func (s *ListServer) owner(m bus.ToolMessage) (string, bool) {
-	claims, err := s.verify(m)
-	if err != nil {
-		s.deps.Log.Warn().Err(err).Msg("list of models refused: check that all processes have the same SECRETS_KEY and synchronized clocks")
-	}
-	return claims.OrganizationID, err == nil
-}
-
-func (s *ListServer) verify(m bus.ToolMessage) (claims contract.ListModelsClaims, err error) {
-	raw, err := s.deps.Verifier.Verify(m.Capability, m.Body)
-	if err != nil {
-		return claims, fmt.Errorf("verifying claims: %w", err)
-	}
-	if err := contract.ReadClaims(raw, &claims); err != nil {
-		return claims, fmt.Errorf("reading claims: %w", err)
-	}
-	switch {
-	case contract.Expired(claims.Expires):
-		return claims, errExpired
-	case claims.Kind != contract.KindListModels:
-		return claims, errKind
-	case claims.OrganizationID == "":
-		return claims, errNotBound
-	}
-	return claims, nil
-}
-
-// handle returns the encoded list. It returns false if the request has no valid claims.
-func (s *ListServer) handle(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
-	if _, err := s.verify(m); err != nil {
-		return nil, false
-	}
+// handle returns the encoded list.
+func (s *ListServer) handle(ctx context.Context, _ contract.ListModelsClaims, _ struct{}) []byte {
 	raw, err := json.Marshal(contract.ModelListReply{List: s.current(ctx)})
-	return raw, err == nil
+	if err != nil {
+		return []byte(`{}`) // unreachable: the list has a JSON form
+	}
+	return raw
 }
 
 // current returns the list, at most listAge old.

@@ -4,51 +4,32 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/telemetry/tracing"
+	"parley/workers/internal/signed"
 )
 
 const (
-	slots     = 4               // simultaneous checks of a process
-	queue     = 8               // checks that wait for a slot
-	drainTime = 5 * time.Second // time to finish running checks at shutdown, before they are cancelled
+	slots = 4 // simultaneous checks of a process
+	queue = 8 // checks that wait for a slot
 )
 
-var (
-	errExpired  = errors.New("the claims have expired")
-	errKind     = errors.New("the claims are for another kind of call")
-	errNotBound = errors.New("the claims have no organization, agent or version")
-)
-
-// Bus delivers requests for checks.
-type Bus interface {
-	ServeTool(
-		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
-	) (stop func(context.Context), err error)
-}
+var errUnbound = errors.New("the claims have no agent or version")
 
 // Records reads the agents' configurations.
 type Records interface {
 	Config(ctx context.Context, org, agentID string, version int) (domain.Config, error)
 }
 
-// Verifier checks that claims were signed for a body, and returns the claims.
-type Verifier interface {
-	Verify(token string, body []byte) (claims []byte, err error)
-}
-
 // Deps are a check server's dependencies.
 type Deps struct {
-	Bus      Bus
+	Bus      signed.Bus
 	Records  Records
-	Verifier Verifier
+	Verifier signed.Verifier
 	Tracer   *tracing.Tracer // nil: checks are not traced
 	Log      zerolog.Logger
 }
@@ -70,64 +51,24 @@ type Server struct {
 	log   zerolog.Logger
 }
 
-// Run executes checks until ctx ends. It then waits up to drainTime for running checks and cancels
-// the remaining ones.
+// Run executes checks until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	serving := bus.ToolServing{Slots: slots, Queue: queue, Owner: s.owner}
-	stop, err := s.deps.Bus.ServeTool(s.kind, serving, s.handle)
-	if err != nil {
-		return fmt.Errorf("serving checks: %w", err)
-	}
-	<-ctx.Done()
-
-	// Running checks may finish, but only briefly: a person can repeat a check.
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	stop(drain)
-	return nil
+	return (&signed.Server[contract.CheckClaims, struct{}]{
+		Kind: s.kind, Slots: slots, Queue: queue, Bus: s.deps.Bus, Verifier: s.deps.Verifier, Tracer: s.deps.Tracer,
+		Span: "agent.check", Log: s.log, Read: read, Handle: s.handle,
+	}).Run(ctx)
 }
 
-// owner returns the organization of a request. It returns false if the request has no valid claims.
-func (s *Server) owner(m bus.ToolMessage) (string, bool) {
-	claims, err := s.verify(m)
-	if err != nil {
-		s.log.Warn().Err(err).Msg("check rejected: check that all processes have the same SECRETS_KEY and synchronized clocks")
+// read returns an error if claims do not name an agent's version. The body of a check is empty.
+func read(claims contract.CheckClaims, _ []byte) (none struct{}, err error) {
+	if claims.AgentID == "" || claims.Version < 1 {
+		err = errUnbound
 	}
-	return claims.OrganizationID, err == nil
+	return none, err
 }
 
-// verify returns the claims of a request if they permit it.
-func (s *Server) verify(m bus.ToolMessage) (claims contract.CheckClaims, err error) {
-	raw, err := s.deps.Verifier.Verify(m.Capability, m.Body)
-	if err != nil {
-		return claims, fmt.Errorf("verifying claims: %w", err)
-	}
-	if err := contract.ReadClaims(raw, &claims); err != nil {
-		return claims, fmt.Errorf("reading claims: %w", err)
-	}
-	switch {
-	case contract.Expired(claims.Expires):
-		return claims, errExpired
-	case claims.Kind != s.kind:
-		return claims, errKind
-	case claims.OrganizationID == "" || claims.AgentID == "" || claims.Version < 1:
-		return claims, errNotBound
-	}
-	return claims, nil
-}
-
-// handle executes a check and returns the encoded reply. It returns false if the request has no
-// valid claims.
-func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, ok bool) {
-	claims, err := s.verify(m) // again, because the claims may have expired while the request waited
-	if err != nil {
-		return nil, false
-	}
-	ctx, cancel := context.WithDeadline(ctx, claims.Expires) // ctx may end earlier
-	defer cancel()
-	ctx, span := s.deps.Tracer.Root(ctx, tracing.Server, "agent.check", m.Traceparent)
-	defer span.End()
-
+// handle executes a check and returns the encoded reply.
+func (s *Server) handle(ctx context.Context, claims contract.CheckClaims, _ struct{}) []byte {
 	log := s.log.With().Str("org_id", claims.OrganizationID).Str("agent_id", claims.AgentID).Logger()
 	var reply contract.CheckReply
 	cfg, err := s.deps.Records.Config(ctx, claims.OrganizationID, claims.AgentID, claims.Version)
@@ -141,7 +82,7 @@ func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, 
 
 	raw, err := json.Marshal(reply)
 	if err != nil {
-		return []byte(`{"unavailable":true}`), true
+		return []byte(`{"unavailable":true}`)
 	}
-	return raw, true
+	return raw
 }

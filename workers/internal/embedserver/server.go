@@ -6,38 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/charge"
 	"parley/workers/internal/embed"
 	"parley/workers/internal/llm"
+	"parley/workers/internal/signed"
 )
 
 const (
-	slots     = 8               // simultaneous calls of a process
-	queue     = 32              // calls that wait for a slot
-	drainTime = 5 * time.Second // time to finish running calls at shutdown, before they are cancelled
-	maxReply  = 900 << 10       // bytes; a larger reply does not fit into a message
+	slots    = 8         // simultaneous calls of a process
+	queue    = 32        // calls that wait for a slot
+	maxReply = 900 << 10 // bytes; a larger reply does not fit into a message
 )
 
-var (
-	errExpired  = errors.New("the claims have expired")
-	errKind     = errors.New("the claims are not for embeddings")
-	errNotBound = errors.New("the claims have no organization")
-	errPanic    = errors.New("the embedding panicked")
-)
-
-// Bus delivers requests.
-type Bus interface {
-	ServeTool(
-		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
-	) (stop func(context.Context), err error)
-}
+var errPanic = errors.New("the embedding panicked")
 
 // Embedder computes vectors. Its errors are *llm.Error, or ctx's error.
 type Embedder interface {
@@ -45,18 +31,13 @@ type Embedder interface {
 	Compute(ctx context.Context, r embed.Request) (embed.Vectors, error)
 }
 
-// Verifier checks that claims were signed for a body, and returns the claims.
-type Verifier interface {
-	Verify(token string, body []byte) (claims []byte, err error)
-}
-
 // Deps are a server's dependencies.
 type Deps struct {
-	Bus      Bus
+	Bus      signed.Bus
 	Embedder Embedder
 	Budgets  charge.Budgets
 	Price    func(model string, used llm.Usage) int64 // in millionths of the currency
-	Verifier Verifier
+	Verifier signed.Verifier
 	Tracer   *tracing.Tracer // nil: calls are not traced
 	Log      zerolog.Logger
 }
@@ -67,70 +48,27 @@ type Server struct{ deps Deps }
 // New creates a server.
 func New(deps Deps) *Server { return &Server{deps} }
 
-// Run executes calls until ctx ends. It then waits up to drainTime for running calls and cancels the
-// remaining ones.
+// Run executes calls until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	serving := bus.ToolServing{Slots: slots, Queue: queue, Owner: s.owner}
-	stop, err := s.deps.Bus.ServeTool(contract.KindEmbed, serving, s.handle)
-	if err != nil {
-		return fmt.Errorf("serving embeddings: %w", err)
-	}
-	<-ctx.Done()
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	stop(drain)
-	return nil
+	return (&signed.Server[contract.EmbedClaims, contract.EmbedRequest]{
+		Kind: contract.KindEmbed, Slots: slots, Queue: queue, Bus: s.deps.Bus, Verifier: s.deps.Verifier, Tracer: s.deps.Tracer,
+		Span: "embeddings", Log: s.deps.Log, Read: read, Handle: s.handle,
+	}).Run(ctx)
 }
 
-// owner returns the organization of a request. It returns false if the request has no valid claims.
-func (s *Server) owner(m bus.ToolMessage) (string, bool) {
-	claims, _, err := s.verify(m)
-	if err != nil {
-		s.deps.Log.Warn().Err(err).Msg("embedding rejected: check that all processes have the same SECRETS_KEY and synchronized clocks")
+func read(_ contract.EmbedClaims, body []byte) (r contract.EmbedRequest, err error) {
+	if err := json.Unmarshal(body, &r); err != nil { // a later release may send more fields
+		return r, fmt.Errorf("reading texts: %w", err)
 	}
-	return claims.OrganizationID, err == nil
+	return r, nil
 }
 
-// verify decodes a request and its claims. It fails unless both were signed together by a process of
-// this service and the claims allow the call.
-func (s *Server) verify(m bus.ToolMessage) (c contract.EmbedClaims, r contract.EmbedRequest, err error) {
-	raw, err := s.deps.Verifier.Verify(m.Capability, m.Body)
-	if err != nil {
-		return c, r, fmt.Errorf("verifying claims: %w", err)
-	}
-	if err := contract.ReadClaims(raw, &c); err != nil {
-		return c, r, fmt.Errorf("reading claims: %w", err)
-	}
-	if err := json.Unmarshal(m.Body, &r); err != nil { // a later release may send more fields
-		return c, r, fmt.Errorf("reading texts: %w", err)
-	}
-	switch {
-	case c.Kind != contract.KindEmbed:
-		return c, r, errKind
-	case contract.Expired(c.Expires):
-		return c, r, errExpired
-	case c.OrganizationID == "":
-		return c, r, errNotBound
-	}
-	return c, r, nil
-}
-
-// handle executes a call and returns the encoded reply. It returns false if the request has no valid
-// claims.
-func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, ok bool) {
-	claims, request, err := s.verify(m) // again, because the claims may have expired while the request waited
-	if err != nil {
-		return nil, false
-	}
-	ctx, cancel := context.WithDeadline(ctx, claims.Expires) // ctx may end earlier
-	defer cancel()
-	ctx, span := s.deps.Tracer.Root(ctx, tracing.Server, "embeddings", m.Traceparent)
-	defer span.End()
-
+// handle executes a call and returns the encoded reply.
+func (s *Server) handle(ctx context.Context, claims contract.EmbedClaims, request contract.EmbedRequest) []byte {
 	log := s.deps.Log.With().Str("org_id", claims.OrganizationID).Logger()
 	reply, err := s.embed(log.WithContext(ctx), claims, request)
 	if err != nil {
-		span.Fail("failed")
+		tracing.Current(ctx).Fail("failed")
 		reply = contract.EmbedReply{Failure: failure(err)}
 		var provider any
 		if e, coded := errors.AsType[*llm.Error](err); coded && e.Provider != nil {
@@ -138,7 +76,7 @@ func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, 
 		}
 		log.Warn().Err(errors.Join(err, errors.Unwrap(err))).Interface("provider", provider).Msg("cannot embed texts")
 	}
-	return encode(reply), true
+	return encode(reply)
 }
 
 // guarded converts a panic into an error, because the process also executes other work.

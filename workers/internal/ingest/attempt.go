@@ -16,7 +16,6 @@ import (
 	"parley/shared/domain"
 	"parley/shared/lifecycle"
 	"parley/shared/store/knowledgedb"
-	"parley/shared/store/lease"
 	"parley/shared/store/pg"
 	"parley/shared/store/sealdb"
 	"parley/workers/internal/document"
@@ -57,9 +56,7 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	defer cancel(nil)
 
 	// Register the attempt before its work begins, so that the heartbeat extends its lease.
-	h := &heldDocument{LeasedDocument: w.LeasedDocument, cancel: cancel, leaseUntil: w.requestedAt.Add(lease.Lease)}
-	i.held.add(h)
-	defer i.held.remove(h)
+	defer i.held.Remove(i.held.Add(w.LeasedDocument, w.requestedAt, cancel))
 
 	w.began = time.Now()
 	w.log = i.deps.Log.With().Str("org_id", w.OrganizationID).Str("document_id", w.ID).Logger()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,46 +24,35 @@ func (e *extending) ExtendDocuments(context.Context, []knowledgedb.LeasedDocumen
 	return e.lost, e.err
 }
 
-func TestHeartbeats(t *testing.T) {
+// A document whose lease is extended stays with its worker. An attempt at a document that is lost ends
+// at once, and while the database is away, an attempt ends with its lease.
+func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	t.Parallel()
-	claims := &extending{lost: []knowledgedb.LeasedDocument{{OrganizationID: "org_a", ID: "doc_2", Fence: 7}}}
-	i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*heldDocument{}}}
-	soon := time.Now().Add(time.Second)
-	hold := func(documentID string) context.Context {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		i.held.add(&heldDocument{LeasedDocument: knowledgedb.LeasedDocument{OrganizationID: "org_a", ID: documentID, Fence: 7}, cancel: cancel, leaseUntil: soon})
-		return ctx
-	}
-	kept, taken := hold("doc_1"), hold("doc_2")
-	i.extendLeases(t.Context())
-	if cause := context.Cause(taken); !errors.Is(cause, errTaken) {
-		t.Errorf("a document that was taken: %v", cause)
-	}
-	if until := i.held.documents["doc_1"].leaseUntil; kept.Err() != nil || time.Until(until) < lease.Lease-5*time.Second {
-		t.Errorf("claimed document: %v, until %s", kept.Err(), until)
-	}
-	claims.lost, claims.err = nil, errors.New("away")
-	i.extendLeases(t.Context())
-	if kept.Err() != nil {
-		t.Error("a database that is away ends an attempt")
-	}
-}
-
-func TestAClaimTakesADocumentFromAnEarlierOne(t *testing.T) {
-	t.Parallel()
-	h := &heldDocuments{documents: map[string]*heldDocument{}}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	first := &heldDocument{LeasedDocument: knowledgedb.LeasedDocument{ID: "doc_1", Fence: 1}, cancel: cancel}
-	second := &heldDocument{LeasedDocument: knowledgedb.LeasedDocument{ID: "doc_1", Fence: 2}, cancel: func(error) {}}
-	h.add(first)
-	h.add(second)
-	if !errors.Is(context.Cause(ctx), errTaken) {
-		t.Errorf("the earlier attempt: %v", context.Cause(ctx))
-	}
-	if h.remove(first); h.count() != 1 {
-		t.Error("the earlier attempt has removed the later one")
-	}
-	if h.remove(second); h.count() != 0 {
-		t.Error("the document is still claimed")
+	doc := knowledgedb.LeasedDocument{OrganizationID: "org_a", ID: "doc_1", Fence: 7}
+	for what, c := range map[string]struct {
+		claims *extending
+		cause  error
+		within time.Duration
+	}{
+		"extended":             {&extending{}, context.DeadlineExceeded, 3 * lease.Lease},
+		"lost":                 {&extending{lost: []knowledgedb.LeasedDocument{doc}}, errTaken, lease.Lease / 2},
+		"the database is away": {&extending{err: errors.New("away")}, errLease, lease.Lease + 2*time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			i := &Ingester{deps: Deps{Claims: c.claims, Log: zerolog.Nop()}, held: newHeldDocuments()}
+			stop, cancelAll := context.WithTimeout(t.Context(), 3*lease.Lease) // measured by this test's clock
+			defer cancelAll()
+			attempt, cancel := context.WithCancelCause(stop)
+			began := time.Now()
+			i.held.Add(doc, began, cancel)
+			go i.held.Watch(stop)
+			go i.heartbeat(stop)
+			<-attempt.Done()
+			if took, cause := time.Since(began), context.Cause(attempt); !errors.Is(cause, c.cause) || took > c.within {
+				t.Errorf("%s: ended after %s: %v", what, took, cause)
+			}
+			cancelAll()
+			synctest.Wait()
+		})
 	}
 }

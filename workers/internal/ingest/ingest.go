@@ -164,11 +164,11 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 		cfg.Concurrency = runtime.GOMAXPROCS(0) + 1
 	}
 	i := &Ingester{
-		cfg: cfg, deps: deps, held: &heldDocuments{documents: map[string]*heldDocument{}},
+		cfg: cfg, deps: deps, held: newHeldDocuments(),
 		shares: newShares(cfg.Concurrency, cfg.Short), slots: newLane(cfg.Concurrency), short: newLane(cfg.Short),
 	}
 	var err error
-	i.metrics, err = newMetrics(deps.Metrics, i.held.count)
+	i.metrics, err = newMetrics(deps.Metrics, i.held.Count)
 	return i, err
 }
 
@@ -181,7 +181,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 
 	var loops, claims, attempts sync.WaitGroup
 	loops.Go(func() { i.heartbeat(work) })
-	loops.Go(func() { i.held.watch(work) })
+	loops.Go(func() { i.held.Watch(work) })
 	loops.Go(func() { i.listen(ctx) })
 
 	// The two lanes claim independently, so a full lane does not delay the other.
@@ -191,7 +191,11 @@ func (i *Ingester) Run(ctx context.Context) error {
 	claims.Wait()
 
 	// The heartbeat stops last, because attempts that are finishing still need their leases.
-	i.drain(&attempts)
+	// The cancelled attempts requeue their documents, so another worker can continue immediately.
+	if !i.held.Drain(&attempts, cmp.Or(i.cfg.Drain, drainTime), releaseTime) {
+		i.deps.Log.Warn().Int("documents", i.held.Count()).
+			Msg("documents were still being processed when the worker stopped; their leases will expire")
+	}
 	stop()
 	loops.Wait()
 	return nil
@@ -353,34 +357,5 @@ func (l *lane) acquireMore() (n int) {
 		default:
 			return n
 		}
-	}
-}
-
-// drain waits for the running attempts. At the end of the drain time, it cancels the attempts,
-// which releases their documents.
-func (i *Ingester) drain(attempts *sync.WaitGroup) {
-	done := make(chan struct{})
-	go func() { attempts.Wait(); close(done) }()
-	if closedWithin(cmp.Or(i.cfg.Drain, drainTime), done) {
-		return
-	}
-
-	// The cancelled attempts requeue their documents, so another worker can continue immediately.
-	i.held.cancelAll(errDraining)
-	if !closedWithin(releaseTime, done) {
-		i.deps.Log.Warn().Int("documents", i.held.count()).
-			Msg("documents were still being processed when the worker stopped; their leases will expire")
-	}
-}
-
-// closedWithin reports whether done was closed within d.
-func closedWithin(d time.Duration, done <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
 	}
 }

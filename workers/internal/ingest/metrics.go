@@ -1,10 +1,11 @@
 package ingest
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/shared/telemetry"
 )
 
 // Values of the label "end": the outcomes of attempts.
@@ -58,10 +59,8 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_documents_in_hand", Help: "Documents that this process is processing now.",
 	}, func() float64 { return float64(inHand()) })
-	for _, c := range []prometheus.Collector{m.ended, m.failed, m.pages, m.chunks, m.total, held} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("registering metrics: %w", err)
-		}
+	if err := telemetry.Register(registry, m.ended, m.failed, m.pages, m.chunks, m.total, held); err != nil {
+		return nil, err
 	}
 
 	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {

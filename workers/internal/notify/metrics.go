@@ -1,13 +1,13 @@
 package notify
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/shared/domain"
 	"parley/shared/store/notificationdb"
+	"parley/shared/telemetry"
 )
 
 // Values of the label "end": the outcomes of attempts.
@@ -48,10 +48,8 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_notifications_in_hand", Help: "Notifications that this process is sending now.",
 	}, func() float64 { return float64(inHand()) })
-	for _, c := range []prometheus.Collector{m.attempts, m.seconds, m.disabled, held} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("registering metrics: %w", err)
-		}
+	if err := telemetry.Register(registry, m.attempts, m.seconds, m.disabled, held); err != nil {
+		return nil, err
 	}
 
 	for _, end := range []string{endDelivered, endPostponed, endFailed, endDropped} {

@@ -12,39 +12,27 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/apierr"
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/document"
+	"parley/workers/internal/signed"
 )
 
 const (
-	slots      = 2               // simultaneous readers of a process
-	queue      = 8               // requests that wait for a slot
-	drainTime  = 5 * time.Second // time to finish running requests at shutdown, before they are cancelled
-	maxAnswer  = 900 << 10       // bytes; a larger reply does not fit into a message
-	maxContent = 20 << 20        // bytes of a document
+	slots      = 2         // simultaneous readers of a process
+	queue      = 8         // requests that wait for a slot
+	maxAnswer  = 900 << 10 // bytes; a larger reply does not fit into a message
+	maxContent = 20 << 20  // bytes of a document
 )
 
-var (
-	errExpired  = errors.New("the claims have expired")
-	errKind     = errors.New("the claims are not for a picture of a page")
-	errNotBound = errors.New("the claims have no organization, document or page")
-)
+var errUnbound = errors.New("the claims have no document or page")
 
 // Failures of pages, as sentences for people.
 const (
 	failedReplaced = "The document was replaced or deleted. Load it again."
 	failedFormat   = "Only the pages of PDFs have pictures."
 )
-
-// Bus delivers requests.
-type Bus interface {
-	ServeTool(
-		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
-	) (stop func(context.Context), err error)
-}
 
 // Documents reads the documents of organizations.
 type Documents interface {
@@ -56,17 +44,12 @@ type Renderer interface {
 	Picture(ctx context.Context, content []byte, page int) (domain.PagePicture, error)
 }
 
-// Verifier checks that claims were signed for a body, and returns the claims.
-type Verifier interface {
-	Verify(token string, body []byte) (claims []byte, err error)
-}
-
 // Deps are a page server's dependencies.
 type Deps struct {
-	Bus       Bus
+	Bus       signed.Bus
 	Documents Documents
 	Renderer  Renderer
-	Verifier  Verifier
+	Verifier  signed.Verifier
 	Tracer    *tracing.Tracer // nil: requests are not traced
 	Metrics   prometheus.Registerer
 	Log       zerolog.Logger
@@ -92,73 +75,36 @@ func New(deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// Run renders pages until ctx ends. It then waits up to drainTime for running requests and cancels
-// the remaining ones.
+// Run renders pages until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	stop, err := s.deps.Bus.ServeTool(contract.KindPages, bus.ToolServing{Slots: slots, Queue: queue, Owner: s.owner}, s.handle)
-	if err != nil {
-		return fmt.Errorf("serving pictures of pages: %w", err)
-	}
-	<-ctx.Done()
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	stop(drain)
-	return nil
+	return (&signed.Server[contract.PageClaims, struct{}]{
+		Kind: contract.KindPages, Slots: slots, Queue: queue, Bus: s.deps.Bus, Verifier: s.deps.Verifier, Tracer: s.deps.Tracer,
+		Span: "knowledge.page", Log: s.log, Read: read, Handle: s.handle,
+	}).Run(ctx)
 }
 
-// owner returns the organization of a request. It returns false if the request has no valid claims.
-func (s *Server) owner(m bus.ToolMessage) (string, bool) {
-	claims, err := s.verify(m)
-	if err != nil {
-		s.log.Warn().Err(err).Msg("request for a page rejected: check that all processes have the same SECRETS_KEY and synchronized clocks")
+// read returns an error if claims do not name a page of a document's content. The body of a request is empty.
+func read(claims contract.PageClaims, _ []byte) (none struct{}, err error) {
+	if claims.DocumentID == "" || claims.SHA256 == "" || claims.Page < 1 {
+		err = errUnbound
 	}
-	return claims.OrganizationID, err == nil
+	return none, err
 }
 
-// verify returns the claims of a request if they permit it.
-func (s *Server) verify(m bus.ToolMessage) (claims contract.PageClaims, err error) {
-	raw, err := s.deps.Verifier.Verify(m.Capability, m.Body)
-	if err != nil {
-		return claims, fmt.Errorf("verifying claims: %w", err)
-	}
-	if err := contract.ReadClaims(raw, &claims); err != nil {
-		return claims, fmt.Errorf("reading claims: %w", err)
-	}
-	switch {
-	case claims.Kind != contract.KindPages:
-		return claims, errKind
-	case contract.Expired(claims.Expires):
-		return claims, errExpired
-	case claims.OrganizationID == "" || claims.DocumentID == "" || claims.SHA256 == "" || claims.Page < 1:
-		return claims, errNotBound
-	}
-	return claims, nil
-}
-
-// handle renders a page and returns the encoded reply. It returns false if the request has no valid
-// claims.
-func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, ok bool) {
-	claims, err := s.verify(m) // again, because the claims may have expired while the request waited
-	if err != nil {
-		return nil, false
-	}
-	ctx, cancel := context.WithDeadline(ctx, claims.Expires) // ctx may end earlier
-	defer cancel()
-	ctx, span := s.deps.Tracer.Root(ctx, tracing.Server, "knowledge.page", m.Traceparent)
-	defer span.End()
-
+// handle renders a page and returns the encoded reply.
+func (s *Server) handle(ctx context.Context, claims contract.PageClaims, _ struct{}) []byte {
 	began, outcome := time.Now(), "completed"
 	reply, err := s.render(ctx, claims)
 	switch {
 	case err != nil:
 		outcome, reply = "failed", contract.PageReply{Unavailable: true}
-		span.Fail(outcome)
+		tracing.Current(ctx).Fail(outcome)
 		s.log.Warn().Err(err).Str("org_id", claims.OrganizationID).Str("document_id", claims.DocumentID).Msg("cannot render a page")
 	case reply.Picture == nil:
 		outcome = "rejected"
 	}
 	s.seconds.WithLabelValues(outcome).Observe(time.Since(began).Seconds())
-	return encode(reply), true
+	return encode(reply)
 }
 
 // render reads the document and renders the page. An error may be cured by another attempt.

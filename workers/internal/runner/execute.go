@@ -13,7 +13,6 @@ import (
 	"parley/shared/failpoint"
 	"parley/shared/lifecycle"
 	"parley/shared/store/executiondb"
-	"parley/shared/store/lease"
 	"parley/shared/store/pg"
 	"parley/shared/store/queuedb"
 	"parley/shared/telemetry/tracing"
@@ -133,9 +132,8 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	h := &heldRun{Held: a.claim.Held(), cancel: cancel, leaseUntil: a.asked.Add(lease.Lease)}
-	r.held.add(h)
-	defer r.held.remove(h) // runs after the result is saved; until then, the heartbeat extends the lease
+	// Remove runs after the result is saved. Until then, the heartbeat extends the lease.
+	defer r.held.Remove(r.held.Add(a.claim.Held(), a.asked, cancel))
 	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
 	defer a.events.close()
 	r.note(tryCtx, a)

@@ -25,9 +25,8 @@ import (
 type lockingEnv struct {
 	*testEnv
 	locked map[string]time.Time // time at which the lock of each run ends
-	asked  []time.Duration      // times of calls to Extend
+	lost   string               // id of a run that another worker has
 
-	began time.Time
 	tries int
 	alone []int // sizes of the batches in which results were saved
 	fails error
@@ -35,14 +34,13 @@ type lockingEnv struct {
 
 func (l *lockingEnv) Extend(_ context.Context, held []lease.Held) (executiondb.Leases, error) {
 	defer l.lock()()
-	l.asked = append(l.asked, time.Since(l.began))
 	out := executiondb.Leases{Extended: map[string]bool{}, Locked: map[string]bool{}}
 	for _, h := range held {
 		if time.Now().Before(l.locked[h.RunID]) {
 			out.Locked[h.RunID] = true
 			continue
 		}
-		out.Extended[h.RunID] = true
+		out.Extended[h.RunID] = h.RunID != l.lost
 	}
 	return out, nil
 }
@@ -78,44 +76,30 @@ func (l *lockingEnv) Journal(context.Context, lease.Held, int, []byte) (bool, er
 	return true, nil
 }
 
-// An attempt at a locked run ends only when its lease expires. Until then, the heartbeat is retried
-// for that run, and does not delay other runs.
-func TestALockedHeartbeatIsRepeated(t *testing.T) {
+// The heartbeat extends the leases of runs, is repeated for a locked run, and ends the attempt at a run
+// that another worker has.
+func TestHeartbeatsOfRuns(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		lasts time.Duration // duration of the lock
-		cause error
-	}{
-		"for a moment": {heartbeatEvery + time.Second, nil},
-		"for too long": {time.Hour, errLease},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := &lockingEnv{testEnv: &testEnv{}, began: time.Now(), locked: map[string]time.Time{"run_1": time.Now().Add(c.lasts)}}
-				r := &Runner{runs: l, held: &heldRuns{runs: map[string]*heldRun{}}, log: zerolog.Nop()}
-				ctx, stop := context.WithCancel(t.Context())
-				var causes [2]func() error
-				for i, id := range []string{"run_1", "run_2"} {
-					attempt, cancel := context.WithCancelCause(ctx)
-					r.held.add(&heldRun{Held: lease.Held{RunID: id}, cancel: cancel, leaseUntil: time.Now().Add(lease.Lease)})
-					causes[i] = func() error { return context.Cause(attempt) }
-				}
-				go r.heartbeat(ctx)
-				go r.held.watch(ctx)
-				<-time.After(2 * lease.Lease)
-				synctest.Wait()
-				if !errors.Is(causes[0](), c.cause) || causes[1]() != nil {
-					t.Errorf("the locked run ended with %v, the other one with %v", causes[0](), causes[1]())
-				}
-				if c.cause == nil && len(l.asked) < 6+int(time.Second/lockedRetry)-1 {
-					t.Errorf("leases were to be extended at %v", l.asked)
-				}
-				stop()
-				synctest.Wait()
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &lockingEnv{testEnv: &testEnv{}, locked: map[string]time.Time{"run_1": time.Now().Add(11 * time.Second)}, lost: "run_3"}
+		r := &Runner{runs: l, held: newHeldRuns(), log: zerolog.Nop()}
+		ctx, stop := context.WithCancel(t.Context())
+		causes := map[string]func() error{}
+		for _, id := range []string{"run_1", "run_2", "run_3"} {
+			attempt, cancel := context.WithCancelCause(ctx)
+			r.held.Add(lease.Held{RunID: id}, time.Now(), cancel)
+			causes[id] = func() error { return context.Cause(attempt) }
+		}
+		go r.heartbeat(ctx)
+		go r.held.Watch(ctx)
+		<-time.After(2 * lease.Lease)
+		synctest.Wait()
+		if causes["run_1"]() != nil || causes["run_2"]() != nil || !errors.Is(causes["run_3"](), errTaken) {
+			t.Errorf("attempts ended with %v, %v and %v", causes["run_1"](), causes["run_2"](), causes["run_3"]())
+		}
+		stop()
+		synctest.Wait()
+	})
 }
 
 // The result of a locked run is saved as soon as the lock is released. The results of other runs

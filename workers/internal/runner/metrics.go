@@ -1,11 +1,10 @@
 package runner
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/shared/domain"
+	"parley/shared/telemetry"
 )
 
 // metrics are the Prometheus metrics of a worker's runs.
@@ -46,10 +45,8 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_runs_in_hand", Help: "Runs that this process is executing.",
 	}, func() float64 { return float64(inHand()) })
-	for _, c := range []prometheus.Collector{m.ended, m.failed, m.parked, m.removedCitations, m.wait, m.total, held} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("registering metrics: %w", err)
-		}
+	if err := telemetry.Register(registry, m.ended, m.failed, m.parked, m.removedCitations, m.wait, m.total, held); err != nil {
+		return nil, err
 	}
 	m.zero()
 	return m, nil

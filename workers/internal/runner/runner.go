@@ -251,7 +251,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 			deps.Log.Error().Err(err).Str("tool", name).Msg("a tool panicked")
 		}}),
 		freeSlots: &freeSlots{wake: make(chan struct{}, 1)},
-		held:      &heldRuns{runs: map[string]*heldRun{}},
+		held:      newHeldRuns(),
 		configs:   configs.New(deps.Records),
 		inputs:    newInputs(),
 		images:    newInputs(), attachments: deps.Attachments,
@@ -270,7 +270,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
 
 	var err error
-	r.metrics, err = newMetrics(deps.Metrics, r.held.count)
+	r.metrics, err = newMetrics(deps.Metrics, r.held.Count)
 	return r, err
 }
 
@@ -282,7 +282,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer stop()
 
 	// Subscribe before the first claim, so that no cancellation of a claimed run is missed.
-	stopCancelled, err := r.bus.OnCancelled(func(runID string) { r.held.cancel(runID, errTaken) })
+	stopCancelled, err := r.bus.OnCancelled(func(runID string) { r.held.Cancel(runID, errTaken) })
 	if err != nil {
 		return fmt.Errorf("receiving cancellations: %w", err)
 	}
@@ -291,7 +291,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	var groups sync.WaitGroup
 	groups.Go(func() { r.announce(ctx, work) })
 	for _, run := range []func(context.Context){
-		r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch,
+		r.claims.Run, r.finishes.Run, r.requeues.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.Watch,
 	} {
 		groups.Go(func() { run(work) })
 	}
@@ -306,38 +306,12 @@ func (r *Runner) Run(ctx context.Context) error {
 	// The background goroutines stop last, because draining attempts still save results through
 	// them.
 	lanes.Wait()
-	r.drain(&attempts)
+	if !r.held.Drain(&attempts, drainTime, requeueTime) {
+		r.log.Warn().Int("runs", r.held.Count()).Msg("runs were still being executed when the worker stopped; their leases will expire")
+	}
 	stop()
 	groups.Wait()
 	return nil
-}
-
-// drain waits for running attempts. After drainTime it cancels the remaining ones, which requeues
-// their runs.
-func (r *Runner) drain(attempts *sync.WaitGroup) {
-	done := make(chan struct{})
-	go func() { attempts.Wait(); close(done) }()
-	if within(drainTime, done) {
-		return
-	}
-
-	// Another worker continues these runs from their last recorded step.
-	r.held.cancelAll(errDraining)
-	if !within(requeueTime, done) {
-		r.log.Warn().Int("runs", r.held.count()).Msg("runs were still being executed when the worker stopped; their leases will expire")
-	}
-}
-
-// within reports whether done is closed within d.
-func within(d time.Duration, done <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // serve fetches a lane's job messages, at most as many as there are free slots, until ctx ends.

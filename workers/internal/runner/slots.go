@@ -10,6 +10,7 @@ import (
 	"parley/shared/lifecycle"
 	"parley/shared/store/lease"
 	"parley/shared/store/queuedb"
+	"parley/workers/internal/leased"
 )
 
 // freeSlots counts the dispatch slots that finished runs have released and that no queued run has
@@ -88,7 +89,7 @@ func (r *Runner) announce(ctx, work context.Context) {
 			return time.Second
 		}
 		r.database.reopen()
-		return heartbeatEvery
+		return leased.HeartbeatEvery
 	}
 
 	// The announcement is repeated long before it expires, and sooner while the database's state is
@@ -107,7 +108,7 @@ func (r *Runner) announce(ctx, work context.Context) {
 	// The remaining runs still count as dispatched. Without their slots they would take those of other
 	// workers.
 	for work.Err() == nil {
-		write(r.held.count())
+		write(r.held.Count())
 		_ = lifecycle.Sleep(work, time.Second)
 	}
 	write(0) // if it fails, the slots expire

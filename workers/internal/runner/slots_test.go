@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/store/lease"
+	"parley/workers/internal/leased"
 )
 
 // announcingEnv records the announced slots.
@@ -30,19 +31,18 @@ func TestADrainingWorkerKeepsTheSlotsOfItsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := &announcingEnv{testEnv: &testEnv{}}
 		r := &Runner{
-			cfg: Config{Concurrency: 50}, queue: env, held: &heldRuns{runs: map[string]*heldRun{}}, database: newGate(), log: zerolog.Nop(),
+			cfg: Config{Concurrency: 50}, queue: env, held: newHeldRuns(), database: newGate(), log: zerolog.Nop(),
 		}
-		first, second := &heldRun{Held: lease.Held{RunID: "run_1"}}, &heldRun{Held: lease.Held{RunID: "run_2"}}
-		r.held.add(first)
-		r.held.add(second)
+		first := r.held.Add(lease.Held{RunID: "run_1"}, time.Now(), func(error) {})
+		r.held.Add(lease.Held{RunID: "run_2"}, time.Now(), func(error) {})
 
 		ctx, stop := context.WithCancel(t.Context())
 		work, end := context.WithCancel(t.Context())
 		go r.announce(ctx, work)
-		<-time.After(heartbeatEvery / 2)
+		<-time.After(leased.HeartbeatEvery / 2)
 		stop()
 		<-time.After(time.Second / 2)
-		r.held.remove(first)
+		r.held.Remove(first)
 		<-time.After(time.Second)
 		end()
 		synctest.Wait()

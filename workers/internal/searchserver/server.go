@@ -11,13 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/telemetry/tracing"
+	"parley/workers/internal/signed"
 )
 
 const (
-	drainTime    = 5 * time.Second // time to finish running searches at shutdown, before they are cancelled
 	defaultLimit = 10
 	maxLimit     = 50
 	maxAnswer    = 900 << 10 // bytes; a larger reply does not fit into a message
@@ -26,21 +25,9 @@ const (
 // errPanic replaces a panic of the Searcher.
 var errPanic = errors.New("the search panicked")
 
-// Bus delivers search requests.
-type Bus interface {
-	ServeTool(
-		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
-	) (stop func(context.Context), err error)
-}
-
 // Searcher searches an organization's documents.
 type Searcher interface {
 	Search(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error)
-}
-
-// Verifier checks that claims were signed for a body, and returns the claims.
-type Verifier interface {
-	Verify(token string, body []byte) (claims []byte, err error)
 }
 
 // Config contains a search server's settings.
@@ -50,9 +37,9 @@ type Config struct {
 
 // Deps are a search server's dependencies.
 type Deps struct {
-	Bus      Bus
+	Bus      signed.Bus
 	Searcher Searcher
-	Verifier Verifier
+	Verifier signed.Verifier
 	Tracer   *tracing.Tracer // nil: searches are not traced
 	Metrics  prometheus.Registerer
 	Log      zerolog.Logger
@@ -82,58 +69,37 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
-// Run executes searches until ctx ends. It then waits up to drainTime for running searches and
-// cancels the remaining ones.
+// Run executes searches until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	serving := bus.ToolServing{Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency, 8), Owner: s.owner}
-	stop, err := s.deps.Bus.ServeTool(contract.KindSearch, serving, s.handle)
-	if err != nil {
-		return fmt.Errorf("serving searches: %w", err)
-	}
-	<-ctx.Done()
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	stop(drain)
-	return nil
+	return (&signed.Server[contract.SearchClaims, contract.SearchRequest]{
+		Kind: contract.KindSearch, Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency, 8), Bus: s.deps.Bus, Verifier: s.deps.Verifier,
+		Tracer: s.deps.Tracer, Span: "knowledge.search", Grace: contract.ClockLeeway, Log: s.log, Read: read, Handle: s.handle,
+		Refused: func() { s.seconds.WithLabelValues("refused").Observe(0) },
+	}).Run(ctx)
 }
 
-// owner returns the organization of a request. It returns false if the request has no valid claims.
-func (s *Server) owner(m bus.ToolMessage) (string, bool) {
-	claims, _, err := s.verify(m)
-	if err != nil {
-		s.refuse(err)
+func read(_ contract.SearchClaims, body []byte) (r contract.SearchRequest, err error) {
+	if err := json.Unmarshal(body, &r); err != nil { // a later release may send more fields
+		return r, fmt.Errorf("reading search: %w", err)
 	}
-	return claims.OrganizationID, err == nil
+	if r.Limit < 1 {
+		r.Limit = defaultLimit
+	}
+	r.Limit = min(r.Limit, maxLimit)
+	return r, nil
 }
 
-// refuse counts and logs a request without valid claims.
-func (s *Server) refuse(err error) {
-	s.seconds.WithLabelValues("refused").Observe(0)
-	s.log.Warn().Err(err).Msg("search rejected: check that all processes have the same SECRETS_KEY and synchronized clocks")
-}
-
-// handle executes a search and returns the encoded reply. It returns false if the request has no
-// valid claims.
-func (s *Server) handle(ctx context.Context, m bus.ToolMessage) (answer []byte, ok bool) {
-	claims, request, err := s.verify(m) // again, because the claims may have expired while the request waited
-	if err != nil {
-		s.refuse(err)
-		return nil, false
-	}
-	ctx, cancel := context.WithDeadline(ctx, claims.Expires.Add(contract.ClockLeeway)) // ctx may end earlier
-	defer cancel()
-	began := time.Now()
-	ctx, span := s.deps.Tracer.Root(ctx, tracing.Server, "knowledge.search", m.Traceparent)
-	defer span.End()
+// handle executes a search and returns the encoded reply.
+func (s *Server) handle(ctx context.Context, claims contract.SearchClaims, request contract.SearchRequest) []byte {
+	began, outcome := time.Now(), "completed"
 	reply, err := s.search(ctx, claims.OrganizationID, request)
-	outcome := "completed"
 	if err != nil {
 		outcome, reply = "failed", contract.SearchReply{Unavailable: true}
-		span.Fail(outcome)
+		tracing.Current(ctx).Fail(outcome)
 		s.log.Warn().Err(err).Str("org_id", claims.OrganizationID).Msg("search failed")
 	}
 	s.seconds.WithLabelValues(outcome).Observe(time.Since(began).Seconds())
-	return encode(reply), true
+	return encode(reply)
 }
 
 // search calls the Searcher. It converts a panic to an error, because the process also executes the

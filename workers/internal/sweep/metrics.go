@@ -3,7 +3,6 @@ package sweep
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store/queuedb"
+	"parley/shared/telemetry"
 )
 
 // measureEvery is the interval at which each sweeper measures the queues.
@@ -78,12 +78,7 @@ func newMetrics() *metrics {
 // Register registers the sweeper's metrics.
 func (s *Sweeper) Register(registry prometheus.Registerer) error {
 	m := s.metrics
-	for _, c := range []prometheus.Collector{m.actions, m.failed, m.queues, m.oldest, m.pending} {
-		if err := registry.Register(c); err != nil {
-			return fmt.Errorf("registering metrics: %w", err)
-		}
-	}
-	return nil
+	return telemetry.Register(registry, m.actions, m.failed, m.queues, m.oldest, m.pending)
 }
 
 // count adds n to an action's counter.

@@ -1,12 +1,12 @@
 package toolserver
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/shared/contract"
+	"parley/shared/telemetry"
 )
 
 // metrics are the Prometheus metrics of a worker's tool calls.
@@ -36,12 +36,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_tool_calls_waiting", Help: "Tool calls of this process that wait for a slot, by kind.",
 		}, []string{"tool"}),
 	}
-	for _, c := range []prometheus.Collector{m.calls, m.seconds, m.running, m.waiting} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("registering metrics: %w", err)
-		}
-	}
-	return m, nil
+	return m, telemetry.Register(registry, m.calls, m.seconds, m.running, m.waiting)
 }
 
 // inHand returns a function that sets the gauges for the running and waiting calls of one kind.

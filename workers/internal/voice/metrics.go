@@ -3,10 +3,11 @@ package voice
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/shared/telemetry"
 )
 
 // metrics are the Prometheus metrics of a worker's voice sessions.
@@ -44,12 +45,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_voice_synthesis_first_seconds", Help: "Time until the first audio of a segment.", Buckets: buckets,
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.lines, m.refused, m.speech, m.transcription, m.synthesis, m.first} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("registering metrics: %w", err)
-		}
-	}
-	return m, nil
+	return m, telemetry.Register(registry, m.lines, m.refused, m.speech, m.transcription, m.synthesis, m.first)
 }
 
 // countHeard counts speech received by the service, and countSpoken counts synthesized speech. Both take a number of samples.

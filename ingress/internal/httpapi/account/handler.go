@@ -54,36 +54,36 @@ func (h *Handler) Routes() []httpx.Route {
 	login := httpx.ByID(httpx.OnlyError(h.readLogin), id.Login)
 	invitation := httpx.ByID(httpx.OnlyError(h.readInvitation), id.Invitation)
 	return []httpx.Route{
-		{Method: "POST", Path: "/api/auth/signup", Need: auth.NeedNobody, Handle: h.signup},
-		{Method: "POST", Path: "/api/auth/login", Need: auth.NeedNobody, Handle: h.login},
+		{Method: "POST", Path: "/api/auth/signup", Need: auth.NeedNobody, Handle: httpx.Handle(h.signup)},
+		{Method: "POST", Path: "/api/auth/login", Need: auth.NeedNobody, Handle: httpx.Handle(h.login)},
 		{
 			Method: "POST", Path: "/api/auth/logout", Need: auth.NeedUser, Role: member, Login: true,
 			List: httpx.Params{"everywhere"}, NoBody: true,
-			Handle: h.logout,
+			Handle: httpx.Handle(h.logout),
 		},
-		{Method: "GET", Path: "/api/auth/session", Need: auth.NeedUser, Role: member, Handle: h.session},
+		{Method: "GET", Path: "/api/auth/session", Need: auth.NeedUser, Role: member, Handle: httpx.Handle(h.session)},
 		{
 			Method: "GET", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
 			Find: login, List: httpx.Paged, One: httpx.ReadOne(h.readLogin, id.Login),
-			Handle: h.listLogins,
+			Handle: httpx.Handle(h.listLogins),
 		},
 		{
 			Method: "DELETE", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
 			Find:   login,
-			Handle: h.endLogin,
+			Handle: httpx.Handle(h.endLogin),
 		},
-		{Method: "POST", Path: "/api/auth/accept", Need: auth.NeedNobody, Handle: h.accept},
+		{Method: "POST", Path: "/api/auth/accept", Need: auth.NeedNobody, Handle: httpx.Handle(h.accept)},
 		{
 			Method: "GET", Path: "/api/auth/invitations", Need: auth.NeedUser, Role: member, Login: true,
 			Find: invitation, List: httpx.Paged, One: httpx.ReadOne(h.readInvitation, id.Invitation),
-			Handle: h.listInvitations,
+			Handle: httpx.Handle(h.listInvitations),
 		},
 		{
 			Method: "POST", Path: "/api/auth/invitations", Action: "*", Need: auth.NeedUser, Role: member, Login: true,
 			Find: invitation, NoBody: true,
-			Handle: h.answerInvitation,
+			Handle: httpx.Handle(h.answerInvitation),
 		},
-		{Method: "POST", Path: "/api/auth/reset", Need: auth.NeedNobody, Handle: h.reset},
+		{Method: "POST", Path: "/api/auth/reset", Need: auth.NeedNobody, Handle: httpx.Handle(h.reset)},
 		{Method: "GET", Path: "/api/auth/oidc", Need: auth.NeedNobody, List: httpx.Params{"next", "takeover"}, Handle: h.beginOIDC},
 		{Method: "GET", Path: "/api/auth/oidc/callback", Need: auth.NeedNobody, Open: true, Handle: h.finishOIDC},
 	}

@@ -27,20 +27,18 @@ func invitationView(i accountdb.OwnInvitation) ownInvitation {
 
 // listInvitations handles GET /api/auth/invitations: the open invitations to the caller's proven
 // email address, newest first.
-func (h *Handler) listInvitations(c *gin.Context) {
+func (h *Handler) listInvitations(c *gin.Context) error {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	invitations, err := h.OrganizationsDB.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(invitations, p, func(i accountdb.OwnInvitation) (ownInvitation, accountdb.After) {
+	return httpx.JSON(c, http.StatusOK, httpx.NewTimeList(invitations, p, func(i accountdb.OwnInvitation) (ownInvitation, accountdb.After) {
 		return invitationView(i), accountdb.After{At: i.At, ID: i.ID}
 	}))
 }
@@ -64,11 +62,10 @@ type answeredInvitation struct {
 
 // answerInvitation handles POST /api/auth/invitations?id=&action=accept|decline for the person
 // whose proven email address is invited.
-func (h *Handler) answerInvitation(c *gin.Context) {
+func (h *Handler) answerInvitation(c *gin.Context) error {
 	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	found := &httpx.Problems{}
@@ -77,15 +74,13 @@ func (h *Handler) answerInvitation(c *gin.Context) {
 		found.Add("action", httpx.CodeInvalidValue, "must be accept or decline")
 	}
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	who, accept := httpx.Caller(c), action == actionAccept
 	answered, err := h.OrganizationsDB.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	status := "declined"
@@ -94,5 +89,5 @@ func (h *Handler) answerInvitation(c *gin.Context) {
 		status = "accepted"
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, answeredInvitation{invitationView(answered), status})
+	return httpx.JSON(c, http.StatusOK, answeredInvitation{invitationView(answered), status})
 }

@@ -34,20 +34,18 @@ func (b *acceptBody) Check(p *httpx.Problems) {
 
 // accept handles POST /api/auth/accept: it uses an invitation's token to make the invited person a
 // member of the organization, and begins a session.
-func (h *Handler) accept(c *gin.Context) {
+func (h *Handler) accept(c *gin.Context) error {
 	body, err := httpx.Bind[acceptBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	account, token, login, err := h.acceptInvitation(c, body, true)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	h.startSession(c, http.StatusCreated, account, token, login)
+	return h.startSession(c, http.StatusCreated, account, token, login)
 }
 
 // acceptInvitation uses an invitation's token. It makes a member of the person who is logged in
@@ -173,20 +171,18 @@ func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Pa
 
 // reset handles POST /api/auth/reset: it uses a link's token to set a new password, ends all login
 // sessions and begins a new session.
-func (h *Handler) reset(c *gin.Context) {
+func (h *Handler) reset(c *gin.Context) error {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	account, token, login, err := h.resetPassword(c, body)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	h.startSession(c, http.StatusOK, account, token, login)
+	return h.startSession(c, http.StatusOK, account, token, login)
 }
 
 // resetPassword uses a reset link. It looks up the link first, so that no password is hashed for an

@@ -103,9 +103,9 @@ func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLog
 }
 
 // startSession responds with the session's token in the body and as a cookie.
-func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Account, token string, login accountdb.NewLogin) {
+func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Account, token string, login accountdb.NewLogin) error {
 	h.setCookie(c, token, login)
-	httpx.WriteJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
+	return httpx.JSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
 // setCookie sets the cookie of a new session. The session that it replaces ends on this ingress process immediately.
@@ -145,20 +145,18 @@ func (b *signupBody) Check(p *httpx.Problems) {
 
 // signup handles POST /api/auth/signup: it creates a user and their organization and logs the user
 // in.
-func (h *Handler) signup(c *gin.Context) {
+func (h *Handler) signup(c *gin.Context) error {
 	body, err := httpx.Bind[signupBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	account, token, login, err := h.signUp(c, body)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	h.startSession(c, http.StatusCreated, account, token, login)
+	return h.startSession(c, http.StatusCreated, account, token, login)
 }
 
 // signUp creates a user and a session from a checked body.
@@ -219,20 +217,18 @@ func (b *loginBody) Check(p *httpx.Problems) {
 
 // login handles POST /api/auth/login. Whether the account does not exist or the password is wrong,
 // it takes equally long and returns the same error.
-func (h *Handler) login(c *gin.Context) {
+func (h *Handler) login(c *gin.Context) error {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	account, token, login, err := h.logIn(c, body)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	h.startSession(c, http.StatusOK, account, token, login)
+	return h.startSession(c, http.StatusOK, account, token, login)
 }
 
 // logIn begins a session if the password is correct.
@@ -288,7 +284,7 @@ func (h *Handler) hash(ctx context.Context, email, password string) (string, err
 
 // logout handles POST /api/auth/logout: it ends the session of the request on all ingress
 // processes, or with ?everywhere=1 all sessions of the session's user.
-func (h *Handler) logout(c *gin.Context) {
+func (h *Handler) logout(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	found := &httpx.Problems{}
 	value, everywhere := httpx.QueryValue(c, "everywhere", found)
@@ -296,8 +292,7 @@ func (h *Handler) logout(c *gin.Context) {
 		found.Add("everywhere", httpx.CodeInvalidValue, "must be 1 if given")
 	}
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	var err error
@@ -310,10 +305,10 @@ func (h *Handler) logout(c *gin.Context) {
 	}
 
 	if err != nil {
-		httpx.Fail(c, fmt.Errorf("ending session: %w", err))
-		return
+		return fmt.Errorf("ending session: %w", err)
 	}
 
 	auth.ClearCookie(c.Writer, h.Secure(c))
 	c.Status(http.StatusNoContent)
+	return nil
 }

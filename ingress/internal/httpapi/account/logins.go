@@ -14,39 +14,35 @@ import (
 )
 
 // listLogins handles GET /api/auth/sessions: the caller's login sessions, newest first.
-func (h *Handler) listLogins(c *gin.Context) {
+func (h *Handler) listLogins(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	p, err := httpx.ReadTimePage(c, id.Login)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	logins, err := h.AccountsDB.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(logins, p, func(l accountdb.Login) (domain.LoginSession, accountdb.After) {
+	return httpx.JSON(c, http.StatusOK, httpx.NewTimeList(logins, p, func(l accountdb.Login) (domain.LoginSession, accountdb.After) {
 		return l.LoginSession, accountdb.After{At: l.At, ID: l.ID}
 	}))
 }
 
 // endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's sessions, immediately
 // on this ingress process and within 5 seconds on others.
-func (h *Handler) endLogin(c *gin.Context) {
+func (h *Handler) endLogin(c *gin.Context) error {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	hash, err := h.AccountsDB.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.Auth.ForgetLogin(hash)
@@ -54,5 +50,5 @@ func (h *Handler) endLogin(c *gin.Context) {
 		auth.ClearCookie(c.Writer, h.Secure(c))
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(loginID))
+	return httpx.JSON(c, http.StatusOK, httpx.Deleted(loginID))
 }

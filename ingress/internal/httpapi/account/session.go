@@ -30,13 +30,12 @@ type SessionView struct {
 }
 
 // session handles GET /api/auth/session.
-func (h *Handler) session(c *gin.Context) {
+func (h *Handler) session(c *gin.Context) error {
 	view, err := h.Session(c.Request.Context(), httpx.Caller(c))
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
-	httpx.WriteJSON(c, http.StatusOK, view)
+	return httpx.JSON(c, http.StatusOK, view)
 }
 
 // Session returns the response of GET /api/auth/session for a caller.

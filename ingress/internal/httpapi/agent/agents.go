@@ -21,29 +21,25 @@ const (
 
 // getAgents handles GET /api/agents: the organization's agents, newest first, or a single agent
 // with ?id=.
-func (h *Handler) getAgents(c *gin.Context) {
+func (h *Handler) getAgents(c *gin.Context) error {
 	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if one {
-		h.getAgent(c, agentID)
-		return
+		return h.getAgent(c, agentID)
 	}
 
 	p, err := httpx.ReadPage(c, id.Agent)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	found := &httpx.Problems{}
 	q, _ := httpx.QueryValue(c, "q", found)
 	found.Text("q", q, 0, httpx.MaxSearch)
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
@@ -57,8 +53,7 @@ func (h *Handler) getAgents(c *gin.Context) {
 		agents, err = h.AgentsDB.Agents(ctx, org, q, p.After, p.Limit+1)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	shown := make([]shownAgent, len(agents))
@@ -66,18 +61,18 @@ func (h *Handler) getAgents(c *gin.Context) {
 		shown[i] = h.shown(agents[i])
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(shown, p, func(a shownAgent) string { return a.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(shown, p, func(a shownAgent) string { return a.ID }))
 }
 
 // getAgent responds with one agent.
-func (h *Handler) getAgent(c *gin.Context, agentID string) {
+func (h *Handler) getAgent(c *gin.Context, agentID string) error {
 	httpx.SetLogIDs(c, agentID, "", "")
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	h.writeAgent(c, http.StatusOK, agent)
+	return nil
 }
 
 // writeAgent responds with an agent. Its entity tag consists of the version and the last check, which
@@ -88,25 +83,23 @@ func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 
 // createAgent handles POST /api/agents: it creates an agent from the body, or from a template and the
 // fields that differ from it.
-func (h *Handler) createAgent(c *gin.Context) {
+func (h *Handler) createAgent(c *gin.Context) error {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if err := h.checkToolDocuments(c, found, &body.agentFields, domain.Tools{}); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	agent, err := h.newAgent(c.Request.Context(), httpx.Caller(c).OrganizationID, body, found)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	httpx.SetLogIDs(c, agent.ID, "", "")
 	h.writeAgent(c, http.StatusCreated, agent)
+	return nil
 }
 
 // newAgent creates an agent from a body, based on the template if the body names one. It returns a
@@ -143,30 +136,26 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 }
 
 // updateAgent handles PUT /api/agents?id=. Missing fields stay unchanged.
-func (h *Handler) updateAgent(c *gin.Context) {
+func (h *Handler) updateAgent(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	httpx.SetLogIDs(c, agentID, "", "")
 	body, err := httpx.Bind[updateAgentBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	org := httpx.Caller(c).OrganizationID
 	if err := h.checkBoundDocuments(c, agentID, &body); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
@@ -188,12 +177,12 @@ func (h *Handler) updateAgent(c *gin.Context) {
 		return found.Err()
 	})
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	h.writeAgent(c, http.StatusOK, agent)
+	return nil
 }
 
 // checkBoundDocuments checks the documents to which a change binds an agent.
@@ -216,29 +205,26 @@ func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *upda
 
 // deleteAgent handles DELETE /api/agents?id=. It cancels the agent's queued runs. Finished runs are
 // kept.
-func (h *Handler) deleteAgent(c *gin.Context) {
+func (h *Handler) deleteAgent(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	httpx.SetLogIDs(c, agentID, "", "")
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// A deletion that has begun continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTimeout)
 	defer cancel()
 	if err := h.dropAgent(ctx, httpx.Caller(c).OrganizationID, agentID, condition); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(agentID))
+	return httpx.JSON(c, http.StatusOK, httpx.Deleted(agentID))
 }
 
 // dropAgent cancels queued runs before and after the deletion: before, so that the caller can retry

@@ -45,32 +45,28 @@ type ClaimSigner interface {
 
 // checkAgent handles POST /api/agents?id=&action=check: it tries the agent's models, MCP servers,
 // search provider and endpoints' hosts, and stores the result as the agent's last check.
-func (h *Handler) checkAgent(c *gin.Context) {
+func (h *Handler) checkAgent(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	httpx.SetLogIDs(c, agentID, "", "")
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if h.ChecksPerMinute > 0 {
 		if wait := h.checks.Begin(org); wait > 0 {
-			httpx.Fail(c, httpx.RateLimited(wait, fmt.Sprintf("the organization may check its agents %d times per minute", h.ChecksPerMinute)))
-			return
+			return httpx.RateLimited(wait, fmt.Sprintf("the organization may check its agents %d times per minute", h.ChecksPerMinute))
 		}
 	}
 
 	// A check is not a run, so budgets of runs do not apply to it.
 	keyID := httpx.Caller(c).KeyID
 	if err := h.Budgets.WithinBudget(ctx, org, agentID, keyID, ""); err != nil && !errors.Is(err, budgetdb.ErrRunsUsedUp) {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	check, err := h.checkConnections(ctx, org, keyID, agent)
@@ -78,10 +74,9 @@ func (h *Handler) checkAgent(c *gin.Context) {
 		err = h.AgentsDB.SaveCheck(ctx, org, agentID, check)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
-	httpx.WriteJSON(c, http.StatusOK, check)
+	return httpx.JSON(c, http.StatusOK, check)
 }
 
 // checkConnections has workers check the agent's models and tools at the same time. A worker that

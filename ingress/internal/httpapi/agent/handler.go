@@ -62,32 +62,32 @@ func (h *Handler) Routes() []httpx.Route {
 		{
 			Method: "GET", Path: "/api/agents/templates", Need: auth.NeedPublic,
 			Find: httpx.ByID(httpx.OnlyError(h.readTemplate), id.Template), List: httpx.Paged, One: httpx.ReadOne(h.readTemplate, id.Template),
-			Handle: h.listTemplates,
+			Handle: httpx.Handle(h.listTemplates),
 		},
-		{Method: "GET", Path: "/api/agents/models", Need: auth.NeedUser, Role: admin, Handle: h.listModels},
+		{Method: "GET", Path: "/api/agents/models", Need: auth.NeedUser, Role: admin, Handle: httpx.Handle(h.listModels)},
 		{
 			Method: "GET", Path: "/api/agents", Need: auth.NeedUser, Role: member,
 			Find: agent, List: httpx.Params{"q", "limit", "cursor"},
-			Handle: h.getAgents,
+			Handle: httpx.Handle(h.getAgents),
 		},
-		{Method: "POST", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Handle: h.createAgent},
+		{Method: "POST", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Handle: httpx.Handle(h.createAgent)},
 		{
 			Method: "POST", Path: "/api/agents", Action: "import-openapi", Need: auth.NeedUser, Role: admin,
 			Find:   agent,
-			Handle: h.importOpenAPI,
+			Handle: httpx.Handle(h.importOpenAPI),
 		},
 		{
 			Method: "POST", Path: "/api/agents", Action: "check", Need: auth.NeedUser, Role: admin, NoBody: true,
 			Find:   agent,
-			Handle: h.checkAgent,
+			Handle: httpx.Handle(h.checkAgent),
 		},
 		{
 			Method: "POST", Path: "/api/agents", Action: "preview", Need: auth.NeedUser, Role: member,
 			Find:   agent,
-			Handle: h.previewPrompt,
+			Handle: httpx.Handle(h.previewPrompt),
 		},
-		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.updateAgent},
-		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.deleteAgent},
+		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: httpx.Handle(h.updateAgent)},
+		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: httpx.Handle(h.deleteAgent)},
 	}
 }
 

@@ -104,35 +104,30 @@ var errUnchanged = errors.New("unchanged")
 
 // importOpenAPI handles POST /api/agents?id=&action=import-openapi: it converts the operations of a
 // document to endpoints of an agent. It imports all of them or none.
-func (h *Handler) importOpenAPI(c *gin.Context) {
+func (h *Handler) importOpenAPI(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	httpx.SetLogIDs(c, agentID, "", "")
 	body, err := httpx.BindUpTo[importBody](c, MaxImport)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	org := httpx.Caller(c).OrganizationID
 	if err := h.checkVersion(c.Request.Context(), org, agentID, &body, condition); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	endpoints, skipped, err := body.convert()
 	if err == nil {
 		err = body.checkOrigins(endpoints)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	var previous domain.Agent
 	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
@@ -153,14 +148,14 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 	case errors.Is(err, errUnchanged):
 		agent = previous
 	case err != nil:
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	view := importView{Agent: h.shown(agent), Imported: make([]string, len(endpoints)), Skipped: skipped}
 	for i, e := range endpoints {
 		view.Imported[i] = e.Name
 	}
 	httpx.WriteVersion(c, http.StatusOK, agent.Version, checkState(agent.LastCheck), view)
+	return nil
 }
 
 // checkVersion rejects an import for another version of the agent before the document is converted.

@@ -23,15 +23,14 @@ const (
 
 // listModels handles GET /api/agents/models: the models that agents can use. An agent worker lists them, because only agent
 // workers have the providers' keys.
-func (h *Handler) listModels(c *gin.Context) {
+func (h *Handler) listModels(c *gin.Context) error {
 	list, err := h.callListModels(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {
 		failed := apierr.Wrap(apierr.Unavailable, err, "no worker with the role agent has listed the models")
 		failed.RetryAfter = listRetry
-		httpx.Fail(c, failed)
-		return
+		return failed
 	}
-	httpx.WriteJSON(c, http.StatusOK, list)
+	return httpx.JSON(c, http.StatusOK, list)
 }
 
 // callListModels asks a worker for the list.

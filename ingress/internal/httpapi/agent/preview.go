@@ -60,42 +60,36 @@ type promptPreview struct {
 
 // previewPrompt handles POST /api/agents?id=&action=preview: it fills the variables of the agent's system
 // prompt, or of the one in the body, as for a run with the input.
-func (h *Handler) previewPrompt(c *gin.Context) {
+func (h *Handler) previewPrompt(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	httpx.SetLogIDs(c, agentID, "", "")
 	body, err := httpx.Bind[previewBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	organization, err := h.Organizations.Organization(ctx, org)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	found := &httpx.Problems{}
 	values := body.values(organization.Name, found)
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	filled, err := domain.FillPrompt(body.SystemPrompt.Or(agent.SystemPrompt), values)
 	if err != nil {
-		httpx.Fail(c, apierr.Invalid("systemPrompt", httpx.CodeTooLong,
-			"must have at most %d characters with the values of its variables", domain.MaxFilledPrompt))
-		return
+		return apierr.Invalid("systemPrompt", httpx.CodeTooLong,
+			"must have at most %d characters with the values of its variables", domain.MaxFilledPrompt)
 	}
-	httpx.WriteJSON(c, http.StatusOK, promptPreview{filled})
+	return httpx.JSON(c, http.StatusOK, promptPreview{filled})
 }

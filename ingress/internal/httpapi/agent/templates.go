@@ -65,26 +65,23 @@ func (l *Templates) ByID(ctx context.Context, templateID string) (domain.Templat
 
 // listTemplates handles GET /api/agents/templates. The route is public. The list keeps the
 // predefined order of the templates.
-func (h *Handler) listTemplates(c *gin.Context) {
+func (h *Handler) listTemplates(c *gin.Context) error {
 	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	all, err := h.Templates.Get(c.Request.Context())
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if p.After != "" {
 		last := slices.IndexFunc(all, func(t domain.Template) bool { return t.ID == p.After })
 		if last < 0 {
-			httpx.Fail(c, apierr.Invalid("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list"))
-			return
+			return apierr.Invalid("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 		}
 		all = all[last+1:]
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(all, p, func(t domain.Template) string { return t.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(all, p, func(t domain.Template) string { return t.ID }))
 }

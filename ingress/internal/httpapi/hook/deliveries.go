@@ -44,25 +44,22 @@ type deliveryView struct {
 }
 
 // getDeliveries handles GET /api/hooks/deliveries: the log, or one delivery with ?id=.
-func (h *Handler) getDeliveries(c *gin.Context) {
+func (h *Handler) getDeliveries(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)
 	deliveryID, one := httpx.QueryValue(c, "id", found)
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if one {
 		hookID, err := h.hookFor(c, hookID, deliveryID)
 		if err != nil {
-			httpx.Fail(c, err)
-			return
+			return err
 		}
-		h.getDelivery(c, hookID, deliveryID)
-		return
+		return h.getDelivery(c, hookID, deliveryID)
 	}
 
-	h.listDeliveries(c, hookID)
+	return h.listDeliveries(c, hookID)
 }
 
 // hookFor returns the hook of a delivery: the hook that the query names, or the only hook that has
@@ -99,24 +96,21 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 
 // getDelivery responds with one delivery. The body is read only when there is capacity for a large
 // response.
-func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
+func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) error {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hookID, deliveryID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	view := deliveryView{Delivery: known}
 	if known.Kept {
 		if err := httpx.ReserveAnswer(c, int(known.Bytes)); err != nil {
-			httpx.Fail(c, err)
-			return
+			return err
 		}
 		body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hookID, deliveryID)
 		if err != nil {
-			httpx.Fail(c, err)
-			return
+			return err
 		}
 
 		// The body may contain any bytes, but JSON strings must be UTF-8.
@@ -124,16 +118,15 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 		view.ContentType, view.Body = &contentType, &text
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, view)
+	return httpx.JSON(c, http.StatusOK, view)
 }
 
 // listDeliveries responds with the log of deliveries to an organization's hooks, newest first. An
 // empty hookID means all hooks.
-func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
+func (h *Handler) listDeliveries(c *gin.Context, hookID string) error {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "hookId", "runId"); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	filter := hookdb.DeliveryFilter{HookID: hookID}
@@ -155,14 +148,12 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 	}
 
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	logged, err := h.HooksDB.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	page := httpx.NewList(logged, p, func(d hookdb.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
@@ -171,12 +162,12 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 		shown.Data[i] = d.Delivery
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, shown)
+	return httpx.JSON(c, http.StatusOK, shown)
 }
 
 // postDeliveries handles POST /api/hooks/deliveries?hookId=&id=&action=redeliver: it starts a new
 // run with the body of a delivery. The hook's filter does not apply.
-func (h *Handler) postDeliveries(c *gin.Context) {
+func (h *Handler) postDeliveries(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, within := httpx.QueryValue(c, "hookId", found)
 	if !within {
@@ -191,23 +182,20 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 		found.Add("id", httpx.CodeRequired, "is required: the delivery's id")
 	}
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	hook, err := h.openHook(c, hookID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	result, err := h.redeliver(c, hook, deliveryID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusAccepted, result)
+	return httpx.JSON(c, http.StatusAccepted, result)
 }
 
 // openHook returns the current state of an organization's hook. It returns conflict if the hook
@@ -293,17 +281,15 @@ func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID strin
 
 // testHook handles POST /api/hooks?id=&action=test: it sends a delivery that is signed as the
 // source would sign it and processed like any other. The body is optional.
-func (h *Handler) testHook(c *gin.Context) {
+func (h *Handler) testHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[testHookBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	hook, err := h.openHook(c, hookID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	payload := []byte(testPayload)
@@ -314,16 +300,14 @@ func (h *Handler) testHook(c *gin.Context) {
 	name, testID := body.Event.Or(testEvent), "test-"+id.Suffix(id.New(id.Hook))
 	sent, err := webhookin.Signed(&hook.Hook, hook.Secrets[0], testID, name, payload, time.Now())
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// The signed delivery is verified like a real delivery, so that the test finds configuration
 	// faults.
 	event, err := readEvent(hook, sent.Header, sent.Body)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	event.ID, event.Name = testID, name // some sources send these values in the payload, but the test's payload may lack them
@@ -331,9 +315,8 @@ func (h *Handler) testHook(c *gin.Context) {
 		ContentType: httpx.ContentJSON, Body: sent.Body, Traceparent: httpx.Traceparent(c),
 	})
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusAccepted, result)
+	return httpx.JSON(c, http.StatusAccepted, result)
 }

@@ -78,21 +78,21 @@ func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	hook := httpx.InOrganization(h.HooksDB.Hook, id.Hook)
 	return []httpx.Route{
-		{Method: "GET", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, List: httpx.Paged, Handle: h.getHooks},
-		{Method: "POST", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Handle: h.createHook},
-		{Method: "POST", Path: "/api/hooks", Action: "rotate", Need: auth.NeedUser, Role: admin, Find: hook, Handle: h.rotateHook},
-		{Method: "POST", Path: "/api/hooks", Action: "test", Need: auth.NeedUser, Role: admin, Find: hook, Handle: h.testHook},
-		{Method: "PUT", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, Handle: h.updateHook},
-		{Method: "DELETE", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, Handle: h.deleteHook},
+		{Method: "GET", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, List: httpx.Paged, Handle: httpx.Handle(h.getHooks)},
+		{Method: "POST", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Handle: httpx.Handle(h.createHook)},
+		{Method: "POST", Path: "/api/hooks", Action: "rotate", Need: auth.NeedUser, Role: admin, Find: hook, Handle: httpx.Handle(h.rotateHook)},
+		{Method: "POST", Path: "/api/hooks", Action: "test", Need: auth.NeedUser, Role: admin, Find: hook, Handle: httpx.Handle(h.testHook)},
+		{Method: "PUT", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, Handle: httpx.Handle(h.updateHook)},
+		{Method: "DELETE", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, Handle: httpx.Handle(h.deleteHook)},
 		{
 			Method: "GET", Path: "/api/hooks/deliveries", Need: auth.NeedUser, Role: admin,
 			Find: h.findDelivery, List: httpx.Params{"hookId", "runId", "status", "limit", "cursor"}, Beside: httpx.Params{"hookId"},
-			Handle: h.getDeliveries,
+			Handle: httpx.Handle(h.getDeliveries),
 		},
 		{
 			Method: "POST", Path: "/api/hooks/deliveries", Action: "*", Need: auth.NeedUser, Role: admin,
 			Find: h.findDelivery, Beside: httpx.Params{"hookId"}, NoBody: true,
-			Handle: h.postDeliveries,
+			Handle: httpx.Handle(h.postDeliveries),
 		},
 	}
 }

@@ -24,28 +24,24 @@ func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 }
 
 // getHooks handles GET /api/hooks: a list, or one hook with ?id=.
-func (h *Handler) getHooks(c *gin.Context) {
+func (h *Handler) getHooks(c *gin.Context) error {
 	hookID, present, err := httpx.QueryID(c, id.Hook)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	org := httpx.Caller(c).OrganizationID
 	if present {
 		hook, err := h.HooksDB.Hook(c.Request.Context(), org, hookID)
 		if err != nil {
-			httpx.Fail(c, err)
-			return
+			return err
 		}
-		httpx.WriteJSON(c, http.StatusOK, h.shownHook(hook))
-		return
+		return httpx.JSON(c, http.StatusOK, h.shownHook(hook))
 	}
 
 	p, err := httpx.ReadPage(c, id.Hook)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// The sizes are read first, so that a large page waits for capacity before its hooks are read.
@@ -59,24 +55,22 @@ func (h *Handler) getHooks(c *gin.Context) {
 		hooks, err = h.HooksDB.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	for i := range hooks {
 		hooks[i] = h.shownHook(hooks[i])
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
 }
 
 // createHook handles POST /api/hooks. A secret that the service generates is shown only in this
 // response.
-func (h *Handler) createHook(c *gin.Context) {
+func (h *Handler) createHook(c *gin.Context) error {
 	body, found, err := httpx.Collect[newHookBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	who := httpx.Caller(c)
@@ -89,8 +83,7 @@ func (h *Handler) createHook(c *gin.Context) {
 	}
 
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// The id is part of the context under which the secret is sealed, so it is created here.
@@ -105,11 +98,10 @@ func (h *Handler) createHook(c *gin.Context) {
 		Max: h.MaxHooks,
 	})
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
+	return httpx.JSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
 // withSecret returns a hook in the form for the response to its creation or rotation. It contains
@@ -123,28 +115,24 @@ func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.
 }
 
 // updateHook handles PUT /api/hooks?id=. Missing fields stay unchanged.
-func (h *Handler) updateHook(c *gin.Context) {
+func (h *Handler) updateHook(c *gin.Context) error {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	body, found, err := httpx.Collect[hookChangeBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Hook(ctx, org, hookID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	body.checkHeaders(found, known.Source)
@@ -152,18 +140,16 @@ func (h *Handler) updateHook(c *gin.Context) {
 		body.SignatureHeader.Value = defaultHeader(known.Source)
 	}
 	if err := httpx.Unchanged(found, body, h.shownHook(known)); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	changed, err := h.HooksDB.UpdateHook(ctx, org, hookID, body.change())
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.Hooks.Forget(hookID)
-	httpx.WriteJSON(c, http.StatusOK, h.shownHook(changed))
+	return httpx.JSON(c, http.StatusOK, h.shownHook(changed))
 }
 
 // change returns the fields that the body sets.
@@ -190,35 +176,31 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 
 // deleteHook handles DELETE /api/hooks?id=. This ingress process stops accepting deliveries
 // immediately, and others stop within 5 seconds.
-func (h *Handler) deleteHook(c *gin.Context) {
+func (h *Handler) deleteHook(c *gin.Context) error {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if err := h.HooksDB.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.Hooks.Forget(hookID)
-	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(hookID))
+	return httpx.JSON(c, http.StatusOK, httpx.Deleted(hookID))
 }
 
 // rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous secret
 // stays valid for a while. The body is optional.
-func (h *Handler) rotateHook(c *gin.Context) {
+func (h *Handler) rotateHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Hook(ctx, org, hookID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	secret := body.Secret.Or("")
@@ -233,8 +215,7 @@ func (h *Handler) rotateHook(c *gin.Context) {
 	}
 
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	sealed := h.Secrets.Seal(secret, secrets.Hook(org, hookID))
@@ -242,12 +223,11 @@ func (h *Handler) rotateHook(c *gin.Context) {
 		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(httpx.DefaultOverlap)) * time.Second,
 	})
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.Hooks.Forget(hookID)
-	httpx.WriteJSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
+	return httpx.JSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
 }
 
 // actionOnHook reads the id and the optional body of an action.

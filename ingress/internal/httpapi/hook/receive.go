@@ -105,19 +105,17 @@ func smallDeliveries() *transfer.Policy {
 
 // ReceiveDelivery handles POST /api/hooks/receive/<id>. The request is authenticated only by the
 // delivery's signature.
-func (h *Handler) ReceiveDelivery(c *gin.Context) {
+func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	hook, err := h.requestedHook(c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	httpx.StateFor(c).Source = hook.Source
 	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
 	verified := h.senders.has(sender) || slices.Contains(hook.Senders, client)
 	if wait := h.Unsigned.Wait(sender); wait > 0 && !isExempt(c, hook, verified) {
-		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature"))
-		return
+		return httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature")
 	}
 
 	// Checks that do not need the body come first, so that the bodies of strangers are not read.
@@ -125,8 +123,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		h.Unsigned.Begin(sender)
 		err = apierr.New(apierr.Unauthenticated, "%s", err)
 		h.logRejected(c, hook, client, verified, err)
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Unverified: !verified}
@@ -136,21 +133,18 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		if who.Unverified { // a delivery always counts, whether it is rejected, aborted or incomplete
 			h.Unsigned.Begin(sender)
 		}
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	defer leave()
 	if hook, err = h.requestedHook(c); err != nil { // the hook may have been disabled while the body arrived
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	event, err := readEvent(hook, c.Request.Header, body)
 	if err != nil {
 		h.Unsigned.Begin(sender)
 		h.logRejected(c, hook, client, verified, err)
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.verify(c.Request.Context(), hook, client)
@@ -160,24 +154,22 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
 	})
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
-	writeReceipt(c, hook, &event, result)
+	return writeReceipt(c, hook, &event, result)
 }
 
 // writeReceipt responds to a delivery. A source that sends a challenge expects only the answer to
 // the challenge.
-func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, result intake.Receipt) {
+func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, result intake.Receipt) error {
 	httpx.StateFor(c).Delivery = result.Status
 	if result.RunID != nil {
 		httpx.SetLogIDs(c, hook.AgentID, *result.RunID, "")
 	}
 	if event.Answer != nil {
-		httpx.WriteJSON(c, http.StatusOK, event.Answer)
-		return
+		return httpx.JSON(c, http.StatusOK, event.Answer)
 	}
-	httpx.WriteJSON(c, http.StatusAccepted, result)
+	return httpx.JSON(c, http.StatusAccepted, result)
 }
 
 // isExempt reports whether a delivery is read although its client address has sent too many

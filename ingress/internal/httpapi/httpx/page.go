@@ -25,6 +25,12 @@ func WriteJSON(c *gin.Context, status int, value any) {
 	SendBody(c, status, body)
 }
 
+// JSON is WriteJSON as the last statement of a handler that returns an error: it returns nil.
+func JSON(c *gin.Context, status int, value any) error {
+	WriteJSON(c, status, value)
+	return nil
+}
+
 // Deleted returns the body of the response to a DELETE request.
 func Deleted(id string) any {
 	return struct {

@@ -176,6 +176,15 @@ func internal() *apierr.Error {
 	return apierr.New(apierr.Internal, "internal error; search the service's log for the request id")
 }
 
+// Handle returns a handler that responds with handle's error, if it returns one, as Fail does.
+func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := handle(c); err != nil {
+			Fail(c, err)
+		}
+	}
+}
+
 // FailOn is Fail for HTML pages: it calls show with the status and the error as sentences.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err

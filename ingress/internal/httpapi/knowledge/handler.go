@@ -66,19 +66,19 @@ func (h *Handler) Routes() []httpx.Route {
 			Method: "GET", Path: "/api/knowledge", Need: auth.NeedUser, Role: member,
 			Find: document, List: httpx.Params{"q", "status", "query", "documentId", "metadata", "limit", "cursor"},
 			Beside: httpx.Params{"content", "page", "picture", "chunk"},
-			Handle: h.getKnowledge,
+			Handle: httpx.Handle(h.getKnowledge),
 		},
-		{Method: "POST", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true, Handle: h.addDocuments},
+		{Method: "POST", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true, Handle: httpx.Handle(h.addDocuments)},
 		{
 			Method: "POST", Path: "/api/knowledge", Action: "retry", Need: auth.NeedUser, Role: admin,
 			Find: document, NoBody: true,
-			Handle: h.retryDocument,
+			Handle: httpx.Handle(h.retryDocument),
 		},
 		{
 			Method: "PUT", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true,
 			Find:   document,
-			Handle: h.putDocument,
+			Handle: httpx.Handle(h.putDocument),
 		},
-		{Method: "DELETE", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Find: document, Handle: h.deleteDocument},
+		{Method: "DELETE", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Find: document, Handle: httpx.Handle(h.deleteDocument)},
 	}
 }

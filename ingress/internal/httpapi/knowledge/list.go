@@ -23,7 +23,7 @@ var (
 
 // getKnowledge handles GET /api/knowledge: a search with ?query=, a document or a part of it with
 // ?id=, else a list.
-func (h *Handler) getKnowledge(c *gin.Context) {
+func (h *Handler) getKnowledge(c *gin.Context) error {
 	_, searches := httpx.Query(c)["query"]
 	_, one := httpx.Query(c)["id"]
 	found := &httpx.Problems{}
@@ -34,21 +34,21 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 				found.Add(name, httpx.CodeConflict, "cannot be combined with query; allowed are %s", strings.Join(searchParams[1:], ", "))
 			}
 		}
-		h.search(c, found)
+		return h.search(c, found)
 	case one:
-		h.readDocument(c, found)
+		return h.readDocument(c, found)
 	default:
 		for _, name := range searchParams[1:3] {
 			if _, present := httpx.Query(c)[name]; present {
 				found.Add("query", httpx.CodeRequired, "is required with %s", name)
 			}
 		}
-		h.listDocuments(c, found)
+		return h.listDocuments(c, found)
 	}
 }
 
 // listDocuments responds with the organization's documents, newest first.
-func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
+func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 	p, err := httpx.ReadPage(c, id.Document)
 	err = found.Take(err)
 	var filter knowledgedb.DocumentFilter
@@ -62,8 +62,7 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		err = found.Err()
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// The sizes are read first, so that a large page waits for capacity before its documents are
@@ -79,24 +78,22 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		docs, err = h.KnowledgeDB.Documents(ctx, org, filter, p.After, p.Limit+1)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	for i := range docs {
 		docs[i] = shownDocument(docs[i])
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
 // deleteDocument handles DELETE /api/knowledge?id=: it deletes the document, and the passages from
 // it that runs have stored.
-func (h *Handler) deleteDocument(c *gin.Context) {
+func (h *Handler) deleteDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// A deletion that has begun continues if the caller disconnects.
@@ -105,9 +102,8 @@ func (h *Handler) deleteDocument(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
 	defer h.pictures.forget(org, documentID)
 	if err := h.Dispatch.DeleteDocument(ctx, org, documentID); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(documentID))
+	return httpx.JSON(c, http.StatusOK, httpx.Deleted(documentID))
 }

@@ -36,11 +36,10 @@ type pageWithPicture struct {
 
 // showPicture responds with a page of a PDF as a picture. A picture is large, so it takes a download
 // slot.
-func (h *Handler) showPicture(c *gin.Context, documentID string, page int) {
+func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	defer h.Downloads.Leave(slot)
 
@@ -56,10 +55,9 @@ func (h *Handler) showPicture(c *gin.Context, documentID string, page int) {
 		err = slot.Extend(int64(2 * len(shown.Picture.Data))) // base64 and the words
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
-	httpx.WriteJSON(c, http.StatusOK, shown)
+	return httpx.JSON(c, http.StatusOK, shown)
 }
 
 // picture returns a page as a picture, from memory or from a worker.

@@ -95,7 +95,7 @@ func readNumber(c *gin.Context, found *httpx.Problems, name string, least, limit
 }
 
 // readDocument responds with a document, its content, a page or a passage.
-func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
+func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) error {
 	part := requestedPart(c, found)
 
 	documentID, err := httpx.RequiredID(c, id.Document)
@@ -104,42 +104,38 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 		err = missing
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	switch {
 	case part.content:
-		h.sendDocument(c, documentID)
+		return h.sendDocument(c, documentID)
 	case part.picture:
-		h.showPicture(c, documentID, *part.page)
+		return h.showPicture(c, documentID, *part.page)
 	case part.page != nil:
-		h.showPage(c, documentID, *part.page)
+		return h.showPage(c, documentID, *part.page)
 	case part.chunk != nil:
-		h.showChunk(c, documentID, *part.chunk)
-	default:
-		doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
-		if err != nil {
-			httpx.Fail(c, err)
-			return
-		}
-		httpx.WriteJSON(c, http.StatusOK, shownDocument(doc))
+		return h.showChunk(c, documentID, *part.chunk)
 	}
+
+	doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	if err != nil {
+		return err
+	}
+	return httpx.JSON(c, http.StatusOK, shownDocument(doc))
 }
 
 // sendDocument responds with the document's content as it was uploaded or fetched.
-func (h *Handler) sendDocument(c *gin.Context, documentID string) {
+func (h *Handler) sendDocument(c *gin.Context, documentID string) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	defer h.Downloads.Leave(slot)
 
 	doc, content, err := h.KnowledgeDB.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	defer func() { _ = content.Close() }() // read only: nothing can be lost
 
@@ -149,15 +145,15 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) {
 	}
 
 	transfer.SendFile(c, file, documentCaching, content, slot, h.SessionCheck(c))
+	return nil
 }
 
 // showPage responds with the text of a page, or the beginning of a long page. A page can be as
 // large as a file, so it takes a download slot.
-func (h *Handler) showPage(c *gin.Context, documentID string, page int) {
+func (h *Handler) showPage(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	defer h.Downloads.Leave(slot)
 
@@ -166,11 +162,10 @@ func (h *Handler) showPage(c *gin.Context, documentID string, page int) {
 		err = slot.Extend(int64(2 * len(shown.Text))) // the response contains the text twice
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, shown)
+	return httpx.JSON(c, http.StatusOK, shown)
 }
 
 // pageOfDocument reads a page. It returns not_found if the document is not ready or has no such
@@ -210,14 +205,13 @@ func (h *Handler) documentWithPage(c *gin.Context, documentID string, page int) 
 }
 
 // showChunk responds with a passage and its neighbors.
-func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
+func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) error {
 	doc, err := h.readyDocument(c, documentID)
 	if err == nil && chunk >= doc.Chunks {
 		err = apierr.New(apierr.NotFound, "passage %d does not exist: the document has %d, and the first is 0", chunk, doc.Chunks)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	passages, err := h.KnowledgeDB.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
@@ -225,11 +219,10 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 		err = noDocument()
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, documentPassages{DocumentID: doc.ID, Name: doc.Name, Passages: shownPassages(passages)})
+	return httpx.JSON(c, http.StatusOK, documentPassages{DocumentID: doc.ID, Name: doc.Name, Passages: shownPassages(passages)})
 }
 
 // readyDocument returns a document with the status ready, or not_found.

@@ -49,7 +49,7 @@ type searchResults struct {
 }
 
 // search handles GET /api/knowledge?query=: it searches the organization's documents.
-func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
+func (h *Handler) search(c *gin.Context, found *httpx.Problems) error {
 	request := readSearch(c, found)
 
 	err := h.CheckDocuments(c, found, "documentId", request.DocumentIDs, nil)
@@ -57,14 +57,12 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 		err = found.Err()
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	reply, err := h.callSearch(c.Request.Context(), httpx.Caller(c).OrganizationID, request)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// Lists are never null in responses, but a worker may omit empty lists.
@@ -79,7 +77,7 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 		shown.Data = append(shown.Data, f)
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, shown)
+	return httpx.JSON(c, http.StatusOK, shown)
 }
 
 // readSearch reads the parameters of a search.

@@ -32,11 +32,10 @@ type JobNotifier interface {
 }
 
 // addDocuments handles POST /api/knowledge: new documents from a form or from JSON.
-func (h *Handler) addDocuments(c *gin.Context) {
+func (h *Handler) addDocuments(c *gin.Context) error {
 	docs, leave, err := h.readDocuments(c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	defer leave()
 
@@ -46,16 +45,14 @@ func (h *Handler) addDocuments(c *gin.Context) {
 
 	queued, err := h.KnowledgeDB.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, h.Limits)
 	if err != nil {
-		httpx.Fail(c, documentError(err))
-		return
+		return documentError(err)
 	}
 
 	h.notify(c, queued...)
 
 	// For a single document, the response is the document itself; for several documents, it is a list.
 	if len(queued) == 1 {
-		httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
-		return
+		return httpx.JSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 	}
 
 	shown := make([]domain.Document, len(queued))
@@ -63,7 +60,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 		shown[i] = shownDocument(q.Document)
 	}
 
-	httpx.WriteJSON(c, http.StatusAccepted, struct {
+	return httpx.JSON(c, http.StatusAccepted, struct {
 		Data []domain.Document `json:"data"`
 	}{shown})
 }
@@ -168,38 +165,33 @@ func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Uplo
 
 // putDocument handles PUT /api/knowledge?id=: it replaces the content, name or metadata. Missing
 // fields stay unchanged.
-func (h *Handler) putDocument(c *gin.Context) {
+func (h *Handler) putDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// Look up the document before reading the body, so that no content is stored for a missing
 	// document.
 	known, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if httpx.IsForm(c.Request.Header) {
-		h.putForm(c, known)
-		return
+		return h.putForm(c, known)
 	}
 
 	body, leave, err := bindDocument[documentChangeBody](h, c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	defer leave()
 
 	if err := body.checkAgainst(known); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	h.putBody(c, known, &body)
+	return h.putBody(c, known, &body)
 }
 
 // checkAgainst checks the body against the document that it changes.
@@ -217,15 +209,14 @@ func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 }
 
 // putBody changes a document according to a JSON body.
-func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
+func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) error {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
 		address = httpx.Optional[string]{} // unchanged
 	}
 
 	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
-		h.editDocument(c, known, &body.documentFields)
-		return
+		return h.editDocument(c, known, &body.documentFields)
 	}
 	if !body.Name.Set && !address.Set { // the name does not change and determines the content's type
 		body.Name = httpx.Optional[string]{Set: true, Value: known.Name}
@@ -246,19 +237,17 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 	// The content is stored first, because the change only refers to it by its hash.
 	var err error
 	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	h.replaceDocument(c, known.ID, with)
+	return h.replaceDocument(c, known.ID, with)
 }
 
 // putForm replaces a document's content with the single file in a form.
-func (h *Handler) putForm(c *gin.Context, known domain.Document) {
+func (h *Handler) putForm(c *gin.Context, known domain.Document) error {
 	form, leave, err := h.readDocumentForm(c, 1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	defer leave()
 
@@ -267,12 +256,12 @@ func (h *Handler) putForm(c *gin.Context, known domain.Document) {
 		with.Metadata = known.Metadata
 	}
 
-	h.replaceDocument(c, known.ID, with)
+	return h.replaceDocument(c, known.ID, with)
 }
 
 // editDocument changes the name and the metadata of a document and responds with it. The status is
 // 202 if the document must be processed again.
-func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documentFields) {
+func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documentFields) error {
 	var name *string
 	var metadata *map[string]string
 	if f.Name.Set {
@@ -284,8 +273,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 
 	edited, err := h.KnowledgeDB.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	status := http.StatusOK
@@ -294,38 +282,35 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	}
 
 	h.notify(c, edited)
-	httpx.WriteJSON(c, status, shownDocument(edited.Document))
+	return httpx.JSON(c, status, shownDocument(edited.Document))
 }
 
 // replaceDocument replaces the content of a document and queues the document.
-func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowledgedb.NewDocument) {
+func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowledgedb.NewDocument) error {
 	with.CreatedBy = httpx.Caller(c).Principal()
 	queued, err := h.KnowledgeDB.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
 	if err != nil {
-		httpx.Fail(c, documentError(err))
-		return
+		return documentError(err)
 	}
 	h.notify(c, queued)
-	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
+	return httpx.JSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
 // retryDocument handles POST /api/knowledge?id=&action=retry: it processes a failed or ready
 // document again.
-func (h *Handler) retryDocument(c *gin.Context) {
+func (h *Handler) retryDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	queued, err := h.KnowledgeDB.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.notify(c, queued)
-	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
+	return httpx.JSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
 // notify notifies workers about queued documents, and watchers about the change. Workers also poll

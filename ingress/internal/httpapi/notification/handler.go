@@ -39,30 +39,30 @@ func (h *Handler) Routes() []httpx.Route {
 		{
 			Method: "GET", Path: "/api/notifications", Need: auth.NeedUser, Role: admin,
 			Find: endpoint, List: httpx.Paged,
-			Handle: h.getNotifications,
+			Handle: httpx.Handle(h.getNotifications),
 		},
-		{Method: "POST", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Handle: h.createEndpoint},
+		{Method: "POST", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Handle: httpx.Handle(h.createEndpoint)},
 		{
 			Method: "POST", Path: "/api/notifications", Action: "rotate", Need: auth.NeedUser, Role: admin,
 			Find: endpoint, NoBody: true,
-			Handle: h.rotateEndpoint,
+			Handle: httpx.Handle(h.rotateEndpoint),
 		},
 		{
 			Method: "POST", Path: "/api/notifications", Action: "test", Need: auth.NeedUser, Role: admin,
 			Find: endpoint, NoBody: true,
-			Handle: h.testEndpoint,
+			Handle: httpx.Handle(h.testEndpoint),
 		},
-		{Method: "PUT", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: endpoint, Handle: h.updateEndpoint},
-		{Method: "DELETE", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: endpoint, Handle: h.deleteEndpoint},
+		{Method: "PUT", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: endpoint, Handle: httpx.Handle(h.updateEndpoint)},
+		{Method: "DELETE", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: endpoint, Handle: httpx.Handle(h.deleteEndpoint)},
 		{
 			Method: "GET", Path: "/api/notifications/messages", Need: auth.NeedUser, Role: admin,
 			Find: message, List: httpx.Params{"endpointId", "status", "limit", "cursor"},
-			Handle: h.getMessages,
+			Handle: httpx.Handle(h.getMessages),
 		},
 		{
 			Method: "POST", Path: "/api/notifications/messages", Action: "*", Need: auth.NeedUser, Role: admin,
 			Find: message, NoBody: true,
-			Handle: h.postMessages,
+			Handle: httpx.Handle(h.postMessages),
 		},
 	}
 }

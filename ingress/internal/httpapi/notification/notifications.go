@@ -134,42 +134,37 @@ func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[strin
 
 // getNotifications handles GET /api/notifications: the organization's endpoints, or one of them
 // with ?id=.
-func (h *Handler) getNotifications(c *gin.Context) {
+func (h *Handler) getNotifications(c *gin.Context) error {
 	endpointID, one, err := httpx.QueryID(c, id.Endpoint)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	org := httpx.Caller(c).OrganizationID
 	if one {
 		found, err := h.NotificationsDB.Endpoint(c.Request.Context(), org, endpointID)
-		h.writeEndpoint(c, found, err)
-		return
+		return h.writeEndpoint(c, found, err)
 	}
 
 	p, err := httpx.ReadPage(c, id.Endpoint)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	endpoints, err := h.NotificationsDB.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(endpoints, p, func(e domain.NotificationEndpoint) string { return e.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(endpoints, p, func(e domain.NotificationEndpoint) string { return e.ID }))
 }
 
 // writeEndpoint responds with an endpoint, or with err if it is not nil.
-func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) {
+func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) error {
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
-	httpx.WriteJSON(c, http.StatusOK, e)
+	return httpx.JSON(c, http.StatusOK, e)
 }
 
 // notificationsChanged notifies watchers that the organization's notifications have changed.
@@ -178,15 +173,13 @@ func (h *Handler) notificationsChanged(c *gin.Context) {
 }
 
 // createEndpoint handles POST /api/notifications. The secret is shown only in this response.
-func (h *Handler) createEndpoint(c *gin.Context) {
+func (h *Handler) createEndpoint(c *gin.Context) error {
 	body, found, err := httpx.Collect[newEndpointBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if h.checkReach(found, body.URL); found.Err() != nil {
-		httpx.Fail(c, found.Err())
-		return
+		return found.Err()
 	}
 
 	org, made := httpx.Caller(c).OrganizationID, id.New(id.Endpoint)
@@ -196,13 +189,12 @@ func (h *Handler) createEndpoint(c *gin.Context) {
 		AgentID: body.AgentID.Value, Enabled: body.Enabled.Or(true), SealedSecret: sealed,
 	}, h.MaxEndpoints)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	e.Secret = secret
 	h.notificationsChanged(c)
-	httpx.WriteJSON(c, http.StatusCreated, e)
+	return httpx.JSON(c, http.StatusCreated, e)
 }
 
 // newEndpointSecret returns a new secret, and its sealed form for the database.
@@ -213,21 +205,18 @@ func (h *Handler) newEndpointSecret(org, endpointID string) (secret, sealed stri
 
 // updateEndpoint handles PUT /api/notifications?id=. Missing fields stay unchanged. Enabling an
 // endpoint resumes its pending notifications.
-func (h *Handler) updateEndpoint(c *gin.Context) {
+func (h *Handler) updateEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	body, found, err := httpx.Collect[endpointChangeBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if h.checkReach(found, body.URL); found.Err() != nil {
-		httpx.Fail(c, found.Err())
-		return
+		return found.Err()
 	}
 
 	known, err := h.NotificationsDB.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
@@ -235,8 +224,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		err = httpx.Unchanged(found, body, known)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	change := notificationdb.EndpointChange{
@@ -248,16 +236,15 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		h.notificationsChanged(c)
 	}
 
-	h.writeEndpoint(c, e, err)
+	return h.writeEndpoint(c, e, err)
 }
 
 // rotateEndpoint handles POST /api/notifications?id=&action=rotate: it creates a new secret, which
 // is shown only in this response. For a day deliveries are signed with the previous secret, too.
-func (h *Handler) rotateEndpoint(c *gin.Context) {
+func (h *Handler) rotateEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	org := httpx.Caller(c).OrganizationID
@@ -266,87 +253,77 @@ func (h *Handler) rotateEndpoint(c *gin.Context) {
 		SealedSecret: &sealed, KeepPrevious: previousSecretTTL,
 	})
 	e.Secret = secret
-	h.writeEndpoint(c, e, err)
+	return h.writeEndpoint(c, e, err)
 }
 
 // testEndpoint handles POST /api/notifications?id=&action=test: it queues a ping, whether or not
 // the endpoint is enabled.
-func (h *Handler) testEndpoint(c *gin.Context) {
+func (h *Handler) testEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	n, err := h.NotificationsDB.TestEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
-	h.writeQueued(c, n, err)
+	return h.writeQueued(c, n, err)
 }
 
 // writeQueued responds with a notification that was queued, or with err if it is not nil.
-func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) {
+func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) error {
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	h.notificationsChanged(c)
-	httpx.WriteJSON(c, http.StatusAccepted, n)
+	return httpx.JSON(c, http.StatusAccepted, n)
 }
 
 // deleteEndpoint handles DELETE /api/notifications?id=. Pending notifications are not sent any
 // more.
-func (h *Handler) deleteEndpoint(c *gin.Context) {
+func (h *Handler) deleteEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if err := h.NotificationsDB.DeleteEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.notificationsChanged(c)
-	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(endpointID))
+	return httpx.JSON(c, http.StatusOK, httpx.Deleted(endpointID))
 }
 
 // getMessages handles GET /api/notifications/messages: pending and sent notifications, newest
 // first, or one of them with its payload with ?id=.
-func (h *Handler) getMessages(c *gin.Context) {
+func (h *Handler) getMessages(c *gin.Context) error {
 	messageID, one, err := httpx.QueryID(c, id.Notification)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	org := httpx.Caller(c).OrganizationID
 	if one {
 		n, err := h.NotificationsDB.Notification(c.Request.Context(), org, messageID)
 		if err != nil {
-			httpx.Fail(c, err)
-			return
+			return err
 		}
-		httpx.WriteJSON(c, http.StatusOK, n)
-		return
+		return httpx.JSON(c, http.StatusOK, n)
 	}
 
 	p, err := httpx.ReadPage(c, id.Notification)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	filter, err := h.messageFilter(c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	messages, err := h.NotificationsDB.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
 // messageFilter reads the filter of a list of notifications.
@@ -365,11 +342,10 @@ func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFi
 
 // postMessages handles POST /api/notifications/messages?id=&action=resend: it sends a notification
 // again under the same id.
-func (h *Handler) postMessages(c *gin.Context) {
+func (h *Handler) postMessages(c *gin.Context) error {
 	messageID, err := httpx.RequiredID(c, id.Notification)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	found := &httpx.Problems{}
@@ -377,10 +353,9 @@ func (h *Handler) postMessages(c *gin.Context) {
 		found.Add("action", httpx.CodeInvalidValue, "must be resend")
 	}
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	n, err := h.NotificationsDB.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
-	h.writeQueued(c, n, err)
+	return h.writeQueued(c, n, err)
 }

@@ -38,29 +38,29 @@ func (h *Handler) organizationRoutes() []httpx.Route {
 		{
 			Method: "GET", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
 			Find: httpx.ByID(h.findOrganization, id.Organization), List: httpx.Paged,
-			Handle: h.getOrganizations,
+			Handle: httpx.Handle(h.getOrganizations),
 		},
-		{Method: "POST", Path: "/api/organizations", Need: auth.NeedUser, Role: member, Person: true, Handle: h.createOrganization},
+		{Method: "POST", Path: "/api/organizations", Need: auth.NeedUser, Role: member, Person: true, Handle: httpx.Handle(h.createOrganization)},
 		{
 			Method: "PUT", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
 			Find:   httpx.ByID(h.mayRename, id.Organization),
-			Handle: h.renameOrganization,
+			Handle: httpx.Handle(h.renameOrganization),
 		},
 		{
 			Method: "GET", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
 			Find: anyMember, List: httpx.Paged, One: httpx.ReadOne(h.readMember, id.User, id.Invitation),
-			Handle: h.listMembers,
+			Handle: httpx.Handle(h.listMembers),
 		},
-		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: h.addMember},
+		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: httpx.Handle(h.addMember)},
 		{
 			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
 			Find: httpx.ByID(h.mayReset, id.User), NoBody: true,
-			Handle: h.resetMember,
+			Handle: httpx.Handle(h.resetMember),
 		},
 		{
 			Method: "DELETE", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
 			Find:   httpx.ByID(h.mayRemove, id.User, id.Invitation),
-			Handle: h.removeMember,
+			Handle: httpx.Handle(h.removeMember),
 		},
 	}
 }
@@ -74,10 +74,13 @@ func (h *Handler) keyRoutes() []httpx.Route {
 		{
 			Method: "GET", Path: "/api/keys", Need: auth.NeedUser, Role: member,
 			Find: key, List: httpx.Paged, One: httpx.ReadOne(h.readKey, id.Key),
-			Handle: h.listKeys,
+			Handle: httpx.Handle(h.listKeys),
 		},
-		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: h.createKey},
-		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: changed, Handle: h.rotateKey},
-		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: changed, Handle: h.revokeKey},
+		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: httpx.Handle(h.createKey)},
+		{
+			Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: changed,
+			Handle: httpx.Handle(h.rotateKey),
+		},
+		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: changed, Handle: httpx.Handle(h.revokeKey)},
 	}
 }

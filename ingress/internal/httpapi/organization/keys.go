@@ -15,22 +15,20 @@ import (
 )
 
 // listKeys handles GET /api/keys: the caller's own keys and, for admins, the organization's.
-func (h *Handler) listKeys(c *gin.Context) {
+func (h *Handler) listKeys(c *gin.Context) error {
 	p, err := httpx.ReadPage(c, id.Key)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	filter := keysFor(c)
 	filter.After = p.After
 	keys, err := h.Organizations.Keys(c.Request.Context(), filter, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(keys, p, func(k domain.APIKey) string { return k.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(keys, p, func(k domain.APIKey) string { return k.ID }))
 }
 
 // keysFor returns the filter of the keys that the caller may list.
@@ -80,17 +78,15 @@ type newKeyView struct {
 }
 
 // createKey handles POST /api/keys: a key of the organization, for admins, or a key of the caller.
-func (h *Handler) createKey(c *gin.Context) {
+func (h *Handler) createKey(c *gin.Context) error {
 	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	who := actor(c)
 	if body.Scope == domain.KeyScopeUser && who.UserID == "" {
-		httpx.Fail(c, apierr.New(apierr.PermissionDenied, "an organization's key cannot create a user's key"))
-		return
+		return apierr.New(apierr.PermissionDenied, "an organization's key cannot create a user's key")
 	}
 
 	k := secrets.NewAPIKey()
@@ -98,28 +94,25 @@ func (h *Handler) createKey(c *gin.Context) {
 		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
 	})
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
+	return httpx.JSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
 // revokeKey handles DELETE /api/keys?id=. The key becomes invalid on this ingress process
 // immediately and on others within 5 seconds.
-func (h *Handler) revokeKey(c *gin.Context) {
+func (h *Handler) revokeKey(c *gin.Context) error {
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if err := h.Organizations.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.Auth.ForgetKey(keyID)
-	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(keyID))
+	return httpx.JSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
 
 // rotateBody is the optional body of a rotation.
@@ -137,21 +130,19 @@ func (b *rotateBody) Check(p *httpx.Problems) {
 // rotateKey handles POST /api/keys?id=&action=rotate: it creates a key with the same properties.
 // The old key expires after the overlap. The caller needs the permission to create such a key. The
 // body is optional.
-func (h *Handler) rotateKey(c *gin.Context) {
+func (h *Handler) rotateKey(c *gin.Context) error {
 	var body rotateBody
 	var err error
 	if c.Request.ContentLength != 0 {
 		body, err = httpx.Bind[rotateBody](c)
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	k := secrets.NewAPIKey()
@@ -159,12 +150,11 @@ func (h *Handler) rotateKey(c *gin.Context) {
 	overlap := time.Duration(body.OverlapSeconds.Or(httpx.DefaultOverlap)) * time.Second
 	stored, err := h.Organizations.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.Auth.ForgetKey(keyID) // its expiry has changed
-	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
+	return httpx.JSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
 // actor returns the caller as the actor of a change.

@@ -22,20 +22,18 @@ const (
 
 // listMembers handles GET /api/organizations/members: the members and open invitations of the
 // organization in which the request acts, newest first.
-func (h *Handler) listMembers(c *gin.Context) {
+func (h *Handler) listMembers(c *gin.Context) error {
 	p, err := httpx.ReadTimePage(c, id.User, id.Invitation)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	members, err := h.Organizations.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(members, p, func(m accountdb.Member) (domain.Member, accountdb.After) {
+	return httpx.JSON(c, http.StatusOK, httpx.NewTimeList(members, p, func(m accountdb.Member) (domain.Member, accountdb.After) {
 		return m.Member, accountdb.After{At: m.At, ID: m.ID}
 	}))
 }
@@ -63,11 +61,10 @@ type invitedView struct {
 
 // addMember handles POST /api/organizations/members: it invites an email address with a link,
 // whether or not an account with that address exists, or changes the role of a member.
-func (h *Handler) addMember(c *gin.Context) {
+func (h *Handler) addMember(c *gin.Context) error {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	token, ends := secrets.NewInvitationToken(), domain.At(time.Now().Add(invitationLife))
@@ -75,30 +72,28 @@ func (h *Handler) addMember(c *gin.Context) {
 	added, err := h.Organizations.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
 	switch {
 	case err != nil:
-		httpx.Fail(c, err)
+		return err
 	case added.Status == domain.MemberInvited:
-		httpx.WriteJSON(c, http.StatusCreated, invitedView{added.Member, h.PublicURL + httpx.AcceptPath + "?token=" + token, ends})
+		return httpx.JSON(c, http.StatusCreated, invitedView{added.Member, h.PublicURL + httpx.AcceptPath + "?token=" + token, ends})
 	default:
 		h.Auth.ForgetUser(added.ID)
-		httpx.WriteJSON(c, http.StatusOK, added.Member)
+		return httpx.JSON(c, http.StatusOK, added.Member)
 	}
 }
 
 // removeMember handles DELETE /api/organizations/members?id=. Owners may remove members and
 // invitations, and every member may leave.
-func (h *Handler) removeMember(c *gin.Context) {
+func (h *Handler) removeMember(c *gin.Context) error {
 	entry, err := memberFor(c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if err := h.Organizations.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	h.Auth.ForgetUser(entry)
-	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(entry))
+	return httpx.JSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
 // memberFor returns the query's id, which identifies a user or an invitation.
@@ -118,18 +113,16 @@ type resetView struct {
 
 // resetMember handles POST /api/organizations/members?id=&action=reset: it creates a link with
 // which a member sets a new password.
-func (h *Handler) resetMember(c *gin.Context) {
+func (h *Handler) resetMember(c *gin.Context) error {
 	userID, err := httpx.RequiredID(c, id.User)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	token, ends := secrets.NewResetToken(), domain.At(time.Now().Add(resetLife))
 	if err := h.Organizations.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusCreated, resetView{h.PublicURL + httpx.ResetPath + "?token=" + token, ends})
+	return httpx.JSON(c, http.StatusCreated, resetView{h.PublicURL + httpx.ResetPath + "?token=" + token, ends})
 }

@@ -26,17 +26,15 @@ func view(m domain.Membership) membershipView {
 
 // getOrganizations handles GET /api/organizations: the caller's organizations, newest first, or one
 // of them with ?id=.
-func (h *Handler) getOrganizations(c *gin.Context) {
+func (h *Handler) getOrganizations(c *gin.Context) error {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	p, err := httpx.ReadPage(c, id.Organization)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if one {
 		p = httpx.Page{Limit: httpx.MaxPage}
@@ -45,18 +43,17 @@ func (h *Handler) getOrganizations(c *gin.Context) {
 	all, err := h.organizations(c, p, org)
 	switch {
 	case err != nil:
-		httpx.Fail(c, err)
+		return err
 	case one && len(all) == 0:
-		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
+		return apierr.New(apierr.NotFound, "no such resource")
 	case one:
-		httpx.WriteJSON(c, http.StatusOK, view(all[0]))
-	default:
-		views := make([]membershipView, len(all))
-		for i, m := range all {
-			views[i] = view(m)
-		}
-		httpx.WriteJSON(c, http.StatusOK, httpx.NewList(views, p, func(v membershipView) string { return v.ID }))
+		return httpx.JSON(c, http.StatusOK, view(all[0]))
 	}
+	views := make([]membershipView, len(all))
+	for i, m := range all {
+		views[i] = view(m)
+	}
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(views, p, func(v membershipView) string { return v.ID }))
 }
 
 // organizations reads a page of the caller's organizations, or only the named one. An
@@ -89,23 +86,21 @@ func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Nam
 
 // createOrganization handles POST /api/organizations: it creates an organization that the caller
 // owns.
-func (h *Handler) createOrganization(c *gin.Context) {
+func (h *Handler) createOrganization(c *gin.Context) error {
 	body, err := httpx.Bind[createOrganizationBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	who := httpx.Caller(c)
 	made, err := h.Organizations.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	// The cached memberships of the caller lack the new one.
 	h.Auth.ForgetUser(who.UserID)
-	httpx.WriteJSON(c, http.StatusCreated, view(made))
+	return httpx.JSON(c, http.StatusCreated, view(made))
 }
 
 // renameOrganizationBody accepts an organization in the form in which it was read. Only the name
@@ -126,17 +121,15 @@ func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 
 // renameOrganization handles PUT /api/organizations?id= for owners of that organization, whichever
 // organization the request acts in.
-func (h *Handler) renameOrganization(c *gin.Context) {
+func (h *Handler) renameOrganization(c *gin.Context) error {
 	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	known, err := h.readOrganization(c, org)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	body, found, err := httpx.Collect[renameOrganizationBody](c)
@@ -144,17 +137,15 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 		err = httpx.Unchanged(found, body, view(known))
 	}
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	who := actor(c)
 	who.OrganizationID = org
 	renamed, err := h.Organizations.RenameOrganization(c.Request.Context(), who, body.Name.Or(known.Name))
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, view(renamed))
+	return httpx.JSON(c, http.StatusOK, view(renamed))
 }

@@ -29,18 +29,16 @@ func automationPage(c *gin.Context) (httpx.Page, error) {
 
 // getAutomations handles GET /api/automations: the names of the organization's automations, each
 // with its newest run.
-func (h *Handler) getAutomations(c *gin.Context) {
+func (h *Handler) getAutomations(c *gin.Context) error {
 	p, err := automationPage(c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	all, err := h.RunsDB.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(all, p, func(a domain.Automation) string { return a.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(all, p, func(a domain.Automation) string { return a.ID }))
 }

@@ -12,36 +12,31 @@ import (
 )
 
 // getBudgets handles GET /api/budgets: the organization's budgets, or one of them with ?id=.
-func (h *Handler) getBudgets(c *gin.Context) {
+func (h *Handler) getBudgets(c *gin.Context) error {
 	org := httpx.Caller(c).OrganizationID
 	budgetID, present, err := httpx.QueryID(c, id.Budget)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if present {
 		budget, err := h.BudgetsDB.Budget(c.Request.Context(), org, budgetID)
 		if err != nil {
-			httpx.Fail(c, err)
-			return
+			return err
 		}
-		httpx.WriteJSON(c, http.StatusOK, budget)
-		return
+		return httpx.JSON(c, http.StatusOK, budget)
 	}
 
 	p, err := httpx.ReadPage(c, id.Budget)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	budgets, err := h.BudgetsDB.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(budgets, p, func(b domain.Budget) string { return b.ID }))
+	return httpx.JSON(c, http.StatusOK, httpx.NewList(budgets, p, func(b domain.Budget) string { return b.ID }))
 }
 
 // budgetBody is the body of POST /api/budgets.
@@ -82,22 +77,20 @@ func checkLimit(p *httpx.Problems, limit int64) {
 
 // createBudget handles POST /api/budgets. Other ingress processes and workers apply the budget
 // within 5 seconds.
-func (h *Handler) createBudget(c *gin.Context) {
+func (h *Handler) createBudget(c *gin.Context) error {
 	body, err := httpx.Bind[budgetBody](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	budget, err := h.BudgetsDB.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
 		Scope: body.Scope, SubjectID: body.SubjectID, Metric: body.Metric, Period: body.Period, Limit: body.Limit,
 	})
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusCreated, budget)
+	return httpx.JSON(c, http.StatusCreated, budget)
 }
 
 // budgetChange accepts a budget in the form in which it was read. Only the limit can change.
@@ -123,49 +116,42 @@ func (b *budgetChange) Check(p *httpx.Problems) {
 }
 
 // updateBudget handles PUT /api/budgets?id=. The new limit applies immediately.
-func (h *Handler) updateBudget(c *gin.Context) {
+func (h *Handler) updateBudget(c *gin.Context) error {
 	body, err := httpx.Bind[budgetChange](c)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	org := httpx.Caller(c).OrganizationID
 	known, err := h.BudgetsDB.Budget(c.Request.Context(), org, budgetID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if err := httpx.Unchanged(&httpx.Problems{}, body, known); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	budget, err := h.BudgetsDB.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, budget)
+	return httpx.JSON(c, http.StatusOK, budget)
 }
 
 // deleteBudget handles DELETE /api/budgets?id=.
-func (h *Handler) deleteBudget(c *gin.Context) {
+func (h *Handler) deleteBudget(c *gin.Context) error {
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if err := h.BudgetsDB.DeleteBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, budgetID); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
-	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(budgetID))
+	return httpx.JSON(c, http.StatusOK, httpx.Deleted(budgetID))
 }

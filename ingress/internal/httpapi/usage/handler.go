@@ -44,21 +44,24 @@ func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	budget := httpx.InOrganization(h.BudgetsDB.Budget, id.Budget)
 	return []httpx.Route{
-		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: h.getLimits},
+		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: httpx.Handle(h.getLimits)},
 		{
 			Method: "GET", Path: "/api/automations", Need: auth.NeedUser, Role: admin,
 			Find: httpx.ByID(httpx.OnlyError(h.readAutomation)), List: httpx.Paged, One: httpx.ReadOne(h.readAutomation),
-			Handle: h.getAutomations,
+			Handle: httpx.Handle(h.getAutomations),
 		},
 		{
 			Method: "GET", Path: "/api/usage", Need: auth.NeedUser, Role: admin,
 			List:   httpx.Params{"days", "agentId", "keyId", "automationId", "by"},
-			Handle: h.getUsage,
+			Handle: httpx.Handle(h.getUsage),
 		},
-		{Method: "GET", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, List: httpx.Paged, Handle: h.getBudgets},
-		{Method: "POST", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Handle: h.createBudget},
-		{Method: "PUT", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, Handle: h.updateBudget},
-		{Method: "DELETE", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, Handle: h.deleteBudget},
+		{
+			Method: "GET", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, List: httpx.Paged,
+			Handle: httpx.Handle(h.getBudgets),
+		},
+		{Method: "POST", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Handle: httpx.Handle(h.createBudget)},
+		{Method: "PUT", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, Handle: httpx.Handle(h.updateBudget)},
+		{Method: "DELETE", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, Handle: httpx.Handle(h.deleteBudget)},
 	}
 }
 

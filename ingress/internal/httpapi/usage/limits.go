@@ -44,11 +44,10 @@ type documentUsageView struct {
 }
 
 // getLimits handles GET /api/organizations/limits.
-func (h *Handler) getLimits(c *gin.Context) {
+func (h *Handler) getLimits(c *gin.Context) error {
 	used, err := h.KnowledgeDB.DocumentUsage(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	view := limitsView{Documents: documentUsageView{
@@ -61,7 +60,7 @@ func (h *Handler) getLimits(c *gin.Context) {
 	view.Streams.PerCredential, view.Streams.PerOrganization = h.Streams.StreamsPerCredential, h.Streams.StreamsPerOrganization
 	view.Voice.PerOrganization = h.VoicePerOrganization
 	view.Run.DeadlineSeconds = int(h.RunDeadline / time.Second)
-	httpx.WriteJSON(c, http.StatusOK, view)
+	return httpx.JSON(c, http.StatusOK, view)
 }
 
 // limitOrNil returns a pointer to a limit, or nil for 0.

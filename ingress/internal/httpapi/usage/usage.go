@@ -73,7 +73,7 @@ func (u *usageCache) get(
 }
 
 // getUsage handles GET /api/usage: the organization's usage by interval.
-func (h *Handler) getUsage(c *gin.Context) {
+func (h *Handler) getUsage(c *gin.Context) error {
 	found := &httpx.Problems{}
 	filter := usagedb.UsageFilter{Days: defaultUsageDays}
 	if text, present := httpx.QueryValue(c, "days", found); present {
@@ -87,8 +87,7 @@ func (h *Handler) getUsage(c *gin.Context) {
 	filter.AgentID, _ = httpx.QueryValue(c, "agentId", found)
 	filter.KeyID, _ = httpx.QueryValue(c, "keyId", found)
 	if err := h.CheckReferences(c, found, "agentId", "keyId"); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 	if filter.AutomationID, _ = httpx.QueryValue(c, "automationId", found); filter.AutomationID != "" {
 		httpx.CheckAutomationID(found, "automationId", filter.AutomationID)
@@ -99,8 +98,7 @@ func (h *Handler) getUsage(c *gin.Context) {
 	}
 
 	if err := found.Err(); err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
@@ -108,9 +106,8 @@ func (h *Handler) getUsage(c *gin.Context) {
 		return h.UsageDB.Usage(ctx, key.org, filter, now)
 	})
 	if err != nil {
-		httpx.Fail(c, err)
-		return
+		return err
 	}
 
-	httpx.WriteJSON(c, http.StatusOK, report)
+	return httpx.JSON(c, http.StatusOK, report)
 }

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley/shared/telemetry"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/llm"
 )
@@ -42,12 +42,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 		}, []string{"provider", "direction"}),
 	}
 
-	for _, c := range []prometheus.Collector{o.calls, o.seconds, o.first, o.tokens} {
-		if err := registry.Register(c); err != nil {
-			return nil, fmt.Errorf("registering metrics: %w", err)
-		}
-	}
-	return o, nil
+	return o, telemetry.Register(registry, o.calls, o.seconds, o.first, o.tokens)
 }
 
 // Provider returns a provider that records the calls of its models. name is the value of the label

@@ -1,0 +1,143 @@
+package leased
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/shared/store/lease"
+)
+
+// Causes with which attempts are cancelled.
+var (
+	ErrTaken    = errors.New("another worker has taken over")
+	ErrLease    = errors.New("the lease expired while the database was unreachable")
+	ErrDraining = errors.New("the worker is stopping")
+)
+
+// Attempt is one execution of a claimed row.
+type Attempt[R any] struct {
+	row        R
+	key        string
+	cancel     context.CancelCauseFunc
+	leaseUntil time.Time // on this process's monotonic clock; guarded by Set.mu
+	beat       time.Time // when the row was claimed or had its last heartbeat; guarded by Set.mu
+}
+
+// Set contains the attempts of this worker. One heartbeat extends the leases of many rows.
+type Set[R any] struct {
+	key      func(R) string
+	mu       sync.Mutex
+	attempts map[string]*Attempt[R]
+}
+
+// New returns an empty set. key returns the id of a row.
+func New[R any](key func(R) string) *Set[R] {
+	return &Set[R]{key: key, attempts: map[string]*Attempt[R]{}}
+}
+
+// Add adds an attempt at a row whose claim was sent at asked. It cancels an earlier attempt at the
+// same row, because the new claim replaces the earlier one.
+func (s *Set[R]) Add(row R, asked time.Time, cancel context.CancelCauseFunc) *Attempt[R] {
+	a := &Attempt[R]{row: row, key: s.key(row), cancel: cancel, leaseUntil: asked.Add(lease.Lease), beat: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.attempts[a.key]; before != nil {
+		before.cancel(ErrTaken)
+	}
+	s.attempts[a.key] = a
+	return a
+}
+
+// Remove removes an attempt, unless this worker has claimed the row again since then.
+func (s *Set[R]) Remove(a *Attempt[R]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attempts[a.key] == a {
+		delete(s.attempts, a.key)
+	}
+}
+
+// has reports whether this attempt, not a later one at the same row, is still in progress.
+func (s *Set[R]) has(a *Attempt[R]) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.attempts[a.key] == a
+}
+
+// Cancel cancels the attempt at a row if this worker executes it.
+func (s *Set[R]) Cancel(key string, cause error) {
+	s.mu.Lock()
+	a := s.attempts[key]
+	s.mu.Unlock()
+	if a != nil {
+		a.cancel(cause)
+	}
+}
+
+// cancelAll cancels all attempts. It does not wait for them.
+func (s *Set[R]) cancelAll(cause error) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.attempts))
+	s.mu.Unlock()
+	for _, a := range all {
+		a.cancel(cause)
+	}
+}
+
+// Count returns the number of attempts in progress, for a metric and at shutdown.
+func (s *Set[R]) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.attempts)
+}
+
+// Watch cancels attempts whose leases have expired by the local clock. From then on another worker may
+// claim the row, whose fence rejects this worker's writes. Watch makes no database call, because a
+// heartbeat may be blocked on a database that does not respond.
+func (s *Set[R]) Watch(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			s.mu.Lock()
+			for _, a := range s.attempts {
+				if now.After(a.leaseUntil) {
+					a.cancel(ErrLease)
+				}
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// Drain waits up to patience for the attempts. It then cancels the remaining ones with ErrDraining, so
+// that other workers can continue their rows, and waits up to last. It returns false if some of them
+// are still running.
+func (s *Set[R]) Drain(attempts *sync.WaitGroup, patience, last time.Duration) bool {
+	done := make(chan struct{})
+	go func() { attempts.Wait(); close(done) }()
+	if within(patience, done) {
+		return true
+	}
+	s.cancelAll(ErrDraining)
+	return within(last, done)
+}
+
+// within reports whether done is closed within d.
+func within(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
