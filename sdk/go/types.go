@@ -1488,8 +1488,25 @@ type TimelineInput struct {
 	Message string `json:"message"`
 	// The other keys of an automation's input.
 	Data map[string]any `json:"data,omitzero"`
+	// The images and documents of the request.
+	Attachments []Attachment `json:"attachments,omitzero"`
+	// The form of the answer that the request asked for.
+	Output map[string]any `json:"output,omitzero"`
+	// The tools of the client.
+	ClientTools map[string]any `json:"clientTools,omitzero"`
+	// The fields of a response that repeat its request, of `/v1/responses`.
+	Echo map[string]any `json:"echo,omitzero"`
 	// The model settings of the request.
 	Settings *ModelSettings `json:"settings,omitzero"`
+	// Instructions of the request, in addition to the agent's.
+	Instructions *string `json:"instructions,omitzero"`
+	// The earlier messages that the request contained, with their answers.
+	History []TimelineInputHistoryItem `json:"history,omitzero"`
+}
+
+type TimelineInputHistoryItem struct {
+	Message string `json:"message"`
+	Answer  string `json:"answer"`
 }
 
 // A name under which runs were triggered, with its newest run.

@@ -1800,8 +1800,25 @@ export interface TimelineInput {
   message: string;
   /** The other keys of an automation's input. */
   data?: Record<string, unknown>;
+  /** The images and documents of the request. */
+  attachments?: Array<Attachment>;
+  /** The form of the answer that the request asked for. */
+  output?: Record<string, unknown>;
+  /** The tools of the client. */
+  clientTools?: Record<string, unknown>;
+  /** The fields of a response that repeat its request, of `/v1/responses`. */
+  echo?: Record<string, unknown>;
   /** The model settings of the request. */
   settings?: ModelSettings;
+  /** Instructions of the request, in addition to the agent's. */
+  instructions?: string;
+  /** The earlier messages that the request contained, with their answers. */
+  history?: Array<TimelineInputHistoryItem>;
+}
+
+export interface TimelineInputHistoryItem {
+  message: string;
+  answer: string;
 }
 
 /** A name under which runs were triggered, with its newest run. */
@@ -2062,10 +2079,10 @@ export interface AgUiEventData {
 }
 
 /**
- * With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The text of the
- * last message, which must be the user's, is the message; the others say which of the session's
- * runs it continues, also after an edit or for another answer (`trigger`, `messageId`). Unknown
- * fields are ignored.
+ * With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The last
+ * message, which must be the user's, is the message, with its text and files; the others say which
+ * of the session's runs it continues, also after an edit or for another answer (`trigger`,
+ * `messageId`). Unknown fields are ignored.
  */
 export interface AiSdkChat {
   id: SessionId;
@@ -2091,13 +2108,17 @@ export interface AiSdkChatMessagesItem {
 export interface AiSdkChatMessagesItemPartsItem {
   type: string;
   text?: string;
+  /** Of a `file`: a data URL, or a public URL. */
+  url?: string;
+  mediaType?: string;
+  filename?: string;
   [key: string]: unknown;
 }
 
 /**
- * With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The content of the last
- * message, which must be the user's, is the message; the session already contains the others.
- * `state` and `forwardedProps` are ignored.
+ * With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The last message, which
+ * must be the user's, is the message, with its text, images and documents; the session already
+ * contains the others. `state` and `forwardedProps` are ignored.
  */
 export interface AgUiInput {
   threadId: SessionId;

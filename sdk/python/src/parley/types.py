@@ -561,6 +561,7 @@ __all__ = [
     "Time",
     "Timeline",
     "TimelineInput",
+    "TimelineInputHistoryItem",
     "ToolCall",
     "ToolCallSummary",
     "ToolEvent",
@@ -2761,6 +2762,11 @@ class Span(TypedDict):
     """Only for admins, for an attempt: the provider's response that ended its work."""
 
 
+class TimelineInputHistoryItem(TypedDict):
+    message: str
+    answer: str
+
+
 class TimelineInput(TypedDict):
     """The run's input."""
 
@@ -2769,8 +2775,26 @@ class TimelineInput(TypedDict):
     data: NotRequired[dict[str, Any]]
     """The other keys of an automation's input."""
 
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents of the request."""
+
+    output: NotRequired[dict[str, Any]]
+    """The form of the answer that the request asked for."""
+
+    clientTools: NotRequired[dict[str, Any]]
+    """The tools of the client."""
+
+    echo: NotRequired[dict[str, Any]]
+    """The fields of a response that repeat its request, of `/v1/responses`."""
+
     settings: NotRequired[ModelSettings]
     """The model settings of the request."""
+
+    instructions: NotRequired[str]
+    """Instructions of the request, in addition to the agent's."""
+
+    history: NotRequired[list[TimelineInputHistoryItem]]
+    """The earlier messages that the request contained, with their answers."""
 
 
 class Timeline(TypedDict):
@@ -3219,6 +3243,12 @@ class AiSdkChatMessagesItemPartsItem(TypedDict):
     type: str
     text: NotRequired[str]
 
+    url: NotRequired[str]
+    """Of a `file`: a data URL, or a public URL."""
+
+    mediaType: NotRequired[str]
+    filename: NotRequired[str]
+
 
 class AiSdkChatMessagesItem(TypedDict):
     id: NotRequired[str]
@@ -3230,9 +3260,9 @@ class AiSdkChatMessagesItem(TypedDict):
 
 class AiSdkChat(TypedDict):
     """With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The
-    text of the last message, which must be the user's, is the message; the others say which
-    of the session's runs it continues, also after an edit or for another answer (`trigger`,
-    `messageId`). Unknown fields are ignored.
+    last message, which must be the user's, is the message, with its text and files; the
+    others say which of the session's runs it continues, also after an edit or for another
+    answer (`trigger`, `messageId`). Unknown fields are ignored.
     """
 
     id: SessionId
@@ -3253,9 +3283,9 @@ class AgUiInputMessagesItem(TypedDict):
 
 
 class AgUiInput(TypedDict):
-    """With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The content of
-    the last message, which must be the user's, is the message; the session already contains
-    the others. `state` and `forwardedProps` are ignored.
+    """With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The last message,
+    which must be the user's, is the message, with its text, images and documents; the
+    session already contains the others. `state` and `forwardedProps` are ignored.
     """
 
     threadId: SessionId
