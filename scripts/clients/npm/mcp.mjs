@@ -58,6 +58,7 @@ async function check(client, name, reported) {
 
   const second = await client.callTool(
     { name: tool.name, arguments: { message: "What did I ask?", sessionId: first.structuredContent.sessionId } });
+  assert.match(second.content[0].text, /12 \* 12/);
   assert.equal(second.structuredContent.sessionId, first.structuredContent.sessionId);
   assert.notEqual(second.structuredContent.runId, first.structuredContent.runId);
 
@@ -88,7 +89,7 @@ async function check(client, name, reported) {
   const { works, refuses, lacks } = clientOf(`\`${name}\``);
   works("answers", "history", "stop", "retries", "citations", "errors");
   refuses("approvals");
-  lacks("streams", "resume", "tools", "structured"); // a tool call returns the whole answer, as text
+  lacks("streams", "resume", "tools", "images", "structured"); // a tool call sends a text and returns the whole answer, as text
   await client.close();
   return { tools: tools.length, runId: first.structuredContent.runId, parked: parked.structuredContent.runId };
 }
