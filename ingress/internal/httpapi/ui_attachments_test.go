@@ -14,7 +14,9 @@ func (a *runEnv) askWithFiles(target, body string, headers ...string) (message, 
 	a.t.Helper()
 	got := a.from("POST", target, body, headers...).want(a.t, body, 200, "")
 	runID := strings.TrimPrefix(got.header.Get("Location"), "/api/runs?id=")
-	var timeline struct{ Input domain.Input }
+	var timeline struct {
+		Input domain.Input `json:"input"`
+	}
 	must(a.t, json.Unmarshal(a.ok("GET", "/api/runs?timeline=1&id="+runID, "", headers[0]).body, &timeline))
 	for _, f := range timeline.Input.Attachments {
 		files += f.Name + " " + f.MediaType + "; "
