@@ -65,7 +65,7 @@ type Reading struct {
 	ended     bool     // the run has finished
 	cancelled bool
 	before    string // of a cancelled run: the shown text without that of the events that Next has returned last
-	resumed   bool // the run belongs to an earlier request
+	resumed   bool   // the run belongs to an earlier request
 }
 
 // Begin begins a reading of a run.
