@@ -49,19 +49,14 @@ func (s *Submission) sentAttachments() []string {
 		return nil
 	}
 	asked := []string{"attachments"}
-	for i := range s.Attachments {
-		asked = append(asked, s.Attachments[i].Sent()...)
+	for _, a := range s.Attachments {
+		data := ""
+		if len(a.Data) > 0 {
+			data = string(contract.Hash(string(a.Data)))
+		}
+		asked = append(asked, a.FileID, a.URL, data, a.Name, a.MediaType)
 	}
 	return asked
-}
-
-// Sent returns what the request says about the attachment, for its fingerprint.
-func (a *Attachment) Sent() []string {
-	data := ""
-	if len(a.Data) > 0 {
-		data = string(contract.Hash(string(a.Data)))
-	}
-	return []string{a.FileID, a.URL, data, a.Name, a.MediaType}
 }
 
 // resolveAttachments stores the submission's attachments. Afterwards Options contains them.

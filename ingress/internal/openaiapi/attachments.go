@@ -44,8 +44,8 @@ func (p *Part) attached() bool {
 	}
 }
 
-// AttachedText is the text of a message that has only images or files.
-const AttachedText = "(see the attachment)"
+// attachedText is the text of a message that has only images or files.
+const attachedText = "(see the attachment)"
 
 // readAttached returns the image or file of a part.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
@@ -83,12 +83,6 @@ func (p *Part) imageAddress() string {
 		return ""
 	}
 	return object.URL
-}
-
-// ReadFile reads the address of an image or a file: a data URL, base64 alone, or a URL that is fetched
-// when the run is accepted. Errors name the field inner of at.
-func ReadFile(address, at, inner string, wrong Wrong) (Attached, bool) {
-	return Attached{Field: at}.given(address, "", at, inner, wrong)
 }
 
 // given sets the source of the attachment: data or a URL, or the id that is set already. inner is the

@@ -81,7 +81,7 @@ func (c *Content) Read(field string, wrong Wrong) string {
 	if text := strings.Join(texts, "\n"); text != "" || !files {
 		return text
 	}
-	return AttachedText
+	return attachedText
 }
 
 // Message is an entry of a request's messages.

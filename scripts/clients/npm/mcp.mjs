@@ -89,7 +89,7 @@ async function check(client, name, reported) {
   const { works, refuses, lacks } = clientOf(`\`${name}\``);
   works("answers", "history", "stop", "retries", "citations", "errors");
   refuses("approvals");
-  lacks("streams", "resume", "tools", "images", "structured"); // a tool call sends a text and returns the whole answer, as text
+  lacks("streams", "resume", "tools", "structured"); // a tool call returns the whole answer, as text
   await client.close();
   return { tools: tools.length, runId: first.structuredContent.runId, parked: parked.structuredContent.runId };
 }

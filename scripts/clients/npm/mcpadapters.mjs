@@ -48,5 +48,5 @@ await client.close();
 const { works, refuses, lacks } = clientOf("`@langchain/mcp-adapters`");
 works("answers", "history", "stop", "retries", "citations", "errors");
 refuses("approvals");
-lacks("streams", "resume", "tools", "images", "structured"); // a tool call sends a text and returns the whole answer, as text
+lacks("streams", "resume", "tools", "structured"); // a tool call returns the whole answer, as text
 console.log(JSON.stringify([{ tools: tools.length, runId: first.run.runId, parked: parked.id }]));

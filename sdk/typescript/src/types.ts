@@ -2079,10 +2079,10 @@ export interface AgUiEventData {
 }
 
 /**
- * With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The last
- * message, which must be the user's, is the message, with its text and files; the others say which
- * of the session's runs it continues, also after an edit or for another answer (`trigger`,
- * `messageId`). Unknown fields are ignored.
+ * With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The text of the
+ * last message, which must be the user's, is the message; the others say which of the session's
+ * runs it continues, also after an edit or for another answer (`trigger`, `messageId`). Unknown
+ * fields are ignored.
  */
 export interface AiSdkChat {
   id: SessionId;
@@ -2108,17 +2108,13 @@ export interface AiSdkChatMessagesItem {
 export interface AiSdkChatMessagesItemPartsItem {
   type: string;
   text?: string;
-  /** Of a `file`: a data URL, or a public URL. */
-  url?: string;
-  mediaType?: string;
-  filename?: string;
   [key: string]: unknown;
 }
 
 /**
- * With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The last message, which
- * must be the user's, is the message, with its text, images and documents; the session already
- * contains the others. `state` and `forwardedProps` are ignored.
+ * With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The content of the last
+ * message, which must be the user's, is the message; the session already contains the others.
+ * `state` and `forwardedProps` are ignored.
  */
 export interface AgUiInput {
   threadId: SessionId;

@@ -25,8 +25,7 @@ type chatBody struct {
 	Stream    httpx.Optional[bool] `json:"stream"`
 	runbody.OptionsBody
 
-	before *branch               // the conversation before the message, if the format has it
-	files  []dispatch.Attachment // of the message, if the format has them in it
+	before *branch // the conversation before the message, if the format has it
 }
 
 // Check adds the body's problems.
@@ -66,7 +65,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
 		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message, Options: body.Options(found),
-		Attachments: append(body.AskedAttachments(found), body.files...),
+		Attachments: body.AskedAttachments(found),
 		Key:         runbody.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 
@@ -89,7 +88,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	}
 	if t != nil {
 		s.Instructions = strings.Join(t.instructions, "\n\n")
-		s.Message, _, s.Attachments = t.from(t.lastAnswer() + 1)
+		s.Message, _ = t.from(t.lastAnswer() + 1)
 		s.Sent = t.sent()
 		s.Before = func(ctx context.Context) error { return h.bring(ctx, s, t) }
 		if visits(who) && s.Instructions != "" {

@@ -25,12 +25,9 @@ type thread struct {
 	instructions []string        // of system and developer
 }
 
-// threadMessage is a message of the user or the assistant.
-type threadMessage struct {
-	role, text string
-	runID      string                // the run that wrote it; empty for other messages
-	files      []dispatch.Attachment // of a user's message
-}
+// threadMessage is a message of the user or the assistant. runID is the run that wrote it; it is
+// empty for other messages.
+type threadMessage struct{ role, text, runID string }
 
 // readThread reads the messages. It adds a problem for each message that an agent cannot use, so
 // that none is ignored.
@@ -41,8 +38,7 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 		written := writtenBy(m.ID)
 		switch m.Role {
 		case "user":
-			text, files := readContent(found, at+".content", m.Content)
-			t.said = append(t.said, threadMessage{role: m.Role, text: text, files: files})
+			t.said = append(t.said, threadMessage{m.Role, messageText(found, at+".content", m.Content), ""})
 		case "system", "developer":
 			if text := messageText(found, at+".content", m.Content); text != "" {
 				t.instructions = append(t.instructions, text)
@@ -55,12 +51,12 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 			if m.Content != nil && string(m.Content) != "null" {
 				text = messageText(found, at+".content", m.Content)
 			}
-			t.said = append(t.said, threadMessage{role: m.Role, text: text, runID: written})
+			t.said = append(t.said, threadMessage{m.Role, text, written})
 		case "tool":
 			if written == "" {
 				found.Add(at+".role", httpx.CodeInvalidValue, "tool results are not supported: agents call their own tools")
 			}
-			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // the run's answer contains what it learned
+			t.said = append(t.said, threadMessage{"assistant", "", written}) // the run's answer contains what it learned
 		default:
 			found.Add(at+".role", httpx.CodeInvalidValue, "must be user, assistant, system or developer")
 		}
@@ -82,18 +78,12 @@ func writtenBy(messageID string) (runID string) {
 	return ""
 }
 
-// from returns the message, the earlier exchanges and the files of the messages from an index on.
-// Consecutive messages of one role are joined. Earlier messages may have more files than a run: the
-// oldest of those are left out.
-func (t *thread) from(start int) (message string, earlier []domain.Exchange, files []dispatch.Attachment) {
+// from returns the message and the earlier exchanges of the messages from an index on. Consecutive
+// messages of one role are joined.
+func (t *thread) from(start int) (message string, earlier []domain.Exchange) {
 	var question, answer []string
 	join := func(texts []string) string { return strings.Join(texts, "\n\n") }
-	own := 0 // files of the message
 	for _, m := range t.said[start:] {
-		files, own = append(files, m.files...), own+len(m.files)
-		if m.role == "assistant" {
-			own = 0
-		}
 		switch {
 		case m.text == "":
 		case m.role == "assistant":
@@ -110,7 +100,7 @@ func (t *thread) from(start int) (message string, earlier []domain.Exchange, fil
 			earlier[i].Message = noQuestion
 		}
 	}
-	return join(question), earlier, files[max(len(files)-max(own, domain.MaxAttachments), 0):]
+	return join(question), earlier
 }
 
 // lastAnswer returns the index of the last message of the assistant, or -1.
@@ -127,9 +117,6 @@ func (t *thread) lastAnswer() int {
 func (t *thread) sent() (sent []string) {
 	for _, m := range t.said[:t.lastAnswer()+1] {
 		sent = append(sent, m.role, m.text, m.runID)
-		for i := range m.files {
-			sent = append(sent, m.files[i].Sent()...)
-		}
 	}
 	return sent
 }
@@ -174,7 +161,7 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	if visits(s.Caller) {
 		start = last + 1
 	}
-	s.Message, s.History, s.Attachments = t.from(start)
+	s.Message, s.History = t.from(start)
 	return nil
 }
 
@@ -182,7 +169,7 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 // with this key, unless its only message is the session's first one again: then the user wants another
 // first answer.
 func (t *thread) bringQuestions(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, key []byte) error {
-	s.Message, s.History, s.Attachments = t.from(0)
+	s.Message, s.History = t.from(0)
 	if len(t.said) > 1 {
 		return nil
 	}

@@ -3243,12 +3243,6 @@ class AiSdkChatMessagesItemPartsItem(TypedDict):
     type: str
     text: NotRequired[str]
 
-    url: NotRequired[str]
-    """Of a `file`: a data URL, or a public URL."""
-
-    mediaType: NotRequired[str]
-    filename: NotRequired[str]
-
 
 class AiSdkChatMessagesItem(TypedDict):
     id: NotRequired[str]
@@ -3260,9 +3254,9 @@ class AiSdkChatMessagesItem(TypedDict):
 
 class AiSdkChat(TypedDict):
     """With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The
-    last message, which must be the user's, is the message, with its text and files; the
-    others say which of the session's runs it continues, also after an edit or for another
-    answer (`trigger`, `messageId`). Unknown fields are ignored.
+    text of the last message, which must be the user's, is the message; the others say which
+    of the session's runs it continues, also after an edit or for another answer (`trigger`,
+    `messageId`). Unknown fields are ignored.
     """
 
     id: SessionId
@@ -3283,9 +3277,9 @@ class AgUiInputMessagesItem(TypedDict):
 
 
 class AgUiInput(TypedDict):
-    """With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The last message,
-    which must be the user's, is the message, with its text, images and documents; the
-    session already contains the others. `state` and `forwardedProps` are ignored.
+    """With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The content of
+    the last message, which must be the user's, is the message; the session already contains
+    the others. `state` and `forwardedProps` are ignored.
     """
 
     threadId: SessionId
