@@ -78,8 +78,8 @@ func withTestEnv(t *testing.T) *testEnv {
 }
 
 func (s *testEnv) startOutside() {
-	s.model, s.outside = openaistub.New(), &outside{}
-	model, others := httptest.NewServer(paused(s.model)), httptest.NewServer(s.outside)
+	s.model, s.outside = openaistub.New(), &outside{desk: desk()}
+	model, others := httptest.NewServer(locked(paused(s.model))), httptest.NewServer(s.outside)
 	s.servers = append(s.servers, model, others)
 	s.outside.url = others.URL
 	s.outside.host = strings.TrimPrefix(others.URL, "http://")
@@ -97,6 +97,7 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
 		"OPENAI_BASE_URL="+s.servers[0].URL+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
+		fmt.Sprintf("ANTHROPIC_BASE_URL=http://127.0.0.1:%d", testkit.FreePort(t)), "ANTHROPIC_API_KEY=stub", // unreachable
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
 		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends a separate client address

@@ -10,9 +10,10 @@ import (
 	"sync"
 )
 
-// outside is the set of external services: a searchable web, a till, and a transcription provider.
+// outside is the set of external services: a searchable web, a till, an MCP server, and a transcription provider.
 type outside struct {
 	url, host string
+	desk      http.Handler
 
 	mu    sync.Mutex
 	paid  []string // bodies of the requests to the till
@@ -44,10 +45,14 @@ func (o *outside) payments(with string) (n int) {
 }
 
 // ServeHTTP is a SearXNG at /search, a till at /pay, a hostile service at /note, a removed one at
-// /gone, and web pages.
+// /gone, an MCP server at /mcp, and web pages.
 func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/v1/audio/transcriptions" {
+	switch r.URL.Path {
+	case "/v1/audio/transcriptions":
 		ear(w, r)
+		return
+	case "/mcp":
+		o.desk.ServeHTTP(w, r)
 		return
 	}
 

@@ -3,6 +3,7 @@ package browser
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -18,16 +19,25 @@ const pause = 120 * time.Millisecond
 // paused makes a stub pause after each piece of an answer if the prompt contains the word "slowly".
 func paused(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
+		body, err := bodyOf(r)
 		if err != nil {
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if strings.Contains(string(body), "slowly") {
+		if strings.Contains(body, "slowly") {
 			w = &pausing{w, r.Context()}
 		}
 		model.ServeHTTP(w, r)
 	})
+}
+
+// bodyOf returns the body of a request, which can still be read afterwards.
+func bodyOf(r *http.Request) (string, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return "", fmt.Errorf("reading the request: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return string(body), nil
 }
 
 // pausing pauses after each flushed piece.

@@ -69,3 +69,31 @@ func TestOpenAIGoIncompleteAnswers(t *testing.T) {
 		t.Errorf("the stream ends with %s", last.Type)
 	}
 }
+
+// TestOpenAIGoFilteredAnswers checks that OpenAI's client learns that the provider's filter ended an answer. The run says the
+// same, and names the agent's version.
+func TestOpenAIGoFilteredAnswers(t *testing.T) {
+	t.Parallel()
+	s := withTestEnv(t)
+	client, agent := s.goClient(s.creds.BaseURL), s.agent(t, map[string]any{"model": "openai/stub"})
+	s.call(t, http.MethodPut, "/api/agents?id="+agent, map[string]any{"description": "changed"}, nil)
+	const message, shown = "fault content_filter: one two three four", "echo: one two"
+
+	whole := must[*openai.ChatCompletion](t)(client.Chat.Completions.New(t.Context(), chatFor(agent, message)))
+	if c := whole.Choices[0]; c.FinishReason != "content_filter" || c.Message.Content != shown {
+		t.Errorf("%s", whole.RawJSON())
+	}
+	var run struct {
+		Status, FinishReason string
+		AgentVersion         int
+	}
+	s.call(t, http.MethodGet, "/api/runs?id=run_"+strings.TrimPrefix(whole.ID, "chatcmpl-"), nil, &run)
+	if run.Status != "completed" || run.FinishReason != "content_filter" || run.AgentVersion != 2 {
+		t.Errorf("the run: %+v", run)
+	}
+
+	response := must[*responses.Response](t)(client.Responses.New(t.Context(), responseFor(agent, message)))
+	if response.Status != responses.ResponseStatusIncomplete || response.IncompleteDetails.Reason != "content_filter" || response.OutputText() != shown {
+		t.Errorf("%s", response.RawJSON())
+	}
+}

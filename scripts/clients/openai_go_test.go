@@ -135,6 +135,12 @@ func TestOpenAIGoResponses(t *testing.T) {
 	if last.OutputText() != "echo: Again." || last.PreviousResponseID != first.ID || !slices.IsSortedFunc(events, bySequence) {
 		t.Errorf("%s", last.RawJSON())
 	}
+	told := must[*responses.Response](t)(client.Responses.New(t.Context(), responseFor(s.creds.AgentID, "My code word is heron.")))
+	question := responseFor(s.creds.AgentID, "What is my code word?")
+	question.PreviousResponseID = openai.String(told.ID)
+	if answer := must[*responses.Response](t)(client.Responses.New(t.Context(), question)).OutputText(); !strings.Contains(answer, "heron") {
+		t.Errorf("the second answer is %q", answer)
+	}
 	if !t.Failed() {
 		proves(t, openAIGo, works, "history")
 	}
@@ -316,6 +322,25 @@ func TestOpenAIGoTools(t *testing.T) {
 		t.Fatalf("the response is %s", last.RawJSON())
 	}
 	proves(t, openAIGo, works, "tools")
+}
+
+// TestOpenAIGoImages sends an image in a message.
+func TestOpenAIGoImages(t *testing.T) {
+	t.Parallel()
+	s := withTestEnv(t)
+	client := s.goClient(s.creds.BaseURL)
+	request := openai.ChatCompletionNewParams{
+		Model: s.agent(t, map[string]any{"model": "offline"}),
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage([]openai.ChatCompletionContentPartUnionParam{
+			openai.TextContentPart("Which image is attached?"),
+			openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: "data:image/png;base64," + picture(t)}),
+		})},
+	}
+	got := must[*openai.ChatCompletion](t)(client.Chat.Completions.New(t.Context(), request))
+	if !strings.Contains(got.Choices[0].Message.Content, "image/png") {
+		t.Fatalf("%s", got.RawJSON())
+	}
+	proves(t, openAIGo, works, "images")
 }
 
 // TestOpenAIGoStructured asks for answers that match a schema. An answer that does not match is an error.

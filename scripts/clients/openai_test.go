@@ -108,10 +108,10 @@ func TestFrameworks(t *testing.T) {
 	env := append(openAIEnvironment(t, s),
 		"DROPPING_URL="+dropping.URL, "LEAVING_URL="+leaving.URL, "LAMPS_ID="+s.agent(t, map[string]any{"model": "offline"}))
 	decode(t, []byte(s.node(t, "frameworks.mjs", env...)), &got)
-	if got.Frameworks != 3 || dropping.Faults() != 2 || leaving.Faults() != 1 {
+	if got.Frameworks != 5 || dropping.Faults() != 4 || leaving.Faults() != 1 {
 		t.Errorf("%+v, %d and %d faults", got, dropping.Faults(), leaving.Faults())
 	}
-	for _, name := range []string{"ai-sdk-openai", "openai-agents", "langchain-openai"} {
+	for _, name := range []string{"ai-sdk-openai", "ai-sdk-openai-compatible", "llamaindex-openai", "openai-agents", "langchain-openai"} {
 		if n := asked(name); n != 1 {
 			t.Errorf("%s: the model was called %d times", name, n)
 		}

@@ -56,6 +56,7 @@ func TestGoSurface(t *testing.T) {
 		Tools: &parley.ToolsChange{CodeExecution: &parley.CodeExecutionChange{Enabled: new(true)}},
 	}))
 	goAgents(t, client, agent)
+	goTalks(t, client, agent.ID)
 	goRuns(t, client, agent.ID)
 	goDecisions(t, client, s.asks(t))
 	goKnowledge(t, client)
@@ -68,8 +69,8 @@ func TestGoSurface(t *testing.T) {
 	}
 	checkRequested(t, door.Requests())
 	if !t.Failed() {
-		proves(t, "`parley/sdk/go`", works, "answers", "streams", "history", "stop", "citations", "approvals", "errors", "structured")
-		proves(t, "`parley/sdk/go`", notOffered, "tools")
+		proves(t, "`parley/sdk/go`", works,
+			"answers", "streams", "history", "stop", "citations", "approvals", "errors", "structured", "tools", "images")
 	}
 }
 
@@ -129,6 +130,27 @@ func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 	}}))
 	if !slices.Equal(imported.Imported, []string{"listTickets"}) {
 		t.Errorf("%+v", imported)
+	}
+}
+
+// goTalks attaches files to messages, and continues a session.
+func goTalks(t *testing.T, client *parley.Client, agentID string) {
+	t.Helper()
+	ctx, session := t.Context(), "go-talks-"+agentID
+	note := must[*parley.UploadedFile](t)(client.Files.Upload(ctx, "note.txt", "", []byte("The canteen opens at noon."), ""))
+	seen := must[*parley.Run](t)(client.Chat.Send(ctx, parley.ChatParams{
+		AgentID: agentID, SessionID: session, Message: "Which image and file are attached?",
+		Attachments: []parley.NewAttachment{{FileID: &note.ID}, {Data: new(picture(t)), MediaType: new("image/png"), Name: new("dot.png")}},
+	}))
+	if answer := must[string](t)(seen.Completed()); !strings.Contains(answer, "image/png") || !strings.Contains(answer, "note.txt") || len(seen.Attachments) != 2 {
+		t.Errorf("%+v", seen)
+	}
+	must[*parley.Run](t)(client.Chat.Send(ctx, parley.ChatParams{AgentID: agentID, SessionID: session, Message: "My code word is heron."}))
+	for id, knows := range map[string]bool{session: true, "": false} {
+		run := must[*parley.Run](t)(client.Chat.Send(ctx, parley.ChatParams{AgentID: agentID, SessionID: id, Message: "What is my code word?"}))
+		if answer := must[string](t)(run.Completed()); strings.Contains(answer, "heron") != knows {
+			t.Errorf("session %q: %q", id, answer)
+		}
 	}
 }
 

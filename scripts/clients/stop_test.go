@@ -1,15 +1,24 @@
 package clients
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
-// TestStop stops answers with the clients of each protocol, and lets OpenAI's client time out. The
-// script checks the runs, and a neighbour's run.
+// TestStop stops answers with the clients of each protocol, and lets clients lose responses and retry.
+// The script checks the runs, and a neighbour's run.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
+	message := "slowly " + strings.TrimSpace(strings.Repeat("word ", 400)) // the model needs longer than the client waits before its retry
+	leaving := s.faults(t).DropWhen(func() bool { return s.model.Count(message) > 0 })
 	var took struct{ Completion, Following, Chat, AGUI, MCP float64 } // seconds until the run was cancelled, or the next answer arrived
-	decode(t, []byte(s.node(t, "stop.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}))), &took)
+	decode(t, []byte(s.node(t, "stop.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),
+		"LEAVING_URL="+leaving.URL, "RETRIED="+message)), &took)
+	if n := s.model.Count(message); n != 2 || leaving.Faults() != 1 {
+		t.Errorf("a silent retry: %d calls of the model, %d faults", n, leaving.Faults())
+	}
 	if took.Completion < 3 || took.Completion > 8 || took.Following > 4 || took.Chat > 4 || took.AGUI > 4 || took.MCP > 4 {
 		t.Errorf("%+v", took)
 	}

@@ -64,7 +64,8 @@ type Reading struct {
 	unsent    []string // text of the events that Next has returned last
 	ended     bool     // the run has finished
 	cancelled bool
-	resumed   bool // the run belongs to an earlier request
+	before    string // of a cancelled run: the shown text without that of the events that Next has returned last
+	resumed   bool   // the run belongs to an earlier request
 }
 
 // Begin begins a reading of a run.
@@ -94,9 +95,13 @@ func (r *Reading) Follow(events Events) *Reading {
 }
 
 // Next returns the next events. The text of events counts as shown when Next is called again,
-// because they have been sent then.
+// because they have been sent then. The text of a cancelled run is stored before the client learns of
+// the cancellation: its next message may follow at once, and must continue with this text.
 func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	r.sent()
+	if r.cancelled {
+		r.before = r.shown.Text()
+	}
 	events, err := r.events.Next(ctx, until)
 	for _, e := range events {
 		switch e.Type {
@@ -108,6 +113,11 @@ func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, er
 			r.shown.Restarted()
 		case domain.EventRunCancelled:
 			r.ended, r.cancelled = true, true
+			if r.rules.Shows {
+				r.before = r.shown.Text()
+				r.sent()
+				r.watch.save(context.WithoutCancel(ctx), r.run, r.shown.Text())
+			}
 		case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunTimedOut:
 			r.ended = true
 		}
@@ -140,14 +150,13 @@ func (r *Reading) End(ctx context.Context) {
 		r.watch.removeCall(r)
 	}
 
-	// A cancelled run keeps the text that its client has seen as its answer. A client that left may
-	// not have received the last events.
+	// A cancelled run keeps the text that its client has seen as its answer, which Next has stored. A
+	// client that left may not have received the last events.
 	switch left := ctx.Err() != nil; {
 	case r.cancelled && r.rules.Shows:
-		if !left {
-			r.sent()
+		if left {
+			r.watch.save(context.WithoutCancel(ctx), r.run, r.before)
 		}
-		r.watch.save(context.WithoutCancel(ctx), r.run, r.shown.Text())
 	case left && !r.rules.Keep:
 		r.watch.leave(r)
 	case left && r.resumed && !r.ended:

@@ -283,6 +283,8 @@ func TestTheShownTextIsStored(t *testing.T) {
 		"left":            {events{{delta("a")}, {delta("b"), delta("c")}, {delta("d")}}, true, Rules{Shows: true}, "abc", true},
 		"another attempt": {events{{delta("ab")}, {restarted, delta("a")}, {delta("bc")}, {}}, true, Rules{Shows: true}, "abc", true},
 		"cancelled":       {events{{delta("a")}, {delta("b"), cancelled}}, false, Rules{Shows: true, Keep: true}, "ab", true},
+		"both":            {events{{delta("a")}, {delta("b"), cancelled}}, true, Rules{Shows: true, Keep: true}, "a", true},
+		"both, later":     {events{{delta("a")}, {delta("b"), cancelled}, {}}, true, Rules{Shows: true, Keep: true}, "ab", true},
 		"nothing yet":     {events{{}}, true, Rules{Shows: true}, "", true},
 		"not shown":       {events{{delta("a")}, {}}, true, Rules{}, "", false},
 		"kept":            {events{{delta("a")}, {}}, true, Rules{Shows: true, Keep: true}, "", false},
@@ -310,6 +312,24 @@ func TestTheShownTextIsStored(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The text of a cancelled run is stored before its client learns of the cancellation.
+func TestTheShownTextIsStoredFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		here := newIngress(t, "here", &fakeBus{})
+		cancelled := events{{delta("a")}, {delta("b"), {Type: domain.EventRunCancelled, Data: []byte("{}")}}}
+		r := here.Begin(stored("run_1", "s"), Rules{Shows: true, Keep: true}).Follow(&cancelled)
+		for range 2 {
+			if _, err := r.Next(t.Context(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text := here.shown["run_1"]; text != "ab" {
+			t.Errorf("before the last events are sent, %q is stored", text)
+		}
+	})
 }
 
 // The memory of attempts is bounded in number and time.

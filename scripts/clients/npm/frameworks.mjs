@@ -1,8 +1,10 @@
-// Calls agents with frameworks that use OpenAI's API: the AI SDK's provider, OpenAI's Agents SDK, and LangChain. Each answers,
-// streams, cites, fills a schema, stops and retries, and shows why a request was refused.
+// Calls agents with frameworks that use OpenAI's API: the AI SDK's providers, OpenAI's Agents SDK, LangChain and LlamaIndex. Each
+// answers, streams, cites if it can, fills a schema, stops if it can, retries, and shows why a request was refused.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { ChatOpenAI } from "@langchain/openai";
+import { openai as llamaOpenAI } from "@llamaindex/openai";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";
 import { Output, generateText, jsonSchema, streamText } from "ai";
 import { clientOf } from "./features.mjs";
@@ -11,7 +13,7 @@ import { cancelled, long, runsOf, shows } from "./runs.mjs";
 const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, LEAVING_URL, AGENT_ID, ASKS_ID, ECHO_ID, KNOWS_ID, LAMPS_ID, QUESTION, STUB_ID } = process.env;
 const lamp = { type: "object", properties: { watts: { type: "integer" } }, required: ["watts"], additionalProperties: false };
 
-// Each framework has ask, which returns an answer's text and its citations; fill, which returns the data of an answer that matches
+// Each framework has ask, which returns an answer's text and its citations, if it shows them; fill, which returns the data of an answer that matches
 // the schema of a lamp; and read, which passes the pieces of a stream to a function. door is the URL of
 // a service whose connection breaks once.
 const frameworks = {
@@ -32,6 +34,43 @@ const frameworks = {
       }
     },
     door: DROPPING_URL,
+  },
+  "`@ai-sdk/openai-compatible`": {
+    model: (agent, base = PARLEY_BASE_URL, headers = {}) =>
+      createOpenAICompatible({ name: "parley", baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, headers, supportsStructuredOutputs: true })(agent),
+    async ask(agent, prompt, { base, headers } = {}) {
+      return { text: (await generateText({ model: this.model(agent, base, headers), prompt })).text };
+    },
+    async fill(agent, prompt) {
+      return (await generateText({ model: this.model(agent), prompt, output: Output.object({ schema: jsonSchema(lamp) }) })).output;
+    },
+    async read(agent, prompt, onText, abortSignal, session_id) {
+      const providerOptions = { parley: { metadata: { session_id } } };
+      for await (const part of streamText({ model: this.model(agent), prompt, abortSignal, providerOptions, onError() {} }).fullStream) {
+        if (part.type === "text-delta") onText(part.text);
+        if (part.type === "error") throw part.error;
+      }
+    },
+    door: DROPPING_URL,
+  },
+  "`@llamaindex/openai`": {
+    model: (agent, base = PARLEY_BASE_URL, defaultHeaders = {}) =>
+      llamaOpenAI({ model: agent, apiKey: PARLEY_API_KEY, baseURL: `${base}/v1`, additionalSessionOptions: { defaultHeaders } }),
+    async ask(agent, prompt, { base, headers } = {}) {
+      return { text: (await this.model(agent, base, headers).chat({ messages: [{ role: "user", content: prompt }] })).message.content };
+    },
+    async fill(agent, prompt) {
+      const responseFormat = { type: "json_schema", json_schema: { name: "lamp", strict: true, schema: lamp } };
+      return JSON.parse((await this.model(agent).chat({ messages: [{ role: "user", content: prompt }], responseFormat })).message.content);
+    },
+    async read(agent, prompt, onText, _, session_id) {
+      const additionalChatOptions = { metadata: { session_id } };
+      for await (const { delta } of await this.model(agent).chat({ messages: [{ role: "user", content: prompt }], stream: true, additionalChatOptions })) {
+        onText(delta);
+      }
+    },
+    door: DROPPING_URL,
+    stops: false, // chat takes no signal, and does not close its stream if the loop ends early
   },
   "`@openai/agents`": {
     runner: (base = PARLEY_BASE_URL) => new Runner({
@@ -75,7 +114,7 @@ const frameworks = {
 // refusal returns the code and message with which a call failed.
 async function refusal(call) {
   const error = await call.then(() => assert.fail("the call did not fail"), (e) => e.lastError ?? e);
-  return `${error.code ?? error.data?.error?.code}: ${error.message}`;
+  return `${error.code ?? error.data?.error?.code}: ${error.message ?? error}`; // some throw a text
 }
 
 async function check(name, framework) {
@@ -86,8 +125,11 @@ async function check(name, framework) {
   await framework.read(STUB_ID, "slowly one two three four five", (text) => pieces.push(text), undefined, `read${mark}`);
   assert.equal(pieces.join(""), "echo: slowly one two three four five");
   assert.ok(pieces.length > 2, JSON.stringify(pieces));
-  assert.match((await framework.ask(KNOWS_ID, QUESTION)).cited[0], /\.txt$/);
-  works("answers", "streams", "citations");
+  works("answers", "streams");
+  const { text, cited } = await framework.ask(KNOWS_ID, QUESTION);
+  assert.match(text, /thirty/);
+  if (cited) assert.match(cited[0], /\.txt$/);
+  (cited ? works : lacks)("citations");
 
   assert.match(await refusal(framework.ask("gpt-5", "Hello.")), /^model_not_found: /);
   assert.match(await refusal(framework.ask(STUB_ID, "fault 400: no")), /model provider rejected/);
@@ -106,6 +148,10 @@ async function check(name, framework) {
   assert.equal((await framework.ask(STUB_ID, retried, { base: framework.door, headers: { "Idempotency-Key": mark } })).text, `echo: ${retried}`);
   works("retries");
 
+  if (framework.stops === false) {
+    lacks("stop");
+    return;
+  }
   const abort = new AbortController();
   let seen = "";
   const stopped = framework.read(STUB_ID, long(mark), (text) => { if ((seen += text).length > 100) abort.abort(); }, abort.signal, `stop${mark}`);

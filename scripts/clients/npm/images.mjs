@@ -4,6 +4,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { HumanMessage } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
+import { openai as llamaOpenAI } from "@llamaindex/openai";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";
 import { generateText } from "ai";
 import OpenAI from "openai";
@@ -54,6 +55,14 @@ const parts = {
       sees((await model.invoke([new HumanMessage({ content: [{ type: "text", text }, { type: "image_url", image_url: { url: image } }] })])).text);
     }
     clientOf("`@langchain/openai`").works("images");
+  },
+
+  async llamaIndex() {
+    const llm = llamaOpenAI({ model: AGENT_ID, apiKey: PARLEY_API_KEY, baseURL });
+    for (const part of [{ type: "image_url", image_url: { url: image } }, { type: "image", data: IMAGE, mimeType: "image/png" }]) {
+      sees((await llm.chat({ messages: [{ role: "user", content: [{ type: "text", text }, part] }] })).message.content);
+    }
+    clientOf("`@llamaindex/openai`").works("images");
   },
 
   async agents() {

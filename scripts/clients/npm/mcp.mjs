@@ -58,6 +58,7 @@ async function check(client, name, reported) {
 
   const second = await client.callTool(
     { name: tool.name, arguments: { message: "What did I ask?", sessionId: first.structuredContent.sessionId } });
+  assert.match(second.content[0].text, /12 \* 12/);
   assert.equal(second.structuredContent.sessionId, first.structuredContent.sessionId);
   assert.notEqual(second.structuredContent.runId, first.structuredContent.runId);
 

@@ -1,16 +1,17 @@
-// Stops answers as the users of OpenAI's client, the AI SDK, AG-UI and MCP do, and lets OpenAI's
-// client time out and retry.
+// Stops answers as the users of OpenAI's client, the AI SDK, AG-UI and MCP do. Lets OpenAI's client time out and retry, and a client
+// that does not announce its retries.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { createOpenAI } from "@ai-sdk/openai";
 import { Chat } from "@ai-sdk/react";
-import { DefaultChatTransport } from "ai";
+import { DefaultChatTransport, generateText } from "ai";
 import OpenAI from "openai";
 import { clientOf } from "./features.mjs";
-import { cancelled, headers, long, pause, runsOf, shows, until } from "./runs.mjs";
+import { cancelled, get, headers, long, pause, runsOf, shows, until } from "./runs.mjs";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, STUB_ID } = process.env;
+const { PARLEY_BASE_URL, PARLEY_API_KEY, STUB_ID, LEAVING_URL, RETRIED } = process.env;
 
 const took = {};
 const openai = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY });
@@ -18,6 +19,19 @@ const openai = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API
 // A neighbour with the same key has a run that none of these tests may cancel.
 const neighbour = await openai.responses.create({ model: STUB_ID, input: long("neighbour"), stream: true, conversation: "stop-neighbour" });
 const neighbours = (async () => { for await (const event of neighbour) if (event.type === "response.completed") return true; return false; })();
+
+// Runs in the background, and runs with a key, continue after their streams have been closed.
+const kept = [["background", { background: true }, {}], ["keyed", {}, { headers: { "Idempotency-Key": "stop-keyed" } }]].map(async ([name, more, options]) => {
+  const open = await openai.responses.create({ model: STUB_ID, input: long(name), stream: true, ...more }, options);
+  let runId;
+  for await (const event of open) {
+    runId ??= event.response?.parley.runId;
+    if (event.type === "response.output_text.delta") break; // aborts the request
+  }
+  const run = await get(`/api/runs?id=${runId}&wait=60`);
+  assert.equal(run.status, "completed", name);
+  assert.match(run.message, /w599$/);
+});
 
 // A closed stream of a completion.
 const stream = await openai.chat.completions.create(
@@ -55,6 +69,19 @@ const lateChat = await impatient.chat.completions.create(
   { model: STUB_ID, messages: [{ role: "user", content: "sleep 3s: late chat" }], metadata: { session_id: "stop-late-chat" } });
 assert.match(lateChat.choices[0].message.content, /late chat/);
 assert.equal((await runsOf("stop-late-chat")).length, 1);
+
+// Equal requests that are no retries are separate runs.
+const twin = { model: STUB_ID, input: "sleep 1s: twin" };
+const twins = await Promise.all([openai.responses.create(twin), openai.responses.create(twin)]);
+assert.notEqual(twins[0].parley.runId, twins[1].parley.runId);
+
+// The AI SDK's provider does not say that a request is a retry. The run of its lost request is cancelled.
+const provider = createOpenAI({ baseURL: `${LEAVING_URL}/v1`, apiKey: PARLEY_API_KEY });
+const silent = await generateText({ model: provider.responses(STUB_ID), prompt: RETRIED, providerOptions: { openai: { conversation: "stop-silent" } } });
+assert.equal(silent.text, "echo: " + RETRIED);
+const [second, lost, ...others] = await runsOf("stop-silent");
+assert.deepEqual([second.status, others], ["completed", []]);
+await cancelled(lost.id);
 
 // The next message of the session does not wait for a completion whose stream was closed.
 const left = await openai.chat.completions.create(
@@ -118,6 +145,7 @@ await assert.rejects(cancelling2);
 took.mcp = await cancelled(mcpRuns[0].id);
 assert.equal((await other).structuredContent.status, "completed");
 assert.equal(await neighbours, true, "the neighbour's run was cancelled");
+await Promise.all(kept);
 
 for (const client of ["`openai`, JavaScript", "`ai`", "`@ai-sdk/react`", "`@ag-ui/client`", "`@modelcontextprotocol/sdk`"]) clientOf(client).works("stop");
 console.log(JSON.stringify(took));

@@ -6,17 +6,20 @@ import { ChatOpenAI } from "@langchain/openai";
 import { openai as llamaOpenAI } from "@llamaindex/openai";
 import { agent as llamaAgent } from "@llamaindex/workflow";
 import { Agent, OpenAIProvider, Runner, tool as agentsTool } from "@openai/agents";
-import { generateObject, generateText, stepCountIs, streamText, tool as aiTool } from "ai";
+import { generateText, stepCountIs, streamText, tool as aiTool } from "ai";
 import { createAgent, tool as langchainTool } from "langchain";
 import { tool as llamaTool } from "llamaindex";
 import { z } from "zod";
 import { clientOf } from "./features.mjs";
 
-const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, ECHO_ID, OFFLINE_ID, STUB_ID } = process.env;
+const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, OFFLINE_ID } = process.env;
 const baseURL = `${PARLEY_BASE_URL}/v1`;
 const description = "The weather now.";
 const City = z.object({ city: z.string() });
 const Weather = z.object({ degrees: z.number().int() });
+const messages = [
+  { role: "user", content: "My code word is heron." }, { role: "assistant", content: "Good." }, { role: "user", content: "What is my code word?" },
+];
 const ask = (bill) => `Call weather with city: Bern. Then call bookBill with bill: ${bill}`;
 
 // calls counts the calls of the client's function, which no framework may repeat.
@@ -25,7 +28,7 @@ const weather = ({ city }) => { calls++; return { city, degrees: 7 }; };
 
 const parts = {
   async compatible() {
-    const { works, lacks } = clientOf("`@ai-sdk/openai-compatible`");
+    const { works } = clientOf("`@ai-sdk/openai-compatible`");
     const model = createOpenAICompatible({ name: "parley", baseURL, apiKey: PARLEY_API_KEY, supportsStructuredOutputs: true });
     const tools = { weather: aiTool({ description, inputSchema: City, execute: weather }) };
     const { text, steps } = await generateText({ model: model(AGENT_ID), tools, prompt: ask("AGENTS-1"), stopWhen: stepCountIs(3) });
@@ -34,17 +37,8 @@ const parts = {
     const streamed = streamText({ model: model(AGENT_ID), tools, prompt: ask("AGENTS-2"), stopWhen: stepCountIs(3) });
     assert.match(await streamed.text, /"degrees":7/);
 
-    const pieces = [];
-    for await (const piece of streamText({ model: model(STUB_ID), prompt: "slowly one two three four" }).textStream) pieces.push(piece);
-    assert.equal(pieces.join(""), "echo: slowly one two three four");
-    assert.ok(pieces.length > 2, JSON.stringify(pieces));
-    const lamp = await generateObject({ model: model(OFFLINE_ID), schema: z.object({ watts: z.number().int() }), prompt: "a lamp of 7 watts", maxRetries: 0 });
-    assert.deepEqual(lamp.object, { watts: 7 });
-    const messages = [{ role: "user", content: "My code word is heron." }, { role: "assistant", content: "Good." }, { role: "user", content: "What is my code word?" }];
     assert.match((await generateText({ model: model(OFFLINE_ID), messages })).text, /heron/);
-    await assert.rejects(generateText({ model: model("gpt-5"), prompt: "Hello.", maxRetries: 0 }), (error) => error.data.error.code === "model_not_found");
-    works("answers", "streams", "history", "errors", "tools", "structured");
-    lacks("resume", "citations");
+    works("history", "tools");
   },
 
   async createAgent() {
@@ -57,22 +51,16 @@ const parts = {
   },
 
   async llamaIndex() {
-    const { works, lacks } = clientOf("`@llamaindex/openai`");
+    const { works } = clientOf("`@llamaindex/openai`");
     const llm = llamaOpenAI({ model: AGENT_ID, apiKey: PARLEY_API_KEY, baseURL });
     const made = llamaTool({ name: "weather", description, parameters: City, execute: (input) => JSON.stringify(weather(input)) });
     const { data } = await llamaAgent({ llm, tools: [made] }).run(ask("AGENTS-4"));
     assert.match(JSON.stringify(data.result), /degrees/);
     assert.match(JSON.stringify(data.result), /bookBill answered/);
 
-    const echo = llamaOpenAI({ model: ECHO_ID, apiKey: PARLEY_API_KEY, baseURL });
-    assert.equal((await echo.chat({ messages: [{ role: "user", content: "Hello." }] })).message.content, "echo: Hello.");
-    let text = "";
-    for await (const { delta } of await echo.chat({ messages: [{ role: "user", content: "one two three" }], stream: true })) text += delta;
-    assert.equal(text, "echo: one two three");
-    const unknown = llamaOpenAI({ model: "gpt-5", apiKey: PARLEY_API_KEY, baseURL });
-    await assert.rejects(unknown.chat({ messages: [{ role: "user", content: "Hello." }] }), { code: "model_not_found" });
-    works("answers", "streams", "errors", "tools");
-    lacks("resume", "citations");
+    const plain = llamaOpenAI({ model: OFFLINE_ID, apiKey: PARLEY_API_KEY, baseURL });
+    assert.match((await plain.chat({ messages })).message.content, /heron/);
+    works("history", "tools");
   },
 
   // Data that is made from the result of a function, and an agent that gives the conversation to another one.

@@ -3,6 +3,7 @@
 import os
 import uuid
 
+import features
 import parley
 from parley import Parley
 
@@ -11,6 +12,19 @@ with Parley() as client:
     agent = client.agents.create(
         name=word, system_prompt="Answer.", allowed_callers=["user", "system"], tools={"codeExecution": {"enabled": True}}
     )["id"]
+
+    # Attachments, and a session that continues.
+    image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="  # a PNG with one pixel
+    note = client.files.upload(b"The canteen opens at noon.", name="note.txt")["id"]
+    seen = client.chat(
+        agent_id=agent, session_id=f"{word}-talks", message="Which image and file are attached?",
+        attachments=[{"fileId": note}, {"data": image, "mediaType": "image/png", "name": "dot.png"}],
+    )
+    assert "image/png" in seen["message"] and "note.txt" in seen["message"], seen
+    assert [each["name"] for each in seen["attachments"]] == ["note.txt", "dot.png"], seen
+    client.chat(agent_id=agent, session_id=f"{word}-talks", message="My code word is heron.")
+    assert "heron" in client.chat(agent_id=agent, session_id=f"{word}-talks", message="What is my code word?")["message"]
+    assert "heron" not in client.chat(agent_id=agent, message="What is my code word?")["message"]
 
     # Runs, files, sources, sessions and automations.
     run = client.chat(agent_id=agent, session_id=word, message="Run this:\n```python\nopen('made.txt', 'w').write('made')\n```")
@@ -107,3 +121,4 @@ with Parley() as client:
     assert client.templates.get("tpl_support")["id"] == "tpl_support"
     client.agents.delete(agent)
 print("all of it")
+features.record("`parley-sdk`, Python", "works", "history", "tools", "images")

@@ -204,6 +204,5 @@ with Parley() as client:
     except parley.RunFailedError as error:
         assert error.run["error"]["code"] == "output_invalid" and error.run["error"]["errors"], error.run
     client.agents.delete(agent["id"])
-features.record("`parley-sdk`, Python", "works", "answers", "streams", "history", "stop", "citations", "approvals", "errors", "resume", "structured")
-features.record("`parley-sdk`, Python", "not offered", "tools")
+features.record("`parley-sdk`, Python", "works", "answers", "streams", "stop", "citations", "approvals", "errors", "resume", "structured")
 print("all of it")

@@ -1,5 +1,6 @@
 // Manages each resource of an organization with the client.
 import assert from "node:assert/strict";
+import { clientOf } from "./features.mjs";
 import { NotFoundError, Parley } from "parley-sdk";
 
 const client = new Parley();
@@ -16,6 +17,21 @@ const agent = await client.agents.create({
 const agentId = agent.id;
 
 const program = "Run this:\n```python\nopen('made.txt', 'w').write('made')\n```";
+
+const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="; // a PNG with one pixel
+
+// talks attaches files to messages, and continues a session.
+async function talks() {
+  const note = await client.files.upload({ file: Buffer.from("The canteen opens at noon."), name: "note.txt" });
+  const attachments = [{ fileId: note.id }, { data: image, mediaType: "image/png", name: "dot.png" }];
+  const seen = await client.chat({ agentId, sessionId: `${mark}-talks`, message: "Which image and file are attached?", attachments }).orThrow();
+  assert.match(seen.message, /image\/png/);
+  assert.match(seen.message, /note\.txt/);
+  assert.deepEqual(seen.attachments.map(({ name }) => name), ["note.txt", "dot.png"]);
+  await client.chat({ agentId, sessionId: `${mark}-talks`, message: "My code word is heron." }).orThrow();
+  assert.match((await client.chat({ agentId, sessionId: `${mark}-talks`, message: "What is my code word?" }).orThrow()).message, /heron/);
+  assert.doesNotMatch((await client.chat({ agentId, message: "What is my code word?" }).orThrow()).message, /heron/);
+}
 
 async function runs() {
   const run = await client.chat({ agentId, sessionId: mark, message: program }).orThrow();
@@ -112,7 +128,8 @@ async function imports() {
   assert.equal((await client.templates.get("tpl_support")).id, "tpl_support");
 }
 
-await Promise.all([runs(), knowledge(), hooks(), notifications(), organization()]);
+await Promise.all([talks(), runs(), knowledge(), hooks(), notifications(), organization()]);
 await imports();
 await client.agents.delete(agentId);
+clientOf("`parley-sdk`, TypeScript").works("history", "tools", "images");
 console.log("done");

@@ -213,8 +213,5 @@ await Promise.all([chat(agentId), streams(agentId), decisions(), waits(), aborts
 await automations(agentId);
 await structured();
 await client.agents.delete(agentId);
-const { works, lacks } = clientOf("`parley-sdk`, TypeScript");
-works("answers", "streams", "history", "stop", "citations", "approvals", "errors");
-works("structured");
-lacks("tools");
+clientOf("`parley-sdk`, TypeScript").works("answers", "streams", "stop", "citations", "approvals", "errors", "structured");
 console.log("done");

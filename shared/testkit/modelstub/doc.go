@@ -32,6 +32,7 @@
 //	badargs     call the tool in the parameter (webSearch) with invalid JSON as arguments
 //	cutcall     reset the connection in the middle of a tool call
 //	length      stop for the output limit in the middle of the answer
+//	content_filter  stop for the provider's filter in the middle of the answer (OpenAI's protocol only)
 //	nousage     answer normally, without usage
 //
 // Faults within an answer require a streamed one; other requests are answered normally.

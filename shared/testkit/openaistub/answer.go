@@ -92,8 +92,8 @@ func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	case "event":
 		s.raw(`{"error":{"message":"The server had an error.","type":"server_error","param":null,"code":null}}`)
 		return true
-	case "length":
-		s.finish("length", req, reply)
+	case "length", "content_filter":
+		s.finish(reply.Fault, req, reply)
 		return true
 	default:
 		return false

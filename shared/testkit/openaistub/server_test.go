@@ -143,6 +143,7 @@ func TestFaults(t *testing.T) {
 		{prompt: "fault badargs=fetch: a", status: 200, text: `{"query": "unclosed`, finish: "tool_calls", done: true},
 		{prompt: "fault cutcall: a", status: 200, text: `{"query":`, failed: true},
 		{prompt: "fault length: a b c", status: 200, text: "echo: a", finish: "length", done: true},
+		{prompt: "fault content_filter: a b c", status: 200, text: "echo: a", finish: "content_filter", done: true},
 		{prompt: "fault nousage: a", status: 200, text: "echo: a", finish: "stop", done: true},
 		{prompt: "tool fetch: ü and more", status: 200, text: `{"query":"ü and more"}`, finish: "tool_calls", done: true},
 		{prompt: "sleepy: not a directive", status: 200, text: "echo: sleepy: not a directive", finish: "stop", done: true},
