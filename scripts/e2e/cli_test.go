@@ -243,6 +243,31 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not 
 	s.parley(t, "gr\xfcn", "trigger", s.stub).wants(t, 80, "\"input.message\" is not UTF-8")
 	left := s.parley(t, "", "trigger", s.stub, "--no-wait", "left alone").wants(t, 0)
 	s.parley(t, "", "runs", "show", strings.TrimSpace(left.out)).wants(t, 0, "agent     "+s.stub)
+	triggersWithAFile(t, s)
+}
+
+// triggersWithAFile sends a file with the message. The same command with the same key names the same run.
+func triggersWithAFile(t *testing.T, s *terminal) {
+	t.Helper()
+	report := filepath.Join(t.TempDir(), "report.md")
+	if err := os.WriteFile(report, []byte("# Report\n\nIn May we sold 4711 lamps.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"trigger", s.stub, "--attach", report, "--idempotency-key", "attached", "--json", "How many lamps?"}
+	first, second := s.parley(t, "", args...).wants(t, 0).runs(t), s.parley(t, "", args...).wants(t, 0).runs(t)
+	if first[0].ID != second[0].ID || first[0].Attempts != 1 {
+		t.Errorf("run = %+v, with the same key %+v", first, second)
+	}
+	read := 0
+	for _, r := range s.model.Requests() {
+		if strings.Contains(fmt.Sprint(r.Messages), "4711 lamps") {
+			read++
+		}
+	}
+	if read != 1 {
+		t.Errorf("the model received the file %d times, want once", read)
+	}
+	s.parley(t, "", "trigger", s.stub, "--attach", report+".none", "x").wants(t, 80, "cannot read the file to attach")
 }
 
 // cliTriggerRetries calls a service whose response is lost although it has accepted the run, and an overloaded service.

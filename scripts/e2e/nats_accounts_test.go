@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"parley/shared/testkit"
+	"parley/shared/wordvector"
 )
 
 // roles are the parts of the service with their own user in deploy/nats/accounts.conf, except the
@@ -57,10 +58,11 @@ func (c *cluster) startWorkers(t *testing.T, settings []string, servers ...*test
 func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
-	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: busURL("ingress", bus)})
+	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: busURL("ingress", bus)}, "EMBEDDINGS_MODEL=openai/words")
 	first, second := c.ingress(t), c.ingress(t)
 	c.startWorkers(t, nil, bus)
 	owner := signUp(t, first.url)
+	owner.embeds(t, c, "How long is the warranty?", "Größe: 3 m", "東京は日本の首都です。")
 
 	changes := owner.changes(t)
 	owner.post(t.Context(), trigger{message: "guarded"}).completed(t, echoed("guarded"), 1)
@@ -107,6 +109,34 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	wantNoRefusals(t, bus)
 }
 
+// embeds fails the test unless /v1/embeddings returns the vectors of the provider's model, which only
+// tool workers call.
+func (a account) embeds(t *testing.T, c *cluster, texts ...string) {
+	t.Helper()
+	const size = 16
+	var got struct {
+		Model string `json:"model"`
+		Data  []struct {
+			Index     int       `json:"index"`
+			Embedding []float32 `json:"embedding"`
+		} `json:"data"`
+		Usage struct {
+			PromptTokens int `json:"prompt_tokens"`
+		} `json:"usage"`
+	}
+	send(t.Context(), http.MethodPost, a.url+"/v1/embeddings", map[string]string{"Authorization": "Bearer " + a.key}, map[string]any{
+		"model": "words", "input": texts, "dimensions": size,
+	}).want(t, http.StatusOK).into(t, &got)
+	if got.Model != "openai/words" || len(got.Data) != len(texts) || got.Usage.PromptTokens == 0 || c.model.stub.Count(texts[len(texts)-1]) != 1 {
+		t.Fatalf("%d vectors of %d texts, %d calls of the provider: %+v", len(got.Data), len(texts), c.model.stub.Count(texts[len(texts)-1]), got)
+	}
+	for n, vector := range got.Data {
+		if vector.Index != n || !slices.Equal(vector.Embedding, wordvector.Vector(texts[n], size)) {
+			t.Errorf("%q: vector %+v, want %v", texts[n], vector, wordvector.Vector(texts[n], size))
+		}
+	}
+}
+
 func wantNoRefusals(t *testing.T, servers ...*testkit.NATSServer) {
 	t.Helper()
 	for _, s := range servers {
@@ -125,8 +155,8 @@ var refusals = map[string]struct{ publish, subscribe []string }{
 		[]string{"tools.*", "tools.search", "voice.open", "jobs.chat.>"},
 	},
 	"agent": {
-		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.ingest", "jobs.ingest.0.doc_1", "tools.search", "voice.open", "runs.cancel.run_1", "_INBOX.tool.x"},
-		[]string{"tools.*", "voice.open", "changes.*.*", "runs.*.*", "runs.done.*"},
+		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.ingest", "jobs.ingest.0.doc_1", "tools.search", "voice.open", "runs.cancel.run_1", "tools.embed", "_INBOX.tool.x"},
+		[]string{"tools.*", "tools.embed", "voice.open", "changes.*.*", "runs.*.*", "runs.done.*"},
 	},
 	"tool": {
 		[]string{"$JS.API.STREAM.INFO.JOBS", "jobs.chat.0.run_1", "tools.webSearch", "runs.done.run_1", "runs.events.run_1", "changes.runs.org_1", "_INBOX.voice.x"},

@@ -117,9 +117,10 @@ func (a account) searcher(t *testing.T, model string) account {
 type toolResult struct {
 	Untrusted bool `json:"untrusted"`
 	Sources   []struct {
-		ID   int    `json:"id"`
-		URL  string `json:"url"`
-		Text string `json:"text"`
+		ID    int    `json:"id"`
+		Title string `json:"title"`
+		URL   string `json:"url"`
+		Text  string `json:"text"`
 	} `json:"sources"`
 }
 

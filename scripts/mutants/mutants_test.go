@@ -319,6 +319,24 @@ var all = []mutant{
 		[]string{"TestResume"},
 	},
 	{
+		"a cited value that stands inside a longer word",
+		[]edit{{"workers/internal/agentloop/value.go", "return p.folded.index(wanted, true)", "return p.folded.index(wanted, false)"}},
+		"workers/internal/agentloop",
+		[]string{"TestValuesInSources", "TestCitedValuesStandInTheirSource"},
+	},
+	{
+		"a cited number inside a longer one",
+		[]edit{{"workers/internal/agentloop/value.go", "if to-from > maxNumeral || !isWholeNumber(text, from, to) {", "if to-from > maxNumeral {"}},
+		"workers/internal/agentloop",
+		[]string{"TestValuesInSources"},
+	},
+	{
+		"an answer that is not checked with its schema",
+		[]edit{{"workers/internal/agentloop/output.go", "bare := c.Schema.Mismatches(answer)\n", "bare := c.Schema.Mismatches(answer)[:0]\n"}},
+		"workers/internal/agentloop",
+		[]string{"TestAnswersMatchTheirSchema", "TestGeneratedSchemas"},
+	},
+	{
 		"a batch that waits for locked rows",
 		[]edit{{"shared/store/pg/batch.go", "BatchLockTimeout = 50 * time.Millisecond", "BatchLockTimeout = 5 * time.Second"}},
 		"shared/store",

@@ -27,13 +27,14 @@ func decode(raw []byte, limit int) (any, error) {
 	if !json.Valid(raw) {
 		return nil, errors.New("not JSON")
 	}
-	p := parser{text: raw}
+	p := parser{text: string(raw)}
 	return p.value(0)
 }
 
-// parser parses valid JSON. It is several times as fast as the tokens of encoding/json.
+// parser parses valid JSON. It is several times as fast as the tokens of encoding/json. Its values are
+// parts of the text, which is copied only once.
 type parser struct {
-	text []byte
+	text string
 	at   int
 }
 
@@ -122,10 +123,10 @@ func (p *parser) string() (s string, err error) {
 		}
 	}
 	p.at++
-	if inner := p.text[from+1 : p.at-1]; !escaped && utf8.Valid(inner) {
-		return string(inner), nil
+	if inner := p.text[from+1 : p.at-1]; !escaped && utf8.ValidString(inner) {
+		return inner, nil
 	}
-	if err := json.Unmarshal(p.text[from:p.at], &s); err != nil {
+	if err := json.Unmarshal([]byte(p.text[from:p.at]), &s); err != nil {
 		return "", fmt.Errorf("reading JSON: %w", err)
 	}
 	return s, nil
@@ -137,7 +138,7 @@ func (p *parser) number() (any, error) {
 	for p.at < len(p.text) && strings.IndexByte("+-.eE0123456789", p.text[p.at]) >= 0 {
 		p.at++
 	}
-	text := string(p.text[from:p.at])
+	text := p.text[from:p.at]
 	return json.Number(text), number(text)
 }
 

@@ -162,6 +162,12 @@ func TestAgentsAndHooksHaveSchemas(t *testing.T) {
 	agent := a.ok("POST", "/api/agents", `{"name":"n","systemPrompt":"p","allowedCallers":["system"],"outputSchema":`+lampSchema+`}`, h.key)
 	agentID := agent.text(t, "id")
 	hook := a.ok("POST", "/api/hooks", strings.TrimSuffix(hookBody(agentID, "github", `"keyId":"`+h.keyID+`"`), "}")+`,"outputSchema":`+lampSchema+`}`, h.key)
+	// The run of a delivery must match the schema of its hook.
+	delivered := a.deliver(hook.text(t, "id"), "github", "d1", "push", `{"a":"⟧{{b}}"}`).want(t, "delivered", 202, "")
+	if in := a.inputOf(delivered.text(t, "runId")); in.Output == nil || string(in.Output.Schema) != lampSchema {
+		t.Errorf("the input of a delivery's run is %+v", in)
+	}
+
 	for _, path := range []string{"/api/agents?id=" + agentID, "/api/hooks?id=" + hook.text(t, "id")} {
 		read := a.ok("GET", path, "", h.key)
 		if read.text(t, "outputSchema.properties.watts.type") != "integer" {

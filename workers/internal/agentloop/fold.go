@@ -42,34 +42,47 @@ func foldedForms() map[rune]string {
 
 // fold normalizes a text for comparison with quotes; see foldedText.
 func fold(source string) foldedText {
-	f := foldedText{source: source}
+	f := foldedText{source: source, from: make([]int, 0, len(source)), to: make([]int, 0, len(source))}
 	var text strings.Builder
+	text.Grow(len(source))
 	// add appends one normalized character and the range of its spelling in source.
 	add := func(piece string, from, to int) {
-		for i := range len(piece) {
-			f.from, f.to = append(f.from, -1), append(f.to, -1)
-			if i == 0 {
-				f.from[len(f.from)-1] = from
-			}
-		}
-		f.to[len(f.to)-1] = to
-		text.WriteString(piece)
-	}
-
-	// Iterate over composed characters, so that differently composed spellings of a letter match.
-	var it norm.Iter
-	it.InitString(norm.NFC, source)
-	for !it.Done() {
-		from := it.Pos()
-		piece := foldPiece(string(it.Next()))
 		last := len(f.to) - 1
-		switch to := it.Pos(); {
+		switch {
 		case piece == "":
+			return
 		case last >= 0 && (piece == " " || piece == "-") && text.String()[last] == piece[0]:
 			f.to[last] = to // a run of spaces or dashes becomes one character
-		default:
-			add(piece, from, to)
+			return
 		}
+		for range len(piece) {
+			f.from, f.to = append(f.from, -1), append(f.to, -1)
+		}
+		f.from[len(f.from)-len(piece)], f.to[len(f.to)-1] = from, to
+		_, _ = text.WriteString(piece) // never fails
+	}
+
+	var it norm.Iter
+	for at := 0; at < len(source); {
+		// An ASCII character before another one is a character of its own.
+		end := at + 1
+		if source[at] < utf8.RuneSelf && (end == len(source) || source[end] < utf8.RuneSelf) {
+			add(foldPiece(source[at:end]), at, end)
+			at = end
+			continue
+		}
+
+		// Iterate over composed characters, so that differently composed spellings of a letter match.
+		// The next ASCII character is never composed with those before it.
+		for end < len(source) && source[end] >= utf8.RuneSelf {
+			end++
+		}
+		for it.InitString(norm.NFC, source[at:end]); !it.Done(); {
+			from := at + it.Pos()
+			piece := foldPiece(string(it.Next()))
+			add(piece, from, at+it.Pos())
+		}
+		at = end
 	}
 
 	f.text = text.String()
@@ -78,9 +91,16 @@ func fold(source string) foldedText {
 
 // foldPiece normalizes one character and its combining marks.
 func foldPiece(piece string) string {
-	// Most characters are ASCII letters and digits, which need no lookup.
-	if len(piece) == 1 && piece[0] < 0x80 && piece[0] > '\'' && piece[0] != '`' {
-		return piece
+	// Most characters are ASCII, which needs no lookup.
+	if len(piece) == 1 && piece[0] < utf8.RuneSelf {
+		switch piece[0] {
+		case '"', '`':
+			return "'"
+		case '\t', '\n', '\v', '\f', '\r':
+			return " "
+		default:
+			return piece
+		}
 	}
 	var b strings.Builder
 	for _, r := range piece {

@@ -1,8 +1,7 @@
 package agentloop
 
 import (
-	"math/big"
-	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,8 +9,8 @@ import (
 
 // value returns the words of the passage in which a value of an answer stands, or "". A string
 // stands there with the same characters, as whole words; white space and the variants of quotation
-// marks and dashes do not matter. A number stands there with the same amount, in any notation of
-// digits: 1200, 1,200.00 and 1.200 are the same.
+// marks and dashes do not matter. A number stands there with the same amount and sign, in any notation
+// of digits: 1200, 1,200.00 and 1.200 are the same.
 func (p *passage) value(v scalar) string {
 	if v.number {
 		return p.number(v.text)
@@ -48,13 +47,10 @@ func isWordRune(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_')
 }
 
-// numeral matches a number in a text: groups of three digits or any digits, and a fraction. The
-// character before it may be a sign.
-var numeral = regexp.MustCompile(`(?:\d{1,3}(?:[.,'’\x{00A0}\x{202F} ]\d{3})+|\d+)(?:[.,]\d+)?`)
-
 const (
 	maxNumeral = 40 // bytes; longer ones are not numbers that people read
 	signs      = "-−–"
+	grouping   = ".,'’\u00A0\u202F " // between groups of three digits
 )
 
 // number returns the passage's spelling of a JSON number, or "".
@@ -62,8 +58,8 @@ func (p *passage) number(text string) string {
 	if p.numbers == nil {
 		p.numbers = readNumbers(p.source.CitedText)
 	}
-	if amount, ok := new(big.Rat).SetString(text); ok {
-		return p.numbers[amount.RatString()]
+	if amount, ok := decimal(text); ok {
+		return p.numbers[amount]
 	}
 	return ""
 }
@@ -73,34 +69,98 @@ func (p *passage) number(text string) string {
 func readNumbers(text string) map[string]string {
 	found := map[string]string{}
 	add := func(amount, spelling string) {
-		n, ok := new(big.Rat).SetString(amount)
-		if !ok {
-			return
-		}
-		if name := n.RatString(); found[name] == "" {
+		if name, ok := decimal(amount); ok && found[name] == "" {
 			found[name] = spelling
 		}
 	}
 
-	for _, at := range numeral.FindAllStringIndex(text, -1) {
-		from, to := at[0], at[1]
+	for from := nextDigit(text, 0); from < len(text); {
+		to := numeralEnd(text, from)
 		if to-from > maxNumeral || !isWholeNumber(text, from, to) {
+			from = nextDigit(text, from+digits(text[from:])) // a later group may be a number of its own
 			continue
 		}
-		before, size := utf8.DecodeLastRuneInString(text[:from])
-		signed := size > 0 && strings.ContainsRune(signs, before)
-		for _, amount := range amounts(text[from:to]) {
-			add(amount, text[from:to])
-			if signed {
-				add("-"+amount, text[from-size:to])
+
+		numeral, start := text[from:to], from
+		readings := amounts(numeral)
+		if before := text[:from]; strings.HasSuffix(before, ".") && digits(numeral) == len(numeral) && !isWordEnd(before[:from-1]) {
+			start, readings = from-1, []string{"." + numeral} // .5 is a half
+		}
+		sign, certain := signBefore(text[:start])
+		for _, amount := range readings {
+			if !certain {
+				add(amount, text[start:to])
+			}
+			if sign != "" {
+				add("-"+amount, text[start-len(sign):to])
 			}
 		}
 		// Numbers that only a space separates may be different ones.
-		for part := range strings.FieldsSeq(text[from:to]) {
-			add(part, part)
+		if strings.Contains(numeral, " ") && !certain {
+			for part := range strings.FieldsSeq(numeral) {
+				for _, amount := range amounts(part) {
+					add(amount, part)
+				}
+			}
 		}
+		from = nextDigit(text, to)
 	}
 	return found
+}
+
+// nextDigit returns the offset of the first digit of a text from an offset on, or the text's length.
+func nextDigit(text string, at int) int {
+	for at < len(text) && (text[at] < '0' || text[at] > '9') {
+		at++
+	}
+	return at
+}
+
+// digits returns the number of digits with which a text begins.
+func digits(text string) (n int) {
+	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// numeralEnd returns the end of the numeral that begins at an offset: groups of three digits, or any
+// digits, and a fraction.
+func numeralEnd(text string, from int) int {
+	to := from + digits(text[from:])
+	for to-from <= 3 || text[to-4] < '0' || text[to-4] > '9' { // the last group is not longer than three digits
+		separator, size := utf8.DecodeRuneInString(text[to:])
+		if !strings.ContainsRune(grouping, separator) || digits(text[to+size:]) != 3 {
+			break
+		}
+		to += size + 3
+	}
+	if to < len(text) && (text[to] == '.' || text[to] == ',') {
+		if n := digits(text[to+1:]); n > 0 {
+			to += 1 + n
+		}
+	}
+	return to
+}
+
+// signBefore returns the minus sign or dash at the end of the text before a numeral, or "". A hyphen or
+// dash after a word or number, as in A-17 and 3-5, is not a sign. certain is false if it may also separate
+// the number from what is before it, as in 1990 -1995.
+func signBefore(text string) (sign string, certain bool) {
+	before, size := utf8.DecodeLastRuneInString(text)
+	rest := text[:len(text)-size]
+	if size == 0 || !strings.ContainsRune(signs, before) || isWordEnd(rest) {
+		return "", false
+	}
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(rest, " "))
+	return text[len(rest):], before != '–' && !unicode.IsDigit(last)
+}
+
+// isWordEnd reports whether a text ends inside or at the end of a word or number. Scripts without spaces
+// have no such ends.
+func isWordEnd(text string) bool {
+	last, _ := utf8.DecodeLastRuneInString(text)
+	return isWordRune(last) && !unspaced(string(last))
 }
 
 // isWholeNumber reports whether a numeral is not a part of a word such as B12, or of a longer numeral
@@ -116,6 +176,46 @@ func isWholeNumber(text string, from, to int) bool {
 	after, n := utf8.DecodeRuneInString(text[to:])
 	next, _ := utf8.DecodeRuneInString(text[to+n:])
 	return after != '.' && after != ',' || !unicode.IsDigit(next)
+}
+
+// decimal returns a JSON number, or digits with a point, in the only way of writing its amount without
+// an exponent. ok is false if the number is too long or too large to stand in a text.
+func decimal(text string) (amount string, ok bool) {
+	mantissa, negative := strings.CutPrefix(text, "-")
+	if at := strings.IndexAny(mantissa, "eE"); at >= 0 {
+		shift, err := strconv.Atoi(strings.TrimPrefix(mantissa[at+1:], "+"))
+		if err != nil || max(shift, -shift) > maxNumeral {
+			return "", false
+		}
+		mantissa = shifted(mantissa[:at], shift)
+	}
+
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
+	switch {
+	case whole == "" && fraction == "":
+		return "0", true
+	case whole == "":
+		whole = "0"
+	}
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	if negative {
+		whole = "-" + whole
+	}
+	return whole, true
+}
+
+// shifted moves the point of a decimal number by a number of digits, to the right if it is positive.
+func shifted(number string, by int) string {
+	whole, fraction, _ := strings.Cut(number, ".")
+	if by < 0 {
+		whole = strings.Repeat("0", max(0, -by-len(whole))) + whole
+		return whole[:len(whole)+by] + "." + whole[len(whole)+by:] + fraction
+	}
+	fraction += strings.Repeat("0", max(0, by-len(fraction)))
+	return whole + fraction[:by] + "." + fraction[by:]
 }
 
 // groups matches the separators of groups of three digits that are not dots or commas.

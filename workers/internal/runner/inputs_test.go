@@ -142,3 +142,28 @@ func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 		t.Errorf("the model received %+v", asked.Messages)
 	}
 }
+
+// TestTheSchemaOfARequestTakesPrecedence checks which schema an answer must match.
+func TestTheSchemaOfARequestTakesPrecedence(t *testing.T) {
+	t.Parallel()
+	own, asked := domain.JSONSchema(`{"type":"object"}`), domain.JSONSchema(`{"type":"array"}`)
+	for name, c := range map[string]struct {
+		agent  domain.JSONSchema
+		output *domain.OutputContract
+		want   string
+	}{
+		"neither":           {},
+		"the agent's":       {agent: own, want: string(own)},
+		"the request's":     {output: &domain.OutputContract{Schema: asked}, want: string(asked)},
+		"both":              {agent: own, output: &domain.OutputContract{Schema: asked}, want: string(asked)},
+		"text, in spite of": {agent: own, output: &domain.OutputContract{}},
+	} {
+		var in domain.Input
+		var cfg domain.Config
+		in.Output, cfg.Answer.OutputSchema = c.output, c.agent
+		contract, err := contractFor(in, cfg)
+		if err != nil || (contract != nil) != (c.want != "") || contract != nil && string(contract.Raw) != c.want {
+			t.Errorf("%s: %+v, %v, want %s", name, contract, err, c.want)
+		}
+	}
+}

@@ -2,21 +2,66 @@ package cli
 
 import (
 	"context"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 
 	parley "parley/sdk/go"
 )
 
+// maxInlined is the number of bytes of all files that a request itself may contain. Their base64 is a
+// third longer, and a body may have 2 MiB.
+const maxInlined = 1 << 20
+
 // upload stores files for a session and returns them as attachments.
 func upload(ctx context.Context, service *connection, session string, paths []string) ([]parley.NewAttachment, error) {
+	files, _, err := readFiles(paths)
+	if err != nil {
+		return nil, err
+	}
+	return store(ctx, service, session, files)
+}
+
+// inlined returns files as attachments that contain them, so that the same command sends the same request
+// again, with the same idempotency key. It stores files that are too large for a request.
+func inlined(ctx context.Context, service *connection, session string, paths []string) ([]parley.NewAttachment, error) {
+	files, bytes, err := readFiles(paths)
+	if err != nil {
+		return nil, err
+	}
+	if bytes > maxInlined {
+		return store(ctx, service, session, files)
+	}
 	var out []parley.NewAttachment
+	for _, f := range files {
+		data := base64.StdEncoding.EncodeToString(f.content)
+		out = append(out, parley.NewAttachment{Data: &data, Name: &f.name})
+	}
+	return out, nil
+}
+
+// localFile is a file to attach.
+type localFile struct {
+	name    string
+	content []byte
+}
+
+func readFiles(paths []string) (files []localFile, bytes int, err error) {
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return nil, exit(ExitArguments, "cannot read the file to attach: %v", err)
+			return nil, 0, exit(ExitArguments, "cannot read the file to attach: %v", err)
 		}
-		file, err := service.Files.Upload(ctx, filepath.Base(path), "", content, session)
+		files = append(files, localFile{filepath.Base(path), content})
+		bytes += len(content)
+	}
+	return files, bytes, nil
+}
+
+func store(ctx context.Context, service *connection, session string, files []localFile) ([]parley.NewAttachment, error) {
+	var out []parley.NewAttachment
+	for _, f := range files {
+		file, err := service.Files.Upload(ctx, f.name, "", f.content, session)
 		if err != nil {
 			return nil, err //nolint:wrapcheck // explained by the command
 		}

@@ -32,6 +32,7 @@ type Trigger struct {
 	Automation     string            `name:"automation" placeholder:"ID" help:"Your ID for the automation that the run belongs to."`
 	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"Kind of trigger, such as schedule; default: api."`
 	Session        string            `name:"session" placeholder:"ID" help:"Session of the run; default: a new one."`
+	Attach         []string          `name:"attach" placeholder:"FILE" help:"Image or document to send with the message; repeatable."`
 	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"Additional value for the agent; repeatable."`
 	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"How long to keep the result, if longer than the service's retention."`
 	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait until the run finishes; --no-wait prints the run's ID and exits."`
@@ -140,7 +141,11 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 		w.con.Notef("idempotency key %s", w.key)
 	}
 
-	request, err := w.request(target, message)
+	attached, err := inlined(ctx, w.service, w.Session, w.Attach)
+	if err != nil {
+		return err
+	}
+	request, err := w.request(target, message, attached)
 	if err != nil {
 		return err
 	}
@@ -171,7 +176,7 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 
 // request builds an asynchronous request, because the user should see the run's ID before it
 // finishes.
-func (w *wait) request(target, message string) (parley.Request, error) {
+func (w *wait) request(target, message string, attached []parley.NewAttachment) (parley.Request, error) {
 	input := map[string]any{}
 	for name, value := range w.Input {
 		input[name] = value
@@ -181,6 +186,9 @@ func (w *wait) request(target, message string) (parley.Request, error) {
 	body := map[string]any{"target": target, "input": input, "idempotencyKey": w.key}
 	if w.Session != "" {
 		body["sessionId"] = w.Session
+	}
+	if len(attached) > 0 {
+		body["attachments"] = attached
 	}
 	if w.TTL != 0 {
 		body["ttlOverride"] = w.TTL
