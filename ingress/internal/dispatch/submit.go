@@ -94,7 +94,7 @@ func (s *Submission) fingerprint() []byte {
 		asked = append(asked, "previous", *s.Previous)
 	}
 	asked = append(asked, s.Sent...)
-	asked = append(asked, s.sentAttachments()...)
+	asked = append(asked, SentAttachments(s.Attachments)...)
 	if !s.Options.IsZero() {
 		asked = append(asked, "options", string(contract.Canonical(s.options())))
 	}
@@ -160,16 +160,26 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 // spaces between tokens. Escaped for HTML, a message of 2 MiB could take 12 MiB. Data is valid JSON
 // and is copied: a JSON encoder would parse it again.
 func (s *Submission) input() ([]byte, error) {
-	// Most requests have only a message and data. Their input is written here, without an encoder.
+	// Most requests have only a message and data. Their input is written here, without an encoder. Lists
+	// of runs read its beginning; see domain.ReadQuestion.
 	out := append(make([]byte, 0, len(s.Message)+len(s.Data)+64), '{')
 	if s.Unstored {
 		out = append(out, domain.UnstoredInput[1:]...)
+	}
+	options := s.Options
+	if len(options.Attachments) > 0 {
+		list, err := json.Marshal(options.Attachments)
+		if err != nil {
+			return nil, fmt.Errorf("writing attachments: %w", err)
+		}
+		out = append(append(append(out, domain.AttachmentsKey...), list...), ',')
+		options.Attachments = nil
 	}
 	out, _ = jsontext.AppendQuote(append(out, `"message":`...), s.Message) // it replaces invalid UTF-8, like encoding/json
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}
-	if len(s.History) == 0 && s.Instructions == "" && s.Echo == nil && s.Options.IsZero() {
+	if len(s.History) == 0 && s.Instructions == "" && s.Echo == nil && options.IsZero() {
 		return append(out, '}'), nil
 	}
 
@@ -178,7 +188,7 @@ func (s *Submission) input() ([]byte, error) {
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)
-	further := domain.Input{History: s.History, Instructions: s.Instructions, Echo: s.Echo, RunOptions: s.Options}
+	further := domain.Input{History: s.History, Instructions: s.Instructions, Echo: s.Echo, RunOptions: options}
 	if err := enc.Encode(further); err != nil {
 		return nil, fmt.Errorf("writing input: %w", err)
 	}
