@@ -113,7 +113,7 @@ func TestAttachments(t *testing.T) {
 	// A message needs no text beside a file. Lists show the file's name instead.
 	p.upload(file(t, "notes.md", "# Notes\n\nThe lamp needs oil.\n"))
 	p.sees("Enter sends")
-	p.in("list", "Attached files").is("button", "Remove notes.md")
+	p.is("button", "Remove notes.md")
 	p.click("button", "Send message")
 	turn = p.in("article", "Message: notes.md")
 	turn.sees("The lamp needs oil.")

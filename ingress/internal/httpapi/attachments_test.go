@@ -391,7 +391,9 @@ func TestAttachmentsOfFormats(t *testing.T) {
 	first := `{"id":"1","role":"user","content":[{"type":"image","source":{"type":"data","value":"` + image + `","mimeType":"image/png"}},{"type":"text","text":"one"}]}`
 	in, runID := send("ag-ui", `{"threadId":"t","runId":"r","messages":[`+first+`]}`)
 	check("AG-UI", in, "one", "file.png")
-	answer := `{"id":"msg_` + strings.TrimPrefix(runID, "run_") + `_2","role":"assistant","content":"` + formatAnswer + `"}`
+	content, err := json.Marshal(formatAnswer)
+	must(t, err)
+	answer := `{"id":"msg_` + strings.TrimPrefix(runID, "run_") + `_2","role":"assistant","content":` + string(content) + `}`
 	second := `{"id":"3","role":"user","content":[{"type":"binary","mimeType":"text/markdown","filename":"n.md","data":"aGk="}]}`
 	in, _ = send("ag-ui", `{"threadId":"t","runId":"r","messages":[`+first+`,`+answer+`,`+second+`]}`)
 	check("AG-UI, the next message", in, "", "n.md")
