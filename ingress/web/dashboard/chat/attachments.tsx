@@ -21,7 +21,8 @@ const asAttachment = (f: RunFile): Attachment => ({ fileId: f.id, name: f.name, 
  * added, for one session, and one at a time, because the service limits the uploads of a caller.
  */
 export function useAttachments(sessionId: string) {
-  const { list, add, remove, retry, clear } = useUploads<RunFile>("/api/files", { sessionId }, 1);
+  const { list, add, remove, retry, clear, close } = useUploads<RunFile>("/api/files", { sessionId }, 1);
+  useEffect(() => close, [close]); // uploads belong to one session
   const addSome = (files: File[]) => {
     const room = mostFiles - list.length;
     if (files.length > room) toast(`A message takes at most ${mostFiles} files. Not attached: ${files.slice(room).map((f) => f.name).join(", ")}.`, "bad");

@@ -36,7 +36,8 @@ const passing = ({ status }: ApiError): boolean => status === 0 || status === 42
 
 /**
  * Returns uploads to a path, at most atOnce of them at the same time, and the functions that change
- * them. Uploads for other params are stopped and removed.
+ * them. Uploads go on after the component is unmounted, unless it calls close. Other params begin a
+ * new list.
  */
 export function useUploads<T>(path: string, params: Params, atOnce: number, onSent?: (id: number) => void) {
   const [list, setList] = useState<Upload<T>[]>([]);
@@ -90,7 +91,6 @@ export function useUploads<T>(path: string, params: Params, atOnce: number, onSe
     };
     return { add, remove, retry, clear, close };
   }, [path, JSON.stringify(params)]);
-  useEffect(() => actions.close, [actions]);
   return { list, ...actions };
 }
 
