@@ -39,7 +39,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   const send = () => {
     if (!ready) return;
     setText("");
-    onSend(text, attached.stored);
+    onSend(text.trim() === "" ? "" : text, attached.stored);
     attached.clear();
     area.current?.focus();
   };

@@ -61,7 +61,7 @@ export const ended = (status: Turn["status"]): boolean => ["completed", "failed"
 export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.problem === null;
 
 /** Returns the words that stand for a message in a list: its text, or else the names of its files. */
-export const titleOf = (message: string, attachments: Attachment[] = []): string => message || attachments.map((a) => a.name).join(", ");
+export const titleOf = (message: string, attachments: Attachment[] = []): string => message.trim() || attachments.map((a) => a.name).join(", ");
 
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {
