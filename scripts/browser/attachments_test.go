@@ -116,7 +116,7 @@ func TestAttachments(t *testing.T) {
 	p.is("button", "Remove notes.md")
 	p.click("button", "Send message")
 	turn = p.in("article", "Message: notes.md")
-	turn.sees("The lamp needs oil.")
+	turn.sees("notes.md: text/markdown")
 	p.in("complementary", "Your sessions").is("button", "notes.md…")
 	p.inspect("attached-only")
 	p.reload()
