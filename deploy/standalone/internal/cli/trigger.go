@@ -32,7 +32,7 @@ type Trigger struct {
 	Automation     string            `name:"automation" placeholder:"ID" help:"Your ID for the automation that the run belongs to."`
 	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"Kind of trigger, such as schedule; default: api."`
 	Session        string            `name:"session" placeholder:"ID" help:"Session of the run; default: a new one."`
-	Attach         []string          `name:"attach" placeholder:"FILE" help:"Image or document to send with the message; repeatable."`
+	Attach         []string          `name:"attach" placeholder:"FILE" help:"Image or document beside the message, which may then be empty; repeatable."`
 	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"Additional value for the agent; repeatable."`
 	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"How long to keep the result, if longer than the service's retention."`
 	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait until the run finishes; --no-wait prints the run's ID and exits."`
@@ -98,14 +98,17 @@ func (t *Trigger) message(con *console.Console) (string, error) {
 	if len(t.Words) > 0 {
 		return strings.Join(t.Words, " "), nil
 	}
+	if con.Typed() && len(t.Attach) > 0 {
+		return "", nil
+	}
 	if con.Typed() {
 		return "", exit(ExitArguments, "the message is missing: give it as an argument or on standard input")
 	}
-	return piped(con)
+	return piped(con, len(t.Attach) > 0)
 }
 
 // piped reads the message from standard input.
-func piped(con *console.Console) (string, error) {
+func piped(con *console.Console, mayBeEmpty bool) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped+1))
 	if err != nil {
 		return "", fmt.Errorf("reading the message: %w", err)
@@ -114,7 +117,7 @@ func piped(con *console.Console) (string, error) {
 		return "", exit(ExitArguments, "the message is longer than %d bytes", longestTyped)
 	}
 	message := strings.TrimSpace(string(raw))
-	if message == "" {
+	if message == "" && !mayBeEmpty {
 		return "", exit(ExitArguments, "the message is missing: give it as an argument or on standard input")
 	}
 	return message, nil
@@ -184,11 +187,11 @@ func (w *wait) request(target, message string, attached []parley.NewAttachment) 
 
 	input["message"] = message
 	body := map[string]any{"target": target, "input": input, "idempotencyKey": w.key}
-	if w.Session != "" {
-		body["sessionId"] = w.Session
-	}
 	if len(attached) > 0 {
 		body["attachments"] = attached
+	}
+	if w.Session != "" {
+		body["sessionId"] = w.Session
 	}
 	if w.TTL != 0 {
 		body["ttlOverride"] = w.TTL
