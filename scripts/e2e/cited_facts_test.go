@@ -90,11 +90,11 @@ func newCorpusSource(id int, name, text string) corpusSource {
 
 	notation := notationOf(name)
 	for _, at := range notations[notation].FindAllStringIndex(text, -1) {
-		digits, negative, clear := text[at[0]:at[1]], false, isClear(text[:at[0]], text[at[1]:])
-		if rest, ok := cutSign(text[:at[0]]); !clear && ok {
-			negative, clear = true, isClear(rest, text[at[1]:])
+		digits, negative, alone := text[at[0]:at[1]], false, isClear(text[:at[0]], text[at[1]:])
+		if rest, ok := cutSign(text[:at[0]]); !alone && ok {
+			negative, alone = true, isClear(rest, text[at[1]:])
 		}
-		if clear && (digits[0] != '0' || len(digits) == 1 || !unicode.IsDigit(rune(digits[1]))) {
+		if alone && (digits[0] != '0' || len(digits) == 1 || !unicode.IsDigit(rune(digits[1]))) {
 			s.numbers = append(s.numbers, sourceNumber{amountOf(digits, notation), negative})
 		}
 	}

@@ -55,8 +55,8 @@ func (m *corpusModel) respond(req openaistub.Request) (openaistub.Reply, bool) {
 		m.answers[req.Prompt()] = &corpusAnswer{fault: err}
 		return openaistub.Reply{Text: "{}"}, true
 	case len(results) == 0:
-		arguments, _ := json.Marshal(map[string]any{"query": query, "limit": 10}) // never fails
-		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_1", Name: "knowledge", Arguments: string(arguments)}}}, true
+		words, _ := json.Marshal(query) // never fails
+		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_1", Name: "knowledge", Arguments: `{"limit":10,"query":` + string(words) + `}`}}}, true
 	}
 
 	a := &corpusAnswer{passages: map[int]string{}}
@@ -153,7 +153,7 @@ func TestCitedValuesOfACorpus(t *testing.T) {
 	c.model.follow(model.respond)
 	in := c.ingress(t)
 	c.worker(t)
-	owner := signUp(t, in.url).reader(t, modelName, nil)
+	owner := signUp(t, in.url).reader(t, modelName)
 	texts := corpus(t, owner)
 	names := make([]string, 0, len(texts))
 	for name := range texts {

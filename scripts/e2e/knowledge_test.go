@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io/fs"
-	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/url"
@@ -108,16 +107,14 @@ func (a account) finds(t *testing.T, query string) (ids []string) {
 }
 
 // reader creates an agent that answers from documents.
-func (a account) reader(t *testing.T, model string, options map[string]any) account {
+func (a account) reader(t *testing.T, model string) account {
 	t.Helper()
-	knowledge := map[string]any{"enabled": true}
-	maps.Copy(knowledge, options)
 	var agent struct {
 		ID string `json:"id"`
 	}
 	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
 		"name": "Reader", "systemPrompt": "Answer from the documents.", "model": model, "allowedCallers": []string{"user", "system"},
-		"tools": map[string]any{"knowledge": knowledge},
+		"tools": map[string]any{"knowledge": map[string]any{"enabled": true}},
 	}).want(t, http.StatusCreated).into(t, &agent)
 	a.agent = agent.ID
 	return a
@@ -173,7 +170,7 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 	in := c.ingress(t)
 	worker := c.worker(t)
 	bus := tap(t, c)
-	owner := signUp(t, in.url).reader(t, "offline", nil)
+	owner := signUp(t, in.url).reader(t, "offline")
 	mark := "zq" + strings.ToLower(rand.Text())
 	sent := owner.upload(t, mark+" manual.pdf", manual(mark), "")
 	if d := owner.processed(t, sent.ID, 30*time.Second); d.Status != "ready" || d.Pages != 12 || d.Chunks < 12 {
@@ -189,7 +186,7 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 		t.Errorf("an answer without a supporting document: %+v", none)
 	}
 
-	stranger := signUp(t, in.url).reader(t, "offline", nil)
+	stranger := signUp(t, in.url).reader(t, "offline")
 	if other := stranger.chats(t, "s", "How long is the warranty of the Heron lamp?"); len(other.Citations) != 0 || strings.Contains(other.Message, "thirty-one") {
 		t.Errorf("answer of another organization's agent = %+v", other)
 	}

@@ -87,7 +87,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) == 0 {
 		t.Error("a search found nothing")
 	}
-	if r := owner.reader(t, "offline", nil).chats(t, "s", "How long is the warranty of the Heron lamp?"); len(r.Citations) == 0 {
+	if r := owner.reader(t, "offline").chats(t, "s", "How long is the warranty of the Heron lamp?"); len(r.Citations) == 0 {
 		t.Errorf("%+v", r)
 	}
 

@@ -170,11 +170,11 @@ func TestValidationIsQuick(t *testing.T) { //nolint:paralleltest // it measures
 				}
 				read = min(read, time.Since(began))
 			}
-			limit := time.Duration(maxValidation)
+			limit := maxValidation
 			if cites {
 				limit = maxCitedValidation
 			}
-			if checked > limit*read {
+			if checked.Nanoseconds() > int64(limit)*read.Nanoseconds() {
 				t.Errorf("%s, cited %t: %v, more than %d times the %v of reading it", s.name, cites, checked, limit, read)
 			}
 			t.Logf("%s, cited %t: %v, which is %.1f times the %v of reading it", s.name, cites, checked, float64(checked)/float64(read), read)

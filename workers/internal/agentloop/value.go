@@ -95,17 +95,25 @@ func readNumbers(text string) map[string]string {
 				add("-"+amount, text[start-len(sign):to])
 			}
 		}
-		// Numbers that only a space separates may be different ones.
-		if strings.Contains(numeral, " ") && !certain {
-			for part := range strings.FieldsSeq(numeral) {
-				for _, amount := range amounts(part) {
-					add(amount, part)
-				}
-			}
+		if !certain {
+			addParts(numeral, add)
 		}
 		from = nextDigit(text, to)
 	}
 	return found
+}
+
+// addParts adds the parts of a numeral with spaces, because numbers that only a space separates may be
+// different ones.
+func addParts(numeral string, add func(amount, spelling string)) {
+	if !strings.Contains(numeral, " ") {
+		return
+	}
+	for part := range strings.FieldsSeq(numeral) {
+		for _, amount := range amounts(part) {
+			add(amount, part)
+		}
+	}
 }
 
 // nextDigit returns the offset of the first digit of a text from an offset on, or the text's length.
