@@ -1467,6 +1467,12 @@ type Span struct {
 	InputTokens  *int64  `json:"inputTokens,omitzero"`
 	OutputTokens *int64  `json:"outputTokens,omitzero"`
 	CostMicros   *int64  `json:"costMicros,omitzero"`
+	// For an answered turn: the first 4,000 characters of the text that the model returned.
+	Text *string `json:"text,omitzero"`
+	// True if the text was longer.
+	TextCut *bool `json:"textCut,omitzero"`
+	// For an answered turn: the calls that it requested, in order.
+	ToolCallIDs []string `json:"toolCallIds,omitzero"`
 	// Why the span ended; for a wait, the decision or the question.
 	Message *string `json:"message,omitzero"`
 	// Only for admins, for an attempt: the provider's response that ended its work.
@@ -1490,6 +1496,15 @@ type TimelineInput struct {
 	Data map[string]any `json:"data,omitzero"`
 	// The model settings of the request.
 	Settings *ModelSettings `json:"settings,omitzero"`
+	// Instructions of the request, in addition to the agent's.
+	Instructions *string `json:"instructions,omitzero"`
+	// The earlier messages that the request contained, with their answers.
+	History []TimelineInputHistoryItem `json:"history,omitzero"`
+}
+
+type TimelineInputHistoryItem struct {
+	Message string `json:"message"`
+	Answer  string `json:"answer"`
 }
 
 // A name under which runs were triggered, with its newest run.

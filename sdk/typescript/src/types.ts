@@ -1779,6 +1779,12 @@ export interface Span {
   inputTokens?: number;
   outputTokens?: number;
   costMicros?: number;
+  /** For an answered turn: the first 4,000 characters of the text that the model returned. */
+  text?: string;
+  /** True if the text was longer. */
+  textCut?: boolean;
+  /** For an answered turn: the calls that it requested, in order. */
+  toolCallIds?: Array<string>;
   /** Why the span ended; for a wait, the decision or the question. */
   message?: string;
   /** Only for admins, for an attempt: the provider's response that ended its work. */
@@ -1802,6 +1808,15 @@ export interface TimelineInput {
   data?: Record<string, unknown>;
   /** The model settings of the request. */
   settings?: ModelSettings;
+  /** Instructions of the request, in addition to the agent's. */
+  instructions?: string;
+  /** The earlier messages that the request contained, with their answers. */
+  history?: Array<TimelineInputHistoryItem>;
+}
+
+export interface TimelineInputHistoryItem {
+  message: string;
+  answer: string;
 }
 
 /** A name under which runs were triggered, with its newest run. */

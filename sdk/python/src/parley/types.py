@@ -561,6 +561,7 @@ __all__ = [
     "Time",
     "Timeline",
     "TimelineInput",
+    "TimelineInputHistoryItem",
     "ToolCall",
     "ToolCallSummary",
     "ToolEvent",
@@ -2754,11 +2755,25 @@ class Span(TypedDict):
     outputTokens: NotRequired[int]
     costMicros: NotRequired[int]
 
+    text: NotRequired[str]
+    """For an answered turn: the first 4,000 characters of the text that the model returned."""
+
+    textCut: NotRequired[bool]
+    """True if the text was longer."""
+
+    toolCallIds: NotRequired[list[str]]
+    """For an answered turn: the calls that it requested, in order."""
+
     message: NotRequired[str]
     """Why the span ended; for a wait, the decision or the question."""
 
     provider: NotRequired[ProviderError]
     """Only for admins, for an attempt: the provider's response that ended its work."""
+
+
+class TimelineInputHistoryItem(TypedDict):
+    message: str
+    answer: str
 
 
 class TimelineInput(TypedDict):
@@ -2771,6 +2786,12 @@ class TimelineInput(TypedDict):
 
     settings: NotRequired[ModelSettings]
     """The model settings of the request."""
+
+    instructions: NotRequired[str]
+    """Instructions of the request, in addition to the agent's."""
+
+    history: NotRequired[list[TimelineInputHistoryItem]]
+    """The earlier messages that the request contained, with their answers."""
 
 
 class Timeline(TypedDict):
