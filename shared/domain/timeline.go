@@ -44,7 +44,7 @@ type Span struct {
 	Text         string     `json:"text,omitempty"`        // the beginning of the text that the model returned in a completed turn
 	TextCut      bool       `json:"textCut,omitempty"`     // the text was truncated
 	ToolCallIDs  []string   `json:"toolCallIds,omitempty"` // the calls that a completed turn requested, in order
-	Message      string     `json:"message,omitempty"` // the reason for its result; for "wait", the decision
+	Message      string     `json:"message,omitempty"`     // the reason for its result; for "wait", the decision
 	// Provider is the refusal that ended the work of an attempt. It is only for admins.
 	Provider *ProviderError `json:"provider,omitempty"`
 }
