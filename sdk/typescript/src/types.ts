@@ -3888,7 +3888,7 @@ export interface OpenAiResponseEventData {
 export interface GetAgentsQuery {
   /** Return this agent instead of a list. */
   id?: AgentId;
-  /** Only agents whose name contains this text, ignoring case. */
+  /** Only agents whose name contains all words of this text, ignoring case. */
   q?: string;
   /** Entries per page. Default: `20`. */
   limit?: number;
@@ -4616,7 +4616,7 @@ export interface GetKnowledgeQuery {
   picture?: "1" | "true";
   /** With `id`: a passage by its number, from 0, with the passages around it. */
   chunk?: number;
-  /** In a list: text that the name contains. */
+  /** In a list: words that the name contains, ignoring case. */
   q?: string;
   /** In a list: the status. */
   status?: DocumentStatus;

@@ -5186,7 +5186,7 @@ class GetAgentsQuery(TypedDict):
     """Return this agent instead of a list."""
 
     q: NotRequired[str]
-    """Only agents whose name contains this text, ignoring case."""
+    """Only agents whose name contains all words of this text, ignoring case."""
 
     limit: NotRequired[int]
     """Entries per page. Default: `20`."""
@@ -6050,7 +6050,7 @@ class GetKnowledgeQuery(TypedDict):
     """With `id`: a passage by its number, from 0, with the passages around it."""
 
     q: NotRequired[str]
-    """In a list: text that the name contains."""
+    """In a list: words that the name contains, ignoring case."""
 
     status: NotRequired[DocumentStatus]
     """In a list: the status."""
