@@ -152,7 +152,7 @@ func documentPage[T any](
 	ctx context.Context, db *pg.DB, columns, org string, f DocumentFilter, after string, limit int,
 ) (rows []T, err error) {
 	patterns := []string{}
-	for _, word := range strings.Fields(f.Query) {
+	for word := range strings.FieldsSeq(f.Query) {
 		patterns = append(patterns, "%"+likePattern.Replace(word)+"%")
 	}
 	query, args := `SELECT `+columns+` FROM documents d WHERE d.org_id = $1 AND ($2 = '' OR d.status = $2)

@@ -14,7 +14,6 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store/pg"
-	"parley/shared/truncate"
 )
 
 // TimelineBytes returns the approximate number of bytes that Timeline reads. It returns the same
@@ -220,7 +219,8 @@ func (s *trace) readAnswer(ctx context.Context, tx *sqlx.Tx, org, runID string) 
 			continue
 		}
 		if before == 0 {
-			first, _, _ = strings.Cut(truncate.Runes(step.Turn.Text, domain.MaxSpanText), "\x00") // PostgreSQL has no U+0000
+			first, _ = domain.FirstRunes(step.Turn.Text, domain.MaxSpanText)
+			first, _, _ = strings.Cut(first, "\x00") // PostgreSQL has no U+0000
 		}
 		before += step.Turn.characters() + turnGap
 	}
