@@ -1,8 +1,11 @@
--- Adds a notification about a run in requires_action for each endpoint that subscribes to such
--- runs.
+-- Adds a notification about a run that waits for a person, for each endpoint that subscribes to such runs. A run that waits for
+-- the results of its client's tools needs no person: its client got the calls as the response.
 CREATE OR REPLACE FUNCTION notify_run_waits() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN
+  IF waits_for_client(NEW.required_action) THEN
+    RETURN NULL;
+  END IF;
   INSERT INTO notifications (id, org_id, endpoint_id, event, subject_id, n, source)
   SELECT new_type_id('evt'), NEW.org_id, e.id, 'run.requires_action', NEW.run_id, NEW.fence, NEW.required_action::text
   FROM notification_endpoints e

@@ -165,8 +165,8 @@ func (p *page) documentID(a *account, name string) string {
 	return ""
 }
 
-// TestSpans opens the parts of a run: a turn shows its tokens and cost, and a tool call its input and output, beside
-// the timeline.
+// TestSpans opens the parts of a run: a turn shows its tokens, its cost, the messages that the model received and what it returned,
+// and a tool call its input and output, beside the timeline.
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -181,12 +181,22 @@ func TestSpans(t *testing.T) {
 	for _, words := range []string{"Tokens in", "Tokens out", "Cost", slowModel} {
 		turn.sees(words)
 	}
+	turn.in("region", "Output").sees("echo: Hello")
+	turn.in("region", "Input").sees("Message Hello")
 
 	p.visit("/dashboard/runs/" + searched.ID)
 	p.click("button", "Turn 1…")
-	p.is("region", "Turn 1")
+	p.in("region", "Turn 1").in("region", "Output").sees("Calls Knowledge How many days do I have to return a lamp?")
+	p.click("button", "Turn 2…")
+	last := p.in("region", "Turn 2")
+	last.in("region", "Output").sees("within 45 days")
+	received := last.in("region", "Input")
+	received.sees("Message Answer of turn 1 Result of Knowledge")
+	received.sees("within 45 days") // the newest message is open
+	last.in("region", "Input").is("link", "the session")
+	p.inspect("span-turn")
 	p.click("button", "Knowledge…")
-	p.isNot("region", "Turn 1")
+	p.isNot("region", "Turn 2")
 	call := p.in("region", "Knowledge")
 	for _, words := range []string{"Input", "return a lamp", "Output", "within 45 days"} {
 		call.sees(words)

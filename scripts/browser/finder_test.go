@@ -1,13 +1,15 @@
 package browser
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
-// TestFinder opens an agent, a run, a document, a page and an action by typing, and looks at the finder in light and dark.
+// TestFinder opens an agent, a run, a page and an action by typing, and looks at the finder in light and dark.
 func TestFinder(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	agent := a.agent(t, "Lighthouse keeper", map[string]any{"model": "offline/echo"})
-	a.document(t, "tides.txt", "High water is at noon.")
 	found := a.chat(t, agent, "first", "When is high water?")
 	p := open(t).signIn(a)
 	for _, c := range []struct{ typed, option, path string }{
@@ -15,7 +17,6 @@ func TestFinder(t *testing.T) {
 		{found.ID, found.ID + "…", "/dashboard/runs/" + found.ID},
 		{"page automations", "Automations…", "/dashboard/automations"},
 		{"new webhook", "New webhook…", "/dashboard/automations/new"},
-		{"tides", "tides.txt…", "/dashboard/knowledge"},
 	} {
 		p.visit("/dashboard")
 		p.is("button", "Find")
@@ -32,6 +33,48 @@ func TestFinder(t *testing.T) {
 	p.press("Control+k")
 	p.in("dialog", "Find").is("option", "New webhook…")
 	p.inspect("finder")
+	p.resize(phone)
+	var cut bool
+	p.js(&cut, `() => {
+		const field = document.querySelector("dialog input");
+		const pen = document.createElement("canvas").getContext("2d");
+		const { font, paddingLeft, paddingRight } = getComputedStyle(field);
+		pen.font = font;
+		return pen.measureText(field.placeholder).width > field.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+	}`)
+	if cut {
+		t.Error("the placeholder does not fit on a phone")
+	}
+}
+
+// TestFinderOpensDocuments finds documents by words of their names in any order and opens them: from another page, and from the
+// page of the documents. The service searches, so that documents are found that no page has loaded.
+func TestFinderOpensDocuments(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.document(t, "Tides of the north.txt", "High water is at noon.")
+	a.document(t, "Winds of the north.txt", "The wind is from the west.")
+	p := open(t).signIn(a)
+	p.visit("/dashboard")
+	p.is("button", "Find")
+	for _, c := range []struct{ typed, asked, name, text string }{
+		{"north tides", "north+tides", "Tides of the north.txt", "High water is at noon."},
+		{"document north winds", "north+winds", "Winds of the north.txt", "The wind is from the west."},
+	} {
+		p.press("Control+k")
+		p.focusIs("combobox", "")
+		p.enter(c.typed)
+		p.until("the service is asked for "+c.asked, func() error {
+			if !p.watch.hasAsked("/api/knowledge?", "q="+c.asked) {
+				return errors.New("no such request")
+			}
+			return nil
+		})
+		p.in("dialog", "Find").first("option", c.name+"…").hit()
+		p.in("dialog", c.name).sees(c.text)
+		p.press("Escape")
+		p.isNot("dialog", c.name)
+	}
 }
 
 // TestShortcuts uses the keys of all pages, which do nothing while a person types.

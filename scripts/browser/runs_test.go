@@ -66,6 +66,8 @@ func TestRunsFound(t *testing.T) {
 	p.sees("No runs match these filters")
 	p.visit("/dashboard/runs?q=lighthouse")
 	p.sees("echo: Write the report about lighthouses")
+	a.trigger(t, key, agent, "nightly", "Count the lighthouse keepers") // appears although its words are added after its finish
+	p.sees("echo: Count the lighthouse keepers")
 	// Pages cannot read downloads. The page's own functions note the name and content of each.
 	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`{
 		const noted = document.documentElement.dataset;
@@ -89,6 +91,77 @@ func TestRunsFound(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// TestFiltersOnAPhone filters the list on a phone: the filters are in a dialog, so that the list begins on the first screen.
+func TestFiltersOnAPhone(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
+	key := a.key(t, "Scheduler")
+	a.trigger(t, key, agent, "nightly", "Write the report about lighthouses")
+	a.chat(t, agent, "first", "How tall is the tower?")
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard/runs")
+	p.is("row", "…How tall…")
+	p.listBeginsOnTheScreen()
+	p.click("button", "Filters")
+	filters := p.in("dialog", "Filters")
+	filters.is("button", "Export as CSV")
+	filters.choose("Trigger", "schedule")
+	p.axe("filters on a phone")
+	p.fits("filters on a phone")
+	p.shot("filters-dialog", phone, "light")
+	filters.click("button", "Show runs")
+	p.isNot("dialog", "Filters")
+	p.is("button", "Filters (1)")
+	p.is("row", "…lighthouses…")
+	p.isNot("row", "…How tall…")
+	p.listBeginsOnTheScreen()
+	p.click("button", "Clear filters")
+	p.is("row", "…How tall…")
+	p.fill("Search", "lighthouses")
+	p.isNot("row", "…How tall…")
+	p.listBeginsOnTheScreen()
+}
+
+// listBeginsOnTheScreen fails the test if the first run is below the first screen.
+func (p *page) listBeginsOnTheScreen() {
+	p.t.Helper()
+	var at struct{ Row, Screen float64 }
+	p.js(&at, `() => ({ Row: document.querySelector(".run-rows tbody tr").getBoundingClientRect().bottom + scrollY, Screen: innerHeight })`)
+	if at.Row > at.Screen {
+		p.t.Errorf("the first run ends at %.0f pixels, on a screen of %.0f", at.Row, at.Screen)
+	}
+}
+
+// TestNeedsYou filters the runs that wait for a person, and those that wait for their clients. A search finds only finished runs,
+// and says so.
+func TestNeedsYou(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	payer := a.agent(t, "Payer", map[string]any{"tools": a.till()})
+	forecaster := a.agent(t, "Forecaster", nil)
+	a.chat(t, payer, "bills", "Use payBill with bill: needs"+a.email)
+	a.call(t, http.MethodPost, "/api/agents?action=chat&id="+forecaster, map[string]any{
+		"sessionId": "weather", "message": "Call weather with city: Bern",
+		"tools": []any{map[string]any{"name": "weather", "inputSchema": map[string]any{
+			"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"},
+		}}},
+	}, nil)
+	p := open(t).signIn(a)
+	p.visit("/dashboard/runs?status=requires_action") // a link of an earlier release
+	p.is("row", "…Payer…")
+	p.isNot("row", "…Forecaster…")
+	p.choose("Status", "Waits for its client")
+	p.is("row", "…Forecaster…")
+	p.isNot("row", "…Payer…")
+	p.reload()
+	p.is("row", "…Forecaster…")
+	p.isNot("row", "…Payer…")
+	p.fill("Search", "weather")
+	p.sees("A search finds finished runs only")
 }
 
 // TestApproval approves one action of an agent and rejects another.

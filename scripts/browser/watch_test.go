@@ -108,6 +108,18 @@ func (w *watch) quiet() error {
 	return nil
 }
 
+// hasAsked reports whether the page has sent a request whose URL contains all parts.
+func (w *watch) hasAsked(parts ...string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.requests {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(r.what, part) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // weight returns the number of requests and of transferred bytes, and a list of the requests.
 func (w *watch) weight() (requests int, bytes int64, list string) {
 	w.mu.Lock()

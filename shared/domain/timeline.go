@@ -1,5 +1,7 @@
 package domain
 
+import "encoding/json"
+
 // SpanKind is the kind of a span in a timeline.
 type SpanKind string
 
@@ -39,15 +41,47 @@ type Span struct {
 	InputTokens  *int64     `json:"inputTokens,omitempty"` // this field and the next two are set for a completed turn
 	OutputTokens *int64     `json:"outputTokens,omitempty"`
 	CostMicros   *int64     `json:"costMicros,omitempty"`
-	Message      string     `json:"message,omitempty"` // the reason for its result; for "wait", the decision
+	Text         string     `json:"text,omitempty"`        // the beginning of the text that the model returned in a completed turn
+	TextCut      bool       `json:"textCut,omitempty"`     // the text was truncated
+	ToolCallIDs  []string   `json:"toolCallIds,omitempty"` // the calls that a completed turn requested, in order
+	Message      string     `json:"message,omitempty"`     // the reason for its result; for "wait", the decision
 	// Provider is the refusal that ended the work of an attempt. It is only for admins.
 	Provider *ProviderError `json:"provider,omitempty"`
 }
 
+// MaxSpanText is the maximum number of characters of Span.Text.
+const MaxSpanText = 4_000
+
+// TimelineInput is the part of an Input that a timeline shows.
+type TimelineInput struct {
+	Message      string          `json:"message"`
+	Data         json.RawMessage `json:"data,omitempty"`
+	Settings     *RunSettings    `json:"settings,omitempty"`
+	Instructions string          `json:"instructions,omitempty"`
+	History      []Said          `json:"history,omitempty"`
+}
+
+// Said is a message in the history that a request contained, and the answer to it.
+type Said struct {
+	Message string `json:"message"`
+	Answer  string `json:"answer"`
+}
+
+// Shown returns the part of the input that a timeline shows.
+func (in *Input) Shown() TimelineInput {
+	out := TimelineInput{Message: in.Message, Data: in.Data, Settings: in.Settings, Instructions: in.Instructions}
+	for _, e := range in.History {
+		if e.Message != "" || e.Answer != "" {
+			out.History = append(out.History, Said{Message: e.Message, Answer: e.Answer})
+		}
+	}
+	return out
+}
+
 // Timeline shows how the time of a run was spent. The HTTP API uses its JSON form.
 type Timeline struct {
-	RunID  string    `json:"runId"`
-	Status RunStatus `json:"status"`
-	Input  Input     `json:"input"` // the run's input, which run objects lack
-	Spans  []Span    `json:"spans"` // ordered by StartedAt
+	RunID  string        `json:"runId"`
+	Status RunStatus     `json:"status"`
+	Input  TimelineInput `json:"input"` // the run's input, which run objects lack
+	Spans  []Span        `json:"spans"` // ordered by StartedAt
 }

@@ -439,6 +439,8 @@ func TestListingDocuments(t *testing.T) {
 		{knowledgedb.DocumentFilter{}, ids[2], 2, []int{1, 0}},
 		{knowledgedb.DocumentFilter{}, ids[0], 2, nil},
 		{knowledgedb.DocumentFilter{Query: "report"}, "", 9, []int{2, 0}},
+		{knowledgedb.DocumentFilter{Query: "pdf  annual"}, "", 9, []int{0}},
+		{knowledgedb.DocumentFilter{Query: "report other"}, "", 9, nil},
 		{knowledgedb.DocumentFilter{Query: "0%"}, "", 9, []int{1}},
 		{knowledgedb.DocumentFilter{Query: "t_"}, "", 9, []int{2}},
 		{knowledgedb.DocumentFilter{Query: `\`}, "", 9, nil},

@@ -172,6 +172,7 @@ func TestWaitingRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.endpointFor(domain.NotifyRunRequiresAction)
+	b.waitsForClient("s") // needs no person
 	held := b.parked(domain.ActionApproval)
 	run := b.wantRun(held.RunID, domain.RunRequiresAction)
 	want, err := run.Render()

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +130,48 @@ func (b *testEnv) ignoreUptime() {
 			b.Fatalf("%s does not look when the server was started", name)
 		}
 		b.exec(changed)
+	}
+}
+
+// A completed turn shows the beginning of its text and its calls. The answer of a run contains the texts of all its turns, and the
+// last turn shows only its own. With an output contract, the answer is the text of the last turn.
+func TestATimelineShowsTexts(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	long := strings.Repeat("é", 9_000)
+	for _, c := range []struct{ name, text, answer, first, last string }{
+		{"texts", "I look.", "I look.\n\nIt is 7.", "I look.", "It is 7."},
+		{"a long text", long, long + "\n\nIt is 7.", long[:2*domain.MaxSpanText], "It is 7."},
+		{"no text before the call", "", "It is 7.", "", "It is 7."},
+		{"a text with U+0000", "I\x00 look.", "I� look.\n\nIt is 7.", "I\x00 look.", "It is 7."},
+		{"an output contract", "I look.", `{"n":7}`, "I look.", `{"n":7}`},
+		{"a long answer", "I look.", "I look.\n\n" + long, "I look.", long[:2*domain.MaxSpanText]},
+	} {
+		runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
+		held := b.mustClaim(runID)
+		text, err := json.Marshal(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.journal(held.Held(), 1, strings.Replace(asksTurn, `"model":"m"`, `"model":"m","text":`+string(text), 1), toolDone)
+		b.finish(held, c.answer)
+		of, _, err := b.s.Runs.Timeline(t.Context(), b.org, "", runID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var turns []domain.Span
+		for _, s := range of.Spans {
+			if s.Kind == domain.SpanTurn {
+				turns = append(turns, s)
+			}
+		}
+		if len(turns) != 2 || turns[0].Text != c.first || turns[1].Text != c.last || !slices.Equal(turns[0].ToolCallIDs, []string{"c"}) {
+			t.Errorf("%s: %.200s", c.name, fmt.Sprintf("%+v", turns))
+			continue
+		}
+		if turns[0].TextCut != (len(c.first) < len(c.text)) || turns[1].TextCut != strings.HasSuffix(c.answer, long) {
+			t.Errorf("%s: cut %v, %v", c.name, turns[0].TextCut, turns[1].TextCut)
+		}
 	}
 }
 

@@ -439,7 +439,7 @@ func TestListAgents(t *testing.T) {
 		w.agent(ada, `{"name":"`+name+`","systemPrompt":"p"}`)
 	}
 	for query, want := range map[string]string{
-		"": "Ödipus Day shift Night shift ", "?q=SHIFT": "Day shift Night shift ", "?q=%C3%B6d": "Ödipus ", "?q=%25": "",
+		"": "Ödipus Day shift Night shift ", "?q=SHIFT": "Day shift Night shift ", "?q=%C3%B6d": "Ödipus ", "?q=%25": "", "?q=shift+day": "Day shift ",
 		"?q=shift&limit=1": "Day shift ",
 	} {
 		a := w.do("GET", "/api/agents"+query, "", ada.auth).want(t, query, 200, "")

@@ -285,6 +285,10 @@ func TestTheHistoryOfARequestCounts(t *testing.T) {
 		if got := a.prompt(h, runID); got != step.want {
 			t.Errorf("in a session: %s, want %s", got, step.want)
 		}
+		shown := a.ok("GET", "/api/runs?timeline=1&id="+runID, "", h.key)
+		if len(step.messages) == 3 && (shown.text(t, "input.history.0.message") != "1" || shown.text(t, "input.history.0.answer") != "changed") {
+			t.Errorf("timeline of a request with a history: %s", shown.body)
+		}
 		a.finish("hm", runID)
 	}
 	if _, prompt := a.reply(h, agentID, named, user("x"), assistant("y"), user("z")); prompt != "x>y z" {

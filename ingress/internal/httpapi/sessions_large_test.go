@@ -96,7 +96,10 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 		must(t, json.Unmarshal(a.ok("GET", "/api/runs?timeline=1&id="+runID, "", h.owner.auth, h.header).body, &timeline))
 		var lines []string
 		for _, span := range timeline.Spans {
-			line := fmt.Sprintf("%s %s %s %s %q", span.Kind, span.Name, span.Status, span.Model, span.Message)
+			line := fmt.Sprintf("%s %s %s %s %q %.10s %v", span.Kind, span.Name, span.Status, span.Model, span.Message, span.Text, span.ToolCallIDs)
+			if span.TextCut != (span.Text != "" && bytes > domain.MaxSpanText) || len(span.Text) > domain.MaxSpanText {
+				t.Errorf("%d bytes of text: %d, cut: %v", bytes, len(span.Text), span.TextCut)
+			}
 			if span.InputTokens != nil {
 				line += fmt.Sprint(*span.InputTokens, *span.OutputTokens, *span.CostMicros)
 			}
@@ -105,7 +108,7 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 		slices.Sort(lines) // the order depends on times that are nearly equal here
 		told = append(told, strings.Join(lines, "; "))
 	}
-	if told[0] != told[1] || !strings.Contains(told[0], "refused") {
+	if told[0] != told[1] || !strings.Contains(told[0], "refused") || !strings.Contains(told[0], "xxxxxxxxxx [a b]") {
 		t.Errorf("of small steps: %s\nof large ones: %s", told[0], told[1])
 	}
 }

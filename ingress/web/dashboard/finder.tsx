@@ -42,15 +42,30 @@ function fixedEntries(admin: boolean, help: () => void): Entry[] {
   ] : [];
   return [
     ...pages, ...administration,
-    action("Runs that need you", "warn", "/dashboard/runs?status=requires_action"), action("Failed runs", "warn", "/dashboard/runs?status=failed"),
+    action("Runs that need you", "warn", "/dashboard/runs?waitsFor=person"), action("Failed runs", "warn", "/dashboard/runs?status=failed"),
     page("Documentation", "file", "/docs"), page("API reference", "curl", "/docs/api"),
     action("Light theme", "edit", () => chooseTheme("light")), action("Dark theme", "edit", () => chooseTheme("dark")),
     action("Theme of the system", "edit", () => chooseTheme("system")), action("Keyboard shortcuts", "menu", help), action("Sign out", "out", signOut),
   ];
 }
 
+const perSearch = 50; // entries that the service is asked for
+const longestSearch = 120; // characters that the service accepts in a search
+
+/**
+ * Loads the newest entries of a kind whose names contain all words of a text, without the word for the kind itself. The previous
+ * entries stay until the next are known, so that no entry moves away from under the pointer.
+ */
+function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loading: boolean; failed: boolean } {
+  const q = text.split(/\s+/).filter((word) => word.toLowerCase() !== kind).join(" ").slice(0, longestSearch);
+  const query = useQuery(`${kind} named ${q}`, (signal) => get<List<T>>(path, { q, limit: perSearch }, signal));
+  const known = useRef<T[]>([]);
+  if (query.data) known.current = query.data.data;
+  return { data: known.current, loading: query.loading, failed: query.error !== undefined };
+}
+
 /** Returns the entries for a text: what the service has, and searches for the text. */
-function useFound(text: string, help: () => void): { entries: Entry[]; loading: boolean } {
+function useFound(text: string, help: () => void): { entries: Entry[]; loading: boolean; failed: boolean } {
   const admin = useMay("admin");
   const typed = text.trim();
   const [asked, setAsked] = useState("");
@@ -58,19 +73,15 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
     const timer = setTimeout(() => setAsked(typed), 150);
     return () => clearTimeout(timer);
   }, [typed]);
-  const agents = useQuery("agents named " + asked, (signal) => get<List<Agent>>("/api/agents", { q: asked, limit: 20 }, signal));
+  const agents = useNamed<Agent>("agent", "/api/agents", asked);
   const templates = useQuery("templates", (signal) => get<List<Template>>("/api/agents/templates", {}, signal));
-  const documents = useQuery("newest documents", (signal) => get<List<Document>>("/api/knowledge", { limit: 100 }, signal));
-
-  // The agents found before stay until the next are known, so that no entry moves away from under the pointer.
-  const known = useRef<Agent[]>([]);
-  if (agents.data) known.current = agents.data.data;
+  const documents = useNamed<Document>("document", "/api/knowledge", asked);
 
   const entries = matching([
     ...fixedEntries(admin, help),
-    ...known.current.map((a): Entry => ({ kind: "Agent", words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
+    ...agents.data.map((a): Entry => ({ kind: "Agent", words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
     ...(templates.data?.data ?? []).map((t): Entry => ({ kind: "Template", words: t.name, icon: "templates", to: "/dashboard/templates/" + encodeURIComponent(t.id) })),
-    ...(documents.data?.data ?? []).map((d): Entry => ({ kind: "Document", words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
+    ...documents.data.map((d): Entry => ({ kind: "Document", words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
   ], typed).slice(0, most);
   if (someRun.test(typed)) entries.unshift({ kind: "Run", words: typed, icon: "runs", to: "/dashboard/runs/" + typed });
   if (typed !== "") {
@@ -78,14 +89,15 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
     entries.push({ kind: "Search", words: `Runs with “${typed}”`, icon: "search", to: "/dashboard/runs?q=" + q },
       { kind: "Search", words: `Documentation about “${typed}”`, icon: "search", to: "/docs?q=" + q });
   }
-  return { entries, loading: agents.loading || documents.loading || asked !== typed };
+  const failed = agents.failed || documents.failed || templates.error !== undefined;
+  return { entries, loading: agents.loading || documents.loading || asked !== typed, failed };
 }
 
 export function Finder({ onClose, onHelp }: { onClose: () => void; onHelp: () => void }) {
   const id = useId();
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const { entries, loading } = useFound(text, onHelp);
+  const { entries, loading, failed } = useFound(text, onHelp);
   const current = Math.min(at, entries.length - 1);
   useEffect(() => document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest" }), [current]);
 
@@ -107,7 +119,7 @@ export function Finder({ onClose, onHelp }: { onClose: () => void; onHelp: () =>
   return (
     <Dialog title="Find" onClose={onClose} kept>
       <div class="stack tight finder-body">
-        <input class="input" role="combobox" aria-label="Pages, agents, documents, runs by id, and actions" placeholder="Pages, agents, documents, a run’s id, actions"
+        <input class="input" role="combobox" aria-label="Pages, agents, documents, runs by id, and actions" placeholder="Page, agent, document or run id"
           aria-expanded="true" aria-controls={id} aria-activedescendant={current >= 0 ? `${id}-${current}` : undefined} aria-autocomplete="list" autocomplete="off"
           spellcheck={false} autofocus value={text} onInput={(e) => { setText(e.currentTarget.value); setAt(0); }} onKeyDown={press} />
         <ul id={id} role="listbox" aria-label="Found" aria-busy={loading}>
@@ -117,7 +129,7 @@ export function Finder({ onClose, onHelp }: { onClose: () => void; onHelp: () =>
             </li>
           ))}
         </ul>
-        <p class="hint" role="status">{!loading && entries.length === 2 && text.trim() !== "" ? "No page, agent, document or action has this name." : ""}</p>
+        <p class="hint" role="status">{loading ? "" : failed ? "Couldn’t load all agents, templates and documents. Check the connection and try again." : entries.length === 2 && text.trim() !== "" ? "No page, agent, document or action has this name." : ""}</p>
       </div>
     </Dialog>
   );

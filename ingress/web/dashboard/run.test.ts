@@ -1,5 +1,6 @@
 import { equal, ok, type Test } from "../kit/check";
 import { scaleOf } from "./pages/run/scale";
+import { messagesOf } from "./pages/run/messages";
 import { momentsOf, partsOf, spentOf } from "./pages/run/spans";
 import { gist } from "./pages/runs/rows";
 import type { Run, Span, Timeline } from "./types";
@@ -49,6 +50,23 @@ export const tests: Test[] = [
       const t = trace(lost(span("attempt", 0, 30, "attempt 1")), span("turn", 0, 2, "turn 1"), lost(span("turn", 2, 30, "turn 2")));
       equal(partsOf(t, 0).map((p) => p.name).slice(1), ["Turn 1", "Work lost with its worker"]);
       equal(spentOf(partsOf(t, 0)), { queue: 0, turn: 2, wait: 0, tool: 0, lost: 28 });
+    },
+  },
+  {
+    name: "a turn received the message, and the answers and results of the turns before it",
+    run: () => {
+      const call = { id: "a", name: "webSearch", status: "completed", input: {}, output: { found: 7 }, durationMs: 1 };
+      const first: Span = { ...span("turn", 0, 1, "turn 1"), text: "I look.", toolCallIds: ["a", "gone"] };
+      const lost: Span = { ...span("turn", 1, 2, "turn 2"), status: "lost" };
+      const last = span("turn", 3, 4, "turn 2");
+      const t = trace(first, lost, span("tool", 2, 3, "webSearch"), last);
+      t.input = { message: "q", data: { n: 1 }, history: [{ message: "before", answer: "" }] };
+      const read = (turn: Span) => messagesOf(t, turn, [call]).map((m) => `${m.head}: ${m.text.replace(/\s+/g, " ")}`);
+      const sent = ["Earlier message: before", "Message: q", "Data of the message: { \"n\": 1 }"];
+      equal(read(first), sent);
+      equal(read(last), [...sent, "Answer of turn 1: I look. Calls Web search", "Result of Web search: { \"found\": 7 }"]);
+      const long = messagesOf({ ...t, input: { message: "x".repeat(9000) } }, first, [])[0];
+      equal([long?.text.length, long?.cut], [8000, true]);
     },
   },
   {

@@ -179,6 +179,11 @@ export interface Span {
   inputTokens?: number;
   outputTokens?: number;
   costMicros?: number;
+  /** The beginning of the text that the model returned. */
+  text?: string;
+  textCut?: boolean;
+  /** The calls that the model requested. */
+  toolCallIds?: string[];
   message?: string;
   /** Only for admins: the refusal of the provider that ended the work of an attempt. */
   provider?: { status: number; message: string };
@@ -187,7 +192,7 @@ export interface Span {
 export interface Timeline {
   runId: string;
   status: RunStatus;
-  input: { message: string; data?: unknown };
+  input: { message: string; data?: unknown; instructions?: string; history?: { message: string; answer: string }[] };
   spans: Span[];
 }
 

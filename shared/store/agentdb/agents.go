@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -193,9 +194,9 @@ func readAgent(row agentRow, err error) (domain.Agent, error) {
 }
 
 // agentsFrom selects a page of the agents of organization $1 that are not deleted, newest first. $2
-// is the last id of the previous page, $3 a part of the name, and $4 the limit.
+// is the last id of the previous page, $3 the words of the name, and $4 the limit.
 const agentsFrom = ` FROM agents WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
-	AND ($3 = '' OR strpos(lower(name), lower($3)) > 0) ORDER BY id DESC LIMIT $4`
+	AND NOT EXISTS (SELECT FROM unnest($3::text[]) w WHERE strpos(lower(name), lower(w)) = 0) ORDER BY id DESC LIMIT $4`
 
 // AgentSizes returns the approximate sizes, in bytes, of the agents that Agents lists,
 // in the same order.
@@ -204,7 +205,7 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 		bytes = nil
 		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(name) + octet_length(description) + octet_length(system_prompt)
 			+ octet_length(tools::text) + octet_length(widget::text) + coalesce(octet_length(last_check::text), 0)
-			+ octet_length(answer_settings::text) + octet_length(suggestions::text) + 500`+agentsFrom, org, after, q, limit)
+			+ octet_length(answer_settings::text) + octet_length(suggestions::text) + 500`+agentsFrom, org, after, pq.Array(strings.Fields(q)), limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the sizes of agents: %w", err)
@@ -213,12 +214,12 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 }
 
 // Agents lists up to limit agents of organization org, newest first. after, if not empty, is
-// the last id of the previous page. q selects the agents whose names contain it, ignoring case.
+// the last id of the previous page. q selects the agents whose names contain all its words, ignoring case.
 func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]domain.Agent, error) {
 	var rows []agentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
-		return tx.SelectContext(ctx, &rows, `SELECT `+agentColumns+agentsFrom, org, after, q, limit)
+		return tx.SelectContext(ctx, &rows, `SELECT `+agentColumns+agentsFrom, org, after, pq.Array(strings.Fields(q)), limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing agents: %w", err)

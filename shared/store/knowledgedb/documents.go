@@ -123,7 +123,7 @@ func (s *Store) documentRow(ctx context.Context, org, id string) (DocumentRow, e
 
 // DocumentFilter narrows a list of documents. Zero fields are ignored.
 type DocumentFilter struct {
-	Query  string // a substring of the name, ignoring case
+	Query  string // words that the name contains, ignoring case
 	Status domain.DocumentStatus
 }
 
@@ -151,8 +151,12 @@ func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, aft
 func documentPage[T any](
 	ctx context.Context, db *pg.DB, columns, org string, f DocumentFilter, after string, limit int,
 ) (rows []T, err error) {
+	patterns := []string{}
+	for word := range strings.FieldsSeq(f.Query) {
+		patterns = append(patterns, "%"+likePattern.Replace(word)+"%")
+	}
 	query, args := `SELECT `+columns+` FROM documents d WHERE d.org_id = $1 AND ($2 = '' OR d.status = $2)
-		AND ($3 = '' OR d.name ILIKE '%' || $3 || '%')`, []any{org, string(f.Status), likePattern.Replace(f.Query), limit}
+		AND d.name ILIKE ALL ($3)`, []any{org, string(f.Status), pq.Array(patterns), limit}
 	if after != "" {
 		query, args = query+` AND d.id < $5`, append(args, after)
 	}

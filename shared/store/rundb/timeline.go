@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
 
@@ -40,7 +42,10 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal); err != nil {
 			return err
 		}
-		return seen.read(ctx, tx, org, runID)
+		if err := seen.read(ctx, tx, org, runID); err != nil {
+			return err
+		}
+		return seen.readAnswer(ctx, tx, org, runID)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return domain.Timeline{}, false, pg.NotFound()
@@ -50,10 +55,12 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	}
 
 	of = domain.Timeline{RunID: runID, Status: domain.RunStatus(seen.run.Status), Spans: seen.spans()}
-	if err := json.Unmarshal(seen.run.Input, &of.Input); err != nil {
+	var input domain.Input
+	if err := json.Unmarshal(seen.run.Input, &input); err != nil {
 		return domain.Timeline{}, false, fmt.Errorf("reading a run's input: %w", err)
 	}
 
+	of.Input = input.Shown()
 	return of, seen.run.Stored().Erased, nil
 }
 
@@ -63,6 +70,7 @@ type trace struct {
 	notes   []tracedNote // ordered by fence
 	steps   []tracedStep // in order
 	effects map[string]tracedEffect
+	answer  string // the text of the last turn of a completed run, truncated
 }
 
 // tracedRun is a run with its times. Result is the value of outcomeColumn.
@@ -113,7 +121,12 @@ type tracedTurn struct {
 	Usage      domain.Usage `json:"usage"`
 	CostMicros int64        `json:"costMicros"`
 	ToolCalls  []tracedCall `json:"toolCalls"`
+	Text       string       `json:"text"`
+	Characters int          `json:"characters"` // of the whole text; only set if Text is truncated
 }
+
+// characters returns the number of characters of the whole text.
+func (t *tracedTurn) characters() int { return max(t.Characters, utf8.RuneCountInString(t.Text)) }
 
 // tracedCall is a tool call that a turn requested.
 type tracedCall struct {
@@ -128,11 +141,12 @@ type tracedEffect struct {
 	SentAt sql.NullTime `db:"sent_at"`
 }
 
-// tracedColumns selects the part of a large step that a timeline needs. Texts, and the inputs and
-// outputs of tools, are not read, except for the short output of a failed call. PostgreSQL cannot
+// tracedColumns selects the part of a large step that a timeline needs. Texts are truncated, and the
+// inputs and outputs of tools are not read, except for the short output of a failed call. PostgreSQL cannot
 // parse a step that contains U+0000, which a program may have returned.
-const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
+var tracedColumns = fmt.Sprintf(`CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
 	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model',
+	  'text', left(step->'turn'->>'text', %d), 'characters', coalesce(char_length(step->'turn'->>'text'), 0),
 	  'usage', step->'turn'->'usage',
 	  'costMicros', coalesce(step->'turn'->'costMicros', '0'), 'toolCalls', (
 	    SELECT coalesce(json_agg(json_build_object('id', c->'id', 'name', c->'name')), '[]') FROM json_array_elements(
@@ -140,7 +154,7 @@ const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step
 	'tool', CASE WHEN json_typeof(step->'tool') = 'object' THEN json_build_object('call', json_build_object(
 	  'id', step->'tool'->'call'->'id', 'name', step->'tool'->'call'->'name', 'status', step->'tool'->'call'->'status',
 	  'durationMs', step->'tool'->'call'->'durationMs',
-	  'output', CASE WHEN octet_length((step->'tool'->'call'->'output')::text) <= 8192 THEN step->'tool'->'call'->'output' END)) END) END`
+	  'output', CASE WHEN octet_length((step->'tool'->'call'->'output')::text) <= 8192 THEN step->'tool'->'call'->'output' END)) END) END`, domain.MaxSpanText+1)
 
 // outcomeColumn selects the result of a run, or the stored summary if the result is large.
 const outcomeColumn = `CASE WHEN octet_length(r.result) <= 65536 THEN r.result ELSE coalesce(r.summary, run_summary(r.result))::text END AS result`
@@ -186,6 +200,33 @@ func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error 
 	}
 
 	return nil
+}
+
+// turnGap is the number of characters between the texts of two turns in an answer.
+const turnGap = 2
+
+// readAnswer reads the text of the turn that completed the run. That turn is not in the journal. The
+// answer contains the texts of all turns, unless the run has an output contract: then the answer is
+// the text of the last turn.
+func (s *trace) readAnswer(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
+	if domain.RunStatus(s.run.Status) != domain.RunCompleted {
+		return nil
+	}
+
+	first, before := "", 0
+	for _, step := range s.steps {
+		if step.Turn == nil || step.Turn.Text == "" {
+			continue
+		}
+		if before == 0 {
+			first, _ = domain.FirstRunes(step.Turn.Text, domain.MaxSpanText)
+			first, _, _ = strings.Cut(first, "\x00") // PostgreSQL has no U+0000
+		}
+		before += step.Turn.characters() + turnGap
+	}
+
+	return tx.GetContext(ctx, &s.answer, `SELECT coalesce(substr(answer, CASE WHEN starts_with(answer, $3) THEN $4::int ELSE 0 END + 1, $5), '')
+		FROM runs WHERE id = $1 AND org_id = $2`, runID, org, first, before, domain.MaxSpanText+1)
 }
 
 // outcome is the part of a finished run's object that a timeline needs.

@@ -235,10 +235,15 @@ func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	d.used.OutputTokens += t.Usage.OutputTokens
 	d.used.CostMicros += t.CostMicros
 	d.pending = t.ToolCalls
-	d.add(domain.Span{
+	span := domain.Span{
 		Kind: domain.SpanTurn, Name: fmt.Sprintf("turn %d", d.turns), Attempt: a.number, Status: domain.SpanCompleted, Model: t.Model,
 		InputTokens: &t.Usage.InputTokens, OutputTokens: &t.Usage.OutputTokens, CostMicros: &t.CostMicros,
-	}, from, to)
+	}
+	span.Text, span.TextCut = domain.FirstRunes(t.Text, domain.MaxSpanText)
+	for _, call := range t.ToolCalls {
+		span.ToolCallIDs = append(span.ToolCallIDs, call.ID)
+	}
+	d.add(span, from, to)
 }
 
 // tool adds the span of a tool call.
@@ -294,6 +299,7 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 			input, output := max(used.InputTokens-d.used.InputTokens, 0), max(used.OutputTokens-d.used.OutputTokens, 0)
 			cost := max(used.CostMicros-d.used.CostMicros, 0)
 			span.Model, span.InputTokens, span.OutputTokens, span.CostMicros = used.Model, &input, &output, &cost
+			span.Text, span.TextCut = domain.FirstRunes(d.answer, domain.MaxSpanText)
 		}
 	}
 

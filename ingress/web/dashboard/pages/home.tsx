@@ -24,7 +24,7 @@ export function HomePage() {
         <div class="stack">
           {error && <Problem error={error} retry={reloadOverview} />}
           <Steps steps={data.steps} agents={names.agents} />
-          <Needs of={data} />
+          <Needs of={data} stale={error !== undefined} />
           <div class="home-halves">
             <Newest runs={newest} names={names} />
             {admin && <Week />}

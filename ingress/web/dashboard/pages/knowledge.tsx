@@ -1,8 +1,8 @@
 // The page of the organization's documents: upload, search, view and delete.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useLive } from "../live";
 import { useList } from "../query";
-import { setQuery } from "../router";
+import { setQuery, usePlace } from "../router";
 import { useMay } from "../state";
 import type { Document } from "../types";
 import { Button } from "../ui/button";
@@ -23,6 +23,11 @@ export function KnowledgePage() {
   const uploads = useDocuments(documents.reload);
   const [shown, setShown] = useState<Shown | null>(shownInUrl);
   const [adding, setAdding] = useState(false);
+  const named = usePlace().query.toString();
+  useEffect(() => { // the finder names a document while this page is shown
+    const next = shownInUrl();
+    if (next !== null) setShown(next);
+  }, [named]);
   const close = () => {
     setShown(null);
     if (location.search !== "") setQuery({ id: null, page: null, chunk: null }); // a reload must not open it again
@@ -57,7 +62,7 @@ export function KnowledgePage() {
           <Uploads list={uploads.list} onRemove={uploads.remove} onRetry={uploads.retry} />
         </div>
       </DropZone>
-      {shown !== null && <DocumentDialog {...shown} onClose={close} onChange={documents.reload} />}
+      {shown !== null && <DocumentDialog key={shown.id} {...shown} onClose={close} onChange={documents.reload} />}
       {adding && <AddDialog onClose={() => setAdding(false)} onAdded={() => { setAdding(false); documents.reload(); }} />}
     </>
   );

@@ -74,7 +74,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
           </div>
         )}
         <Measures run={run} />
-        {followed.trace.data && <Timeline trace={followed.trace.data} status={run.status} calls={run.toolCalls} />}
+        {followed.trace.data && <Timeline trace={followed.trace.data} run={run} />}
         {followed.trace.error && <Problem error={followed.trace.error} retry={followed.trace.reload} />}
         <div class="run-halves">
           <div class="stack">

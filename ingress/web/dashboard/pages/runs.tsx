@@ -1,18 +1,20 @@
 // The live list of the organization's runs.
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useConnected, useLive } from "../live";
+import { useNarrow } from "../narrow";
 import { useOverview } from "../overview";
 import { useMay } from "../state";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
 import { Empty, PageHeader, Problem, Waiting } from "../ui/parts";
-import { clearFilter, Export, filtered, filterOf, Filters, paramsOf } from "./runs/filters";
+import { clearFilter, Export, filtered, filterOf, Filters, forOpen, paramsOf, type Filter } from "./runs/filters";
 import { useRunList } from "./runs/list";
 import { useNames } from "./runs/names";
-import { Rate } from "./runs/rate";
+import { Plot } from "./runs/rate";
 import { RunRows } from "./runs/rows";
 
+const indexed = 2500; // milliseconds after which a search finds a run that has finished
 const atTop = 160; // pixels: a reader who has not scrolled further sees new rows immediately
 
 export function RunsPage() {
@@ -20,15 +22,21 @@ export function RunsPage() {
   const params = paramsOf(filter);
   const names = useNames();
   const all = useMay("admin");
+  const narrow = useNarrow();
   const [paused, setPaused] = useState(false);
   const connected = useConnected();
   const list = useRunList(params, () => scrollY > atTop);
   const overview = useOverview();
   const counted = overview.data !== undefined || overview.error !== undefined; // otherwise the waiting runs would move the list down
+  const searching = filter.words !== "";
+  const again = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const refresh = useCallback(() => {
     if (paused) return;
     list.refresh();
-  }, [paused]);
+    clearTimeout(again.current);
+    if (searching) again.current = setTimeout(list.refresh, indexed);
+  }, [paused, searching]);
+  useEffect(() => () => clearTimeout(again.current), [searching, paused]);
   useLive("runs", refresh);
   useReturn(list.show);
   const resume = () => {
@@ -50,18 +58,20 @@ export function RunsPage() {
       <div class="stack">
         <div class={"run-choice" + (all ? " with-rate" : "")}>
           <div class="stack tight">
-            <Filters filter={filter} agents={names.agents} rows={list.rows ?? []} />
-            <div class="actions">
-              <Export filter={filter} />
-              {filtered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>Clear filters</Button>}
-            </div>
+            <Filters filter={filter} names={names} rows={list.rows ?? []} />
+            {(!narrow || filtered(filter)) && (
+              <div class="actions">
+                {!narrow && <Export filter={filter} />}
+                {filtered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>Clear filters</Button>}
+              </div>
+            )}
           </div>
-          {all && <Rate filter={filter} />}
+          {all && <Plot filter={filter} />}
         </div>
         <NeedsYou count={overview.data?.approvals ?? 0} />
         <Fresh count={list.fresh} show={list.show} />
         {list.error && <Problem error={list.error} retry={list.refresh} />}
-        {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? <NoRuns filtering={filtered(filter)} more={list.hasMore} /> : (
+        {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? !list.error && <NoRuns filter={filter} more={list.hasMore} /> : (
           <RunRows rows={list.rows} names={names} onCancelled={list.replace} />
         )}
         {counted && list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : filter.words !== "" ? "Search older runs" : "Show older runs"}</Button></div>}
@@ -113,9 +123,16 @@ const firstChat = {
   method: "POST", path: "/api/agents", params: { template: "tpl_support", action: "chat" }, body: { sessionId: "first", message: "Hello" },
 };
 
-function NoRuns({ filtering, more }: { filtering: boolean; more: boolean }) {
+function NoRuns({ filter, more }: { filter: Filter; more: boolean }) {
+  if (filter.words !== "" && forOpen(filter)) {
+    return (
+      <Empty title="A search finds finished runs only" action={<Button onClick={clearFilter}>Clear filters</Button>}>
+        Remove the words or choose another status.
+      </Empty>
+    );
+  }
   if (more) return <Empty title="Nothing found so far">The search goes on in older runs.</Empty>;
-  if (filtering) {
+  if (filtered(filter)) {
     return (
       <Empty title="No runs match these filters" action={<Button onClick={clearFilter}>Clear filters</Button>}>
         New runs that match appear here automatically.

@@ -76,13 +76,18 @@ export function Empty({ title, children, action }: { title: string; children: Co
   );
 }
 
-/** Shows the data of a query, its error, or a note that the data is loading. */
+/**
+ * Shows the data of a query, its error, or a note that the data is loading. An empty list whose reload failed shows only the
+ * error, because it may not be empty any more.
+ */
 export function Loaded<T>({ query, children, room }: {
   query: { data: T | undefined; error: ApiError | undefined; loading: boolean; reload: () => void }; children: (data: T) => ComponentChildren;
   /** The approximate height of the data, so that its arrival moves nothing down. */
   room?: string;
 }) {
-  if (query.data !== undefined) {
+  const list = (query.data as { data?: unknown } | undefined)?.data ?? query.data; // of a query of a single page
+  const stale = query.error !== undefined && Array.isArray(list) && list.length === 0;
+  if (query.data !== undefined && !stale) {
     return <>{query.error && <Problem error={query.error} retry={query.reload} />}{children(query.data)}</>;
   }
   if (query.error) return <Problem error={query.error} retry={query.reload} />;

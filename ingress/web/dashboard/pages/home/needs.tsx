@@ -4,8 +4,10 @@ import type { BudgetMetric, Overview } from "../../types";
 import { Icon } from "../../ui/icon";
 import { count, many, money, Section, Time } from "../../ui/parts";
 
-export function Needs({ of: o }: { of: Overview }) {
+/** stale: the overview could not be loaded again, so that an empty one says nothing. */
+export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   const nothing = o.approvals + o.webhooks.length + o.notifications.length + o.documents.count + o.budgets.length === 0;
+  if (nothing && stale) return null;
   return (
     <Section title="Needs you">
       {nothing ? <p class="quiet">Nothing at the moment.</p> : (

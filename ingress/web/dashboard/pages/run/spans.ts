@@ -4,6 +4,14 @@ import { count, duration, money } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
 import { beginning, length, overAt, union, type Interval } from "./scale";
 
+const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 } as const;
+
+/** Formats the exact date and time of a span. */
+export const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", ...time });
+
+/** Formats the exact time of a span without its date. */
+export const clock = new Intl.DateTimeFormat("en-GB", time);
+
 /** A span as a row of the chart and the table. */
 export interface Part {
   key: string;

@@ -1,27 +1,23 @@
 // The timeline of a run, as a chart and as a table.
 import { useRef, useState } from "preact/hooks";
-import { CallBody } from "../../answer/toolcalls";
-import type { RunStatus, Timeline as Trace, ToolCall } from "../../types";
+import type { Run, RunStatus, Timeline as Trace } from "../../types";
 import { Button } from "../../ui/button";
-import { count, duration, money, Section, Status } from "../../ui/parts";
+import { duration, Section, Status } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { useTick } from "../runs/times";
+import { Inspector } from "./inspector";
 import { scaleOf, type Scale } from "./scale";
-import { after, momentsOf, partsOf, saidOf, spentOf, type Part } from "./spans";
+import { after, clock, exact, momentsOf, partsOf, saidOf, spentOf, type Part } from "./spans";
 
-const time = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 } as const;
-const exact = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", ...time });
-
-const clock = new Intl.DateTimeFormat("en-GB", time);
 const listed = new Intl.ListFormat("en-GB");
 
-export function Timeline({ trace, status, calls }: { trace: Trace; status: RunStatus; calls: ToolCall[] }) {
+export function Timeline({ trace, run }: { trace: Trace; run: Run }) {
   const [table, setTable] = useState(false);
   const [whole, setWhole] = useState(false);
   const open = trace.spans.some((s) => s.finishedAt === null);
   useTick(open);
   const now = Date.now();
-  const parts = partsOf(trace, now, calls);
+  const parts = partsOf(trace, now, run.toolCalls);
   if (parts.length === 0) return null;
   const scale = scaleOf(trace, now, whole);
   const cut = scale.stretches.filter((s) => s.cut);
@@ -35,14 +31,14 @@ export function Timeline({ trace, status, calls }: { trace: Trace; status: RunSt
         </div>
       </>
     }>
-      {table ? <div class="parts-table"><PartsTable parts={parts} /></div> : <Chart parts={parts} scale={scale} />}
+      {table ? <div class="parts-table"><PartsTable parts={parts} /></div> : <Chart parts={parts} scale={scale} trace={trace} run={run} />}
       {!table && cut.length > 0 && (
         <p class="hint">
           Striped: {cut.length === 1 ? "a wait" : "waits"} of {listed.format(cut.map((s) => duration(s.to - s.from)))}, drawn shorter
           than to scale.
         </p>
       )}
-      <p class="quiet small">{summary(parts, scale, status, open)}</p>
+      <p class="quiet small">{summary(parts, scale, run.status, open)}</p>
     </Section>
   );
 }
@@ -57,7 +53,7 @@ function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean):
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
 }
 
-function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
+function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trace: Trace; run: Run }) {
   const [chosen, setChosen] = useState<string | null>(null); // hovered or focused
   const [opened, setOpened] = useState<string | null>(null); // clicked
   const [at, setAt] = useState(0);
@@ -93,34 +89,8 @@ function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
       </ol>
       {!inspected && <Detail part={shown} />}
       </div>
-      {inspected && <Inspector part={inspected} close={() => setOpened(null)} />}
+      {inspected && <Inspector part={inspected} trace={trace} run={run} close={() => setOpened(null)} />}
     </div>
-  );
-}
-
-/** Shows everything that is known about a part: exact times, model, tokens, cost, input and output. */
-function Inspector({ part, close }: { part: Part; close: () => void }) {
-  const { span, call } = part;
-  return (
-    <section class="inspector stack" aria-label={part.name}>
-      <div class="row between">
-        <h3>{part.name}</h3>
-        <Button look="bare" icon="close" label={`Close ${part.name}`} onClick={close} />
-      </div>
-      <dl>
-        <div><dt>Status</dt><dd><Status of={part.status} /></dd></div>
-        <div><dt>Duration</dt><dd>{duration(part.took)}</dd></div>
-        <div><dt>From</dt><dd>{exact.format(new Date(span.startedAt))}</dd></div>
-        <div><dt>To</dt><dd>{span.finishedAt === null ? "now" : exact.format(new Date(span.finishedAt))}</dd></div>
-        {span.model && <div><dt>Model</dt><dd class="code">{span.model}</dd></div>}
-        {span.inputTokens !== undefined && <div><dt>Tokens in</dt><dd>{count(span.inputTokens)}</dd></div>}
-        {span.outputTokens !== undefined && <div><dt>Tokens out</dt><dd>{count(span.outputTokens)}</dd></div>}
-        {span.costMicros !== undefined && <div><dt>Cost</dt><dd>{money(span.costMicros)}</dd></div>}
-        {span.message && <div><dt>{span.kind === "wait" ? "Decision" : "Reason"}</dt><dd>{part.notes.at(-1)}</dd></div>}
-        {span.provider && <div><dt>Provider</dt><dd>{span.provider.status}{span.provider.message && `: ${span.provider.message}`}</dd></div>}
-      </dl>
-      {call && <CallBody call={call} />}
-    </section>
   );
 }
 

@@ -2,14 +2,19 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ApiError, Params } from "../../api";
 import { download } from "../../files";
+import { useNarrow } from "../../narrow";
 import { setQuery } from "../../router";
-import type { Agent, RunStatus, RunSummary } from "../../types";
+import type { RunStatus, RunSummary } from "../../types";
 import { Button } from "../../ui/button";
+import { Dialog } from "../../ui/dialog";
 import { Select, TextField } from "../../ui/field";
 import { toast } from "../../ui/toast";
+import type { Names } from "./names";
 
 export interface Filter {
   status: RunStatus | "";
+  /** Only runs that wait for a person, or for results of their client's tools. */
+  waitsFor: "person" | "client" | "";
   agent: string;
   automation: string;
   session: string;
@@ -21,9 +26,10 @@ export interface Filter {
   to: string;
 }
 
-const statuses: { value: RunStatus | ""; label: string }[] = [
+const statuses: { value: Filter["status"] | Filter["waitsFor"]; label: string }[] = [
   { value: "", label: "Any status" },
-  { value: "requires_action", label: "Needs you" },
+  { value: "person", label: "Needs you" },
+  { value: "client", label: "Waits for its client" },
   { value: "queued", label: "Queued" },
   { value: "running", label: "Running" },
   { value: "completed", label: "Completed" },
@@ -35,21 +41,26 @@ const statuses: { value: RunStatus | ""; label: string }[] = [
 /** Returns the filter in the page's URL. */
 export function filterOf(query: URLSearchParams): Filter {
   const text = (name: string) => query.get(name) ?? "";
-  const status = statuses.find((s) => s.value === text("status"))?.value ?? "";
+  const one = <T extends string>(name: string, values: readonly T[]): T | "" => values.find((value) => value === text(name)) ?? "";
+  const waitsFor = text("status") === "requires_action" ? "person" : one("waitsFor", ["person", "client"] as const);
+  const status = one("status", ["queued", "running", "completed", "failed", "timed_out", "cancelled"] as const);
   return {
-    status, agent: text("agent"), automation: text("automation"), session: text("session"), trigger: text("trigger"),
+    status: waitsFor === "" ? status : "", waitsFor, agent: text("agent"), automation: text("automation"), session: text("session"), trigger: text("trigger"),
     words: text("q"), from: text("from"), to: text("to"),
   };
 }
 
-/** Returns the filter as query parameters for the API. */
+/** Whether the filter asks for unfinished runs. A search finds only finished ones. */
+export const forOpen = (f: Filter): boolean => f.waitsFor !== "" || f.status === "queued" || f.status === "running";
+
+/** Returns the filter as query parameters for the API, which refuses waitsFor with words. */
 export const paramsOf = (f: Filter): Params => ({
-  status: f.status, agentId: f.agent, automationId: f.automation, sessionId: f.session, triggerType: f.trigger, q: f.words, from: f.from, to: f.to,
+  status: f.waitsFor !== "" ? "requires_action" : f.status, waitsFor: f.words === "" ? f.waitsFor : "", agentId: f.agent, automationId: f.automation, sessionId: f.session, triggerType: f.trigger, q: f.words, from: f.from, to: f.to,
 });
 
 export const filtered = (f: Filter): boolean => Object.values(f).some((value) => value !== "");
 
-export const clearFilter = (): void => setQuery({ status: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
+export const clearFilter = (): void => setQuery({ status: null, waitsFor: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
 
 const triggers = ["chat", "schedule", "webhook", "api"]; // the usual ones: a caller of an automation chooses its own
 
@@ -59,26 +70,78 @@ function triggersOf(rows: RunSummary[], chosen: string): { value: string; label:
   return [{ value: "", label: "Any trigger" }, ...[...known].map((value) => ({ value, label: value }))];
 }
 
-export function Filters({ filter, agents, rows }: { filter: Filter; agents: Agent[]; rows: RunSummary[] }) {
-  const [open] = useState(() => matchMedia("(min-width: 48rem)").matches || [filter.from, filter.to, filter.trigger, filter.automation, filter.session].some((value) => value !== ""));
+interface FiltersProps {
+  filter: Filter;
+  names: Names;
+  rows: RunSummary[];
+}
+
+/** The filters: all beside each other, or, on a narrow screen, a search field and a dialog with the others. */
+export function Filters(props: FiltersProps) {
+  const narrow = useNarrow();
+  const [open, setOpen] = useState(false);
+  if (!narrow) {
+    return (
+      <search class="run-filters" aria-label="Filter runs">
+        <Words filter={props.filter} />
+        <Main {...props} />
+        <details class="fold" open>
+          <summary>More filters</summary>
+          <div class="run-filters"><Others {...props} /></div>
+        </details>
+      </search>
+    );
+  }
+
+  const chosen = Object.entries(props.filter).filter(([name, value]) => name !== "words" && value !== "").length;
+  return (
+    <search class="run-search" aria-label="Filter runs">
+      <Words filter={props.filter} />
+      <Button onClick={() => setOpen(true)}>{chosen === 0 ? "Filters" : `Filters (${chosen})`}</Button>
+      {open && (
+        <Dialog title="Filters" onClose={() => setOpen(false)} kept foot={
+          <>
+            <Button onClick={clearFilter} disabled={!filtered(props.filter)}>Clear filters</Button>
+            <Button look="primary" onClick={() => setOpen(false)}>Show runs</Button>
+          </>
+        }>
+          <div class="stack">
+            <div class="run-filters"><Main {...props} /><Others {...props} /></div>
+            <div class="row">Export <Export filter={props.filter} /></div>
+          </div>
+        </Dialog>
+      )}
+    </search>
+  );
+}
+
+function Words({ filter }: { filter: Filter }) {
+  return <Typed label="Search" name="q" value={filter.words} placeholder="Question or answer" maxLength={200} />;
+}
+
+function Main({ filter, names }: FiltersProps) {
+  const { agents, error } = names;
   const choices = [{ value: "", label: "Any agent" }, ...agents.map((a) => ({ value: a.id, label: a.name }))];
   if (filter.agent !== "" && !agents.some((a) => a.id === filter.agent)) choices.push({ value: filter.agent, label: filter.agent });
+  const choose = (value: Filter["status"] | Filter["waitsFor"]) =>
+    (value === "person" || value === "client" ? setQuery({ status: null, waitsFor: value }) : setQuery({ status: value, waitsFor: null }));
   return (
-    <search class="run-filters" aria-label="Filter runs">
-      <Typed label="Search" name="q" value={filter.words} placeholder="Question or answer" maxLength={200} />
-      <Select label="Status" value={filter.status} options={statuses} onChange={(status) => setQuery({ status })} />
-      <Select label="Agent" value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} />
-      <details class="fold" open={open}>
-        <summary>More filters</summary>
-        <div class="run-filters">
-          <When label="From" name="from" value={filter.from} />
-          <When label="To" name="to" value={filter.to} />
-          <Select label="Trigger" value={filter.trigger} options={triggersOf(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
-          <Typed label="Automation" name="automation" value={filter.automation} />
-          <Typed label="Session" name="session" value={filter.session} />
-        </div>
-      </details>
-    </search>
+    <>
+      <Select label="Status" value={filter.waitsFor || filter.status} options={statuses} onChange={choose} />
+      <Select label="Agent" value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} hint={error && "Couldn’t load the agents."} />
+    </>
+  );
+}
+
+function Others({ filter, rows }: FiltersProps) {
+  return (
+    <>
+      <When label="From" name="from" value={filter.from} />
+      <When label="To" name="to" value={filter.to} />
+      <Select label="Trigger" value={filter.trigger} options={triggersOf(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
+      <Typed label="Automation" name="automation" value={filter.automation} />
+      <Typed label="Session" name="session" value={filter.session} />
+    </>
   );
 }
 

@@ -1,5 +1,7 @@
 // A small plot of the runs per hour or day.
+import { useState } from "preact/hooks";
 import { get, type Params } from "../../api";
+import { useNarrow } from "../../narrow";
 import { useQuery } from "../../query";
 import type { Usage } from "../../types";
 import { Loaded } from "../../ui/parts";
@@ -19,12 +21,25 @@ function daysOf(from: string): number {
   return Number.isNaN(start) ? 1 : Math.min(maxDays, Math.max(1, Math.ceil((Date.now() - start) / day)));
 }
 
+/** The plot, which a narrow screen shows and loads on demand, because the list is more important there. */
+export function Plot({ filter }: { filter: Filter }) {
+  const narrow = useNarrow();
+  const [open, setOpen] = useState(false);
+  if (!narrow) return <Rate filter={filter} />;
+  return (
+    <details class="fold" onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>Plot of runs</summary>
+      {open && <Rate filter={filter} />}
+    </details>
+  );
+}
+
 /** The runs per hour or day of the filter's agent, automation and time. The service does not count by the other filters. */
-export function Rate({ filter }: { filter: Filter }) {
+function Rate({ filter }: { filter: Filter }) {
   const params: Params = { days: daysOf(filter.from), agentId: filter.agent, automationId: filter.automation };
   const usage = useQuery(`rate ${JSON.stringify(params)}`, (signal) => get<Usage>("/api/usage", params, signal));
   useCounted(usage.reload);
-  const others = filter.status !== "" || filter.trigger !== "" || filter.session !== "" || filter.words !== "";
+  const others = filter.status !== "" || filter.waitsFor !== "" || filter.trigger !== "" || filter.session !== "" || filter.words !== "";
   return (
     <div class="run-rate">
       <Loaded query={usage} room="9rem">{(u) => {

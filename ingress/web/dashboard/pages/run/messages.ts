@@ -1,0 +1,49 @@
+// The messages that the model received in a turn, as far as the service stores them.
+import type { Span, Timeline, ToolCall } from "../../types";
+import { toolNamed } from "../../toolnames";
+
+/** A message to the model, or one of its answers. */
+export interface Sent {
+  head: string;
+  text: string;
+  /** Whether the text is only the beginning of the message. */
+  cut: boolean;
+}
+
+const most = 8000; // characters of a message that are shown
+
+const sent = (head: string, text: string, cut = false): Sent => ({ head, text: text.slice(0, most), cut: cut || text.length > most });
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""));
+
+/** Names the calls that a turn requested. */
+export function requested(span: Span, calls: ToolCall[]): ToolCall[] {
+  return (span.toolCallIds ?? []).flatMap((id) => calls.find((call) => call.id === id) ?? []);
+}
+
+/** Returns what a finished turn said, and the results that it got. */
+function exchange(span: Span, calls: ToolCall[]): Sent[] {
+  const made = requested(span, calls);
+  const names = made.map((call) => toolNamed(call.name)).join(", ");
+  const said = [span.text ?? "", names && `Calls ${names}`].filter(Boolean).join("\n\n");
+  return [
+    sent(`Answer of ${span.name}`, said, span.textCut),
+    ...made.filter((call) => call.output !== null && call.output !== undefined).map((call) => sent(`Result of ${toolNamed(call.name)}`, textOf(call.output))),
+  ];
+}
+
+/**
+ * Returns the messages that the model received in a turn, oldest first. The agent's instructions and the earlier messages of
+ * the session are not among them.
+ */
+export function messagesOf(trace: Timeline, turn: Span, calls: ToolCall[]): Sent[] {
+  const { input, spans } = trace;
+  const before = spans.slice(0, spans.indexOf(turn)).filter((s) => s.kind === "turn" && s.status === "completed");
+  return [
+    ...(input.instructions ? [sent("Instructions of the request", input.instructions)] : []),
+    ...(input.history ?? []).flatMap((h) => [sent("Earlier message", h.message), sent("Earlier answer", h.answer)].filter((m) => m.text !== "")),
+    sent("Message", input.message),
+    ...(input.data === undefined ? [] : [sent("Data of the message", textOf(input.data))]),
+    ...before.flatMap((s) => exchange(s, calls)),
+  ];
+}

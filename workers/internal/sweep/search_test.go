@@ -1,0 +1,51 @@
+package sweep
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/domain"
+	"parley/shared/store/rundb"
+	"parley/shared/testkit"
+)
+
+// A search finds a run at most five seconds after its finish.
+func TestFinishedRunsAreFoundSoon(t *testing.T) {
+	t.Parallel()
+	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))
+	org, agent := newAgent(t, st)
+	ended, _, _ := parked(t, st, org, agent, "", domain.At(time.Now().Add(-time.Second)))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- New(st, b, zerolog.Nop()).Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+
+	limit, tick := time.After(20*time.Second), time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-limit:
+			t.Fatal("the search did not find the run")
+		case <-tick.C:
+		}
+		found, _, err := st.Runs.SearchRuns(ctx, org, rundb.RunFilter{Words: "hi"}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			continue
+		}
+		if took := time.Since(found[0].FinishedAt.Time); found[0].ID != ended.RunID || took > 5*time.Second {
+			t.Errorf("found %s, %s after its finish", found[0].ID, took)
+		}
+		return
+	}
+}
