@@ -1,6 +1,8 @@
 // The files that a run's programs made, as listed in the output of its tool calls.
 import { inDemo } from "../api";
 import { download, usePicture } from "../files";
+import * as texts from "../texts/answer";
+import { Words } from "../texts/answer";
 import type { ToolCall } from "../types";
 import { Button } from "../ui/button";
 import { size } from "../ui/parts";
@@ -43,8 +45,8 @@ const lastPart = (name: string): string => name.split("/").at(-1) || name;
  */
 export function FileLink({ file }: { file: RunFile }) {
   const words = <>{file.name} <span class="quiet number">{size(file.bytes)}</span></>;
-  if (inDemo()) return <span class="tag" title="Files can't be opened in the demo">{words}</span>;
-  return <Button icon="file" look="bare" label={`Download ${file.name}, ${size(file.bytes)}`} onClick={() => download("/api/files", { id: file.id }, lastPart(file.name))}>{words}</Button>;
+  if (inDemo()) return <span class="tag" title={Words.filesCantBeOpened}>{words}</span>;
+  return <Button icon="file" look="bare" label={texts.downloadNameBytes(file.name, size(file.bytes))} onClick={() => download("/api/files", { id: file.id }, lastPart(file.name))}>{words}</Button>;
 }
 
 /**
@@ -66,8 +68,8 @@ export function Files({ files, images }: { files: RunFile[]; images: RunFile[] }
   return (
     <div class="answer-files">
       {shown.map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
-      <ul aria-label="Files">{files.map((f) => <li key={f.id}><FileLink file={f} /></li>)}</ul>
-      {inDemo() && <p class="hint">Files can't be opened in the demo. Sign up to open them.</p>}
+      <ul aria-label={Words.files}>{files.map((f) => <li key={f.id}><FileLink file={f} /></li>)}</ul>
+      {inDemo() && <p class="hint">{Words.filesCantBeOpenedInDemo}</p>}
     </div>
   );
 }

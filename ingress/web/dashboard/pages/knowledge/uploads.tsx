@@ -4,6 +4,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api";
 import { upload } from "../../files";
 import { useStay } from "../../router";
+import * as texts from "../../texts/knowledge";
+import { Words } from "../../texts/knowledge";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
@@ -52,7 +54,7 @@ export function useUploads(onSent: () => void) {
     };
     const send = (files: Iterable<File>) => {
       for (const file of files) {
-        const fault = file.size > most ? `The file's size is ${size(file.size)}. The limit is 20 MiB.` : file.size === 0 ? "The file is empty." : undefined;
+        const fault = file.size > most ? texts.filesSizeIsLimit(size(file.size)) : file.size === 0 ? Words.fileIsEmpty : undefined;
         work.current.all = [...work.current.all, { id: work.current.next++, file, part: 0, state: fault ? "failed" : "waiting", fault, stop: new AbortController() }];
       }
       setList(work.current.all);
@@ -77,7 +79,7 @@ function FilePicker({ onFiles, children }: { onFiles: (files: Iterable<File>) =>
   return (
     <>
       <Button look="primary" icon="upload" onClick={() => input.current?.click()}>{children}</Button>
-      <input ref={input} type="file" multiple hidden aria-label="Files to upload" onChange={(e) => {
+      <input ref={input} type="file" multiple hidden aria-label={Words.filesToUpload} onChange={(e) => {
         onFiles([...(e.currentTarget.files ?? [])]);
         e.currentTarget.value = "";
       }} />
@@ -118,7 +120,7 @@ export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onF
   return (
     <div class="drop-zone">
       {children}
-      {over && <div class="drop-hint" aria-hidden="true"><Icon name="upload" />Drop files to upload them</div>}
+      {over && <div class="drop-hint" aria-hidden="true"><Icon name="upload" />{Words.dropFilesToUpload}</div>}
     </div>
   );
 }
@@ -130,7 +132,7 @@ export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onF
 export function Uploads({ list, onDismiss, onRetry }: { list: Upload[]; onDismiss: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;
   return (
-    <section class="sheet uploads-box" aria-label="Uploads">
+    <section class="sheet uploads-box" aria-label={Words.uploads}>
       <ul class="uploads">
         {list.map((u) => (
           <li key={u.id}>
@@ -138,12 +140,12 @@ export function Uploads({ list, onDismiss, onRetry }: { list: Upload[]; onDismis
             <span class="upload-name">{u.file.name}</span>
             <span class="small quiet number">{size(u.file.size)}</span>
             {u.state === "failed" ? <span class="fault" role="alert">{u.fault}</span> : (
-              <progress value={u.part} max={1} aria-label={`Upload of ${u.file.name}`} />
+              <progress value={u.part} max={1} aria-label={texts.uploadOfName(u.file.name)} />
             )}
             <span class="small quiet">{u.state === "sending" ? `${Math.floor(u.part * 100)} %` : u.state === "failed" ? "" : u.state}</span>
             <span class="actions">
-              {u.state === "failed" && u.file.size <= most && u.file.size > 0 && <Button look="bare" onClick={() => onRetry(u.id)}>Try again</Button>}
-              <Button look="bare" icon="close" label={`${u.state === "sending" ? "Stop" : "Dismiss"}: ${u.file.name}`} onClick={() => onDismiss(u.id)} />
+              {u.state === "failed" && u.file.size <= most && u.file.size > 0 && <Button look="bare" onClick={() => onRetry(u.id)}>{Words.tryAgain}</Button>}
+              <Button look="bare" icon="close" label={`${u.state === "sending" ? Words.stop : Words.dismiss}: ${u.file.name}`} onClick={() => onDismiss(u.id)} />
             </span>
           </li>
         ))}
