@@ -3,6 +3,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FileLink, Picture, fileAddress, isImage, type RunFile } from "../answer/files";
 import { ApiError, inDemo } from "../api";
 import { upload } from "../files";
+import * as texts from "../texts/chat";
+import { Words } from "../texts/chat";
 import type { Attachment } from "../types";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
@@ -28,8 +30,8 @@ export interface Attached {
 
 /** Returns why the service would refuse a file, or undefined. */
 export function faultOf(file: { size: number }): string | undefined {
-  if (file.size === 0) return "The file is empty.";
-  return file.size > mostBytes ? `The file's size is ${size(file.size)}. The limit is 20 MiB.` : undefined;
+  if (file.size === 0) return Words.fileIsEmpty;
+  return file.size > mostBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
 }
 
 const faultWords = (error: ApiError): string => error.errors.map((e) => e.message).join("; ") || error.detail;
@@ -66,7 +68,7 @@ export function useAttachments(sessionId: string) {
     const add = (files: File[]) => {
       const room = mostFiles - all.current.length;
       const taken = files.slice(0, room).map((file): Attached => ({ id: next++, file, part: 0, fault: faultOf(file), stop: new AbortController() }));
-      if (files.length > room) toast(`A message takes at most ${mostFiles} files. Not attached: ${files.slice(room).map((f) => f.name).join(", ")}.`, "bad");
+      if (files.length > room) toast(texts.messageTakesAtMost(mostFiles, files.slice(room).map((f) => f.name).join(", ")), "bad");
       show([...all.current, ...taken]);
       taken.filter((a) => a.fault === undefined).forEach(send);
     };
@@ -130,8 +132,8 @@ export function AttachButton({ onFiles, disabled }: { onFiles: (files: File[]) =
   const input = useRef<HTMLInputElement>(null);
   return (
     <>
-      <Button look="bare" icon="plus" label="Attach files" disabled={disabled} onClick={() => input.current?.click()} />
-      <input ref={input} type="file" multiple hidden aria-label="Files to attach" onChange={(e) => {
+      <Button look="bare" icon="plus" label={Words.attachFiles} disabled={disabled} onClick={() => input.current?.click()} />
+      <input ref={input} type="file" multiple hidden aria-label={Words.filesToAttach} onChange={(e) => {
         onFiles([...(e.currentTarget.files ?? [])]);
         e.currentTarget.value = "";
       }} />
@@ -143,15 +145,15 @@ export function AttachButton({ onFiles, disabled }: { onFiles: (files: File[]) =
 export function AttachedList({ list, onRemove, onRetry }: { list: Attached[]; onRemove: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;
   return (
-    <ul class="attached" aria-label="Attached files">
+    <ul class="attached" aria-label={Words.attachedFiles}>
       {list.map((a) => (
         <li key={a.id} class={a.fault ? "failed" : undefined}>
           {a.fault === undefined ? <Preview file={a.file} /> : <Icon name="warn" />}
           <span class="attached-name">{a.file.name} <span class="quiet number">{size(a.file.size)}</span></span>
           {a.fault !== undefined && <span class="fault" role="alert">{a.fault}</span>}
-          {a.fault === undefined && !a.stored && <progress value={a.part} max={1} aria-label={`Upload of ${a.file.name}`} />}
-          {a.again && <Button look="bare" label={`Try again: ${a.file.name}`} onClick={() => onRetry(a.id)}>Try again</Button>}
-          <Button look="bare" icon="close" label={`Remove ${a.file.name}`} onClick={() => onRemove(a.id)} />
+          {a.fault === undefined && !a.stored && <progress value={a.part} max={1} aria-label={texts.uploadOfName(a.file.name)} />}
+          {a.again && <Button look="bare" label={texts.tryAgainName(a.file.name)} onClick={() => onRetry(a.id)}>{Words.tryAgain}</Button>}
+          <Button look="bare" icon="close" label={texts.removeName(a.file.name)} onClick={() => onRemove(a.id)} />
         </li>
       ))}
     </ul>
@@ -177,7 +179,7 @@ export function SentAttachments({ list, readable }: { list: Attachment[]; readab
   return (
     <div class="turn-attachments">
       {readable && !inDemo() && files.filter(isImage).map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
-      <ul aria-label="Attached files">{files.map((f) => <li key={f.id}>{readable ? <FileLink file={f} /> : <span class="tag">{f.name}</span>}</li>)}</ul>
+      <ul aria-label={Words.attachedFiles}>{files.map((f) => <li key={f.id}>{readable ? <FileLink file={f} /> : <span class="tag">{f.name}</span>}</li>)}</ul>
     </div>
   );
 }

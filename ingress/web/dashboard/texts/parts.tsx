@@ -46,11 +46,9 @@ export enum Words {
 export const copyLabel = (label: string): string => `Copy: ${label}`;
 
 // ui/parts
+/** The names of statuses. Other statuses have the API's name. */
 export const statuses: Record<string, string> = {
-  completed: "completed", ready: "ready", running: "running", processing: "processing", queued: "queued", requires_action: "needs you", waiting: "waiting",
-  "waits for client": "waits for client", failed: "failed", timed_out: "timed out", lost: "lost", cancelled: "cancelled",
-  accepted: "accepted", coalesced: "coalesced", delivered: "delivered", enabled: "enabled", filtered: "filtered", answered: "answered", pending: "pending",
-  refused: "refused", rejected: "rejected", disabled: "disabled", wrong_signature: "wrong signature",
+  requires_action: "needs you", timed_out: "timed out", waits_for_client: "waits for client", wrong_signature: "wrong signature",
 };
 export const tryAgainInS = (retryAfter: number): string => `Try again in ${retryAfter} s.`;
 export const requestRequestId = (requestId: string) => <>Request <code>{requestId}</code></>;

@@ -42,7 +42,7 @@ export function Section({ title, children, intro, actions }: { title: string; in
 }
 
 const tones: Record<string, "good" | "busy" | "warn" | "bad" | ""> = {
-  completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn", "waits for client": "busy",
+  completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn", waits_for_client: "busy",
   failed: "bad", timed_out: "bad", lost: "bad", cancelled: "",
   accepted: "good", coalesced: "good", delivered: "good", enabled: "good", filtered: "", answered: "", pending: "busy", refused: "bad", rejected: "bad", disabled: "warn", wrong_signature: "bad",
 };
@@ -127,8 +127,6 @@ export function Time({ at }: { at: string | null | undefined }) {
 
 export const exactTime = (at: string): string => exact.format(new Date(at));
 export const count = (n: number): string => whole.format(n);
-
-export { many } from "../texts/plural";
 
 /** Formats milliseconds. */
 export function duration(ms: number): string {

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ApiError, Params } from "../../api";
 import { download } from "../../files";
 import { setQuery } from "../../router";
+import { Words } from "../../texts/runs";
 import type { Agent, RunStatus, RunSummary } from "../../types";
 import { Button } from "../../ui/button";
 import { Select, TextField } from "../../ui/field";
@@ -22,14 +23,14 @@ export interface Filter {
 }
 
 const statuses: { value: RunStatus | ""; label: string }[] = [
-  { value: "", label: "Any status" },
-  { value: "requires_action", label: "Needs you" },
-  { value: "queued", label: "Queued" },
-  { value: "running", label: "Running" },
-  { value: "completed", label: "Completed" },
-  { value: "failed", label: "Failed" },
-  { value: "timed_out", label: "Timed out" },
-  { value: "cancelled", label: "Cancelled" },
+  { value: "", label: Words.anyStatus },
+  { value: "requires_action", label: Words.needsYou },
+  { value: "queued", label: Words.queued },
+  { value: "running", label: Words.running },
+  { value: "completed", label: Words.completed },
+  { value: "failed", label: Words.failed },
+  { value: "timed_out", label: Words.timedOut },
+  { value: "cancelled", label: Words.cancelled },
 ];
 
 /** Returns the filter in the page's URL. */
@@ -56,26 +57,26 @@ const triggers = ["chat", "schedule", "webhook", "api"]; // the usual ones: a ca
 /** Returns the triggers to choose from: the usual ones, those of the rows, and the chosen one. */
 function triggersOf(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
   const known = new Set([...triggers, ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
-  return [{ value: "", label: "Any trigger" }, ...[...known].map((value) => ({ value, label: value }))];
+  return [{ value: "", label: Words.anyTrigger }, ...[...known].map((value) => ({ value, label: value }))];
 }
 
 export function Filters({ filter, agents, rows }: { filter: Filter; agents: Agent[]; rows: RunSummary[] }) {
   const [open] = useState(() => matchMedia("(min-width: 48rem)").matches || [filter.from, filter.to, filter.trigger, filter.automation, filter.session].some((value) => value !== ""));
-  const choices = [{ value: "", label: "Any agent" }, ...agents.map((a) => ({ value: a.id, label: a.name }))];
+  const choices = [{ value: "", label: Words.anyAgent }, ...agents.map((a) => ({ value: a.id, label: a.name }))];
   if (filter.agent !== "" && !agents.some((a) => a.id === filter.agent)) choices.push({ value: filter.agent, label: filter.agent });
   return (
-    <search class="run-filters" aria-label="Filter runs">
-      <Typed label="Search" name="q" value={filter.words} placeholder="Question or answer" maxLength={200} />
-      <Select label="Status" value={filter.status} options={statuses} onChange={(status) => setQuery({ status })} />
-      <Select label="Agent" value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} />
+    <search class="run-filters" aria-label={Words.filterRuns}>
+      <Typed label={Words.search} name="q" value={filter.words} placeholder={Words.questionOrAnswer} maxLength={200} />
+      <Select label={Words.status} value={filter.status} options={statuses} onChange={(status) => setQuery({ status })} />
+      <Select label={Words.agent} value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} />
       <details class="fold" open={open}>
-        <summary>More filters</summary>
+        <summary>{Words.moreFilters}</summary>
         <div class="run-filters">
-          <When label="From" name="from" value={filter.from} />
-          <When label="To" name="to" value={filter.to} />
-          <Select label="Trigger" value={filter.trigger} options={triggersOf(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
-          <Typed label="Automation" name="automation" value={filter.automation} />
-          <Typed label="Session" name="session" value={filter.session} />
+          <When label={Words.from} name="from" value={filter.from} />
+          <When label={Words.to} name="to" value={filter.to} />
+          <Select label={Words.trigger} value={filter.trigger} options={triggersOf(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
+          <Typed label={Words.automation} name="automation" value={filter.automation} />
+          <Typed label={Words.session} name="session" value={filter.session} />
         </div>
       </details>
     </search>
@@ -97,14 +98,14 @@ export function Export({ filter }: { filter: Filter }) {
   };
   return (
     <>
-      <Button look="bare" icon="file" disabled={busy} label="Export as CSV" onClick={() => save("csv")}>CSV</Button>
-      <Button look="bare" icon="file" disabled={busy} label="Export as JSON Lines" onClick={() => save("jsonl")}>JSON Lines</Button>
+      <Button look="bare" icon="file" disabled={busy} label={Words.exportAsCsv} onClick={() => save("csv")}>{Words.csv}</Button>
+      <Button look="bare" icon="file" disabled={busy} label={Words.exportAsJsonLines} onClick={() => save("jsonl")}>{Words.jsonLines}</Button>
     </>
   );
 }
 
 /** A text filter, applied after a pause in typing. */
-function Typed({ label, name, value, placeholder = "Any", maxLength }: { label: string; name: string; value: string; placeholder?: string; maxLength?: number }) {
+function Typed({ label, name, value, placeholder = Words.any, maxLength }: { label: string; name: string; value: string; placeholder?: string; maxLength?: number }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   useEffect(() => {
