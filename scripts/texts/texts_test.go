@@ -1,9 +1,12 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/shared/testkit"
@@ -20,6 +23,59 @@ func TestTextsStandInTables(t *testing.T) {
 	for _, s := range found {
 		t.Errorf("%s: %q stands outside a table of texts (texts.ts)", s.file, s.text)
 	}
+}
+
+// TestTextsAreUsed checks that some module of the dashboard uses each text, so that the tables contain no dead text.
+func TestTextsAreUsed(t *testing.T) {
+	t.Parallel()
+	dashboard := filepath.Join(testkit.Root(t), "ingress", "web", "dashboard")
+	modules := readModules(t, dashboard)
+	tables, err := filepath.Glob(filepath.Join(dashboard, "texts", "*.ts*"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("no tables: %v", err)
+	}
+
+	entry := regexp.MustCompile(`(?m)^  (\w+) = "|^export const (\w+) = \(`)
+	for _, file := range tables {
+		area := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(file), ".tsx"), ".ts")
+		if area == "plural" {
+			continue
+		}
+		used := ""
+		for _, module := range modules {
+			if strings.Contains(module, "texts/"+area+`"`) {
+				used += module
+			}
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range entry.FindAllStringSubmatch(string(content), -1) {
+			name := found[1] + found[2]
+			if !regexp.MustCompile(`\b(Words|texts|table)\.` + name + `\b`).MatchString(used) {
+				t.Errorf("no module uses %s of %s", name, filepath.Base(file))
+			}
+		}
+	}
+}
+
+// readModules returns the content of the TypeScript modules below a folder.
+func readModules(t *testing.T, folder string) []string {
+	t.Helper()
+	var modules []string
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !code.MatchString(name) {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		modules = append(modules, string(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modules
 }
 
 // TestStraysAreFound checks which strings of a module count as texts.
