@@ -56,7 +56,9 @@ var documents embed.FS
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
 // functions are the functions that templates can call.
-var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "tries": tries}
+var functions = template.FuncMap{
+	"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled, "slug": slug, "text": textOf, "tries": tries,
+}
 
 // slug returns the anchor of a chapter.
 func slug(title string) string { return strings.ToLower(title) }

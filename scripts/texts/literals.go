@@ -14,6 +14,7 @@ type literal struct {
 	function string
 	argument int
 	property string
+	element  string // the element of JSX whose attribute or child the literal is
 }
 
 // gap stands for a value that a template inserts.
@@ -25,6 +26,7 @@ type frame struct {
 	function string
 	argument int
 	property string
+	element  string          // of a call that creates an element
 	text     strings.Builder // of a template
 }
 
@@ -54,9 +56,12 @@ var (
 	regex = regexp.MustCompile(`^/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*`)
 	colon = regexp.MustCompile(`^\s*:`)
 
+	// The functions that create elements.
+	creates = regexp.MustCompile(`^(h|jsxs?)$`)
+
 	// What precedes or follows a string that is compared, which nobody reads.
 	comparedTo = regexp.MustCompile(`[=!]==?\s*$`)
-	compares   = regexp.MustCompile(`^\s*[=!]==?`)
+	compares   = regexp.MustCompile(`^\s*([=!]==?|in\b)`)
 )
 
 // next reads one token.
@@ -96,6 +101,9 @@ func (l *lexer) isKey(end int) bool {
 
 func (l *lexer) string(quoted string) {
 	value := unescape(quoted[1 : len(quoted)-1])
+	if f := l.top(); f.argument == 0 && creates.MatchString(f.function) {
+		f.element = value
+	}
 	switch end := l.at + len(quoted); {
 	case l.isKey(end):
 		l.top().property = value
@@ -193,12 +201,17 @@ func (l *lexer) add(value string) {
 	found := literal{value: value}
 	for _, f := range slices.Backward(l.stack) {
 		if f.open == '(' && f.function != "" {
-			found.function, found.argument = f.function, f.argument
+			if found.property == "" {
+				found.function, found.argument = f.function, f.argument
+			}
+			found.element = f.element
 			break
 		}
 		if f.open == '{' {
+			if found.property != "" || f.property == "" {
+				break
+			}
 			found.property = f.property
-			break
 		}
 	}
 	l.found = append(l.found, found)

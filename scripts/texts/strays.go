@@ -18,7 +18,7 @@ type stray struct {
 }
 
 var (
-	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$`)
+	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$|(^|/)texts/`)
 	code  = regexp.MustCompile(`\.tsx?$`)
 	// Tests, declarations, and modules for tests.
 	other = regexp.MustCompile(`\.test\.tsx?$|\.d\.ts$|_samples\.ts$|^kit/check\.ts$`)
@@ -98,24 +98,39 @@ var (
 	oneWord  = regexp.MustCompile(`^\p{Lu}\p{Ll}+[.:!?…]?$`)
 
 	// Attributes and properties that people read or hear, and those that browsers read.
-	read    = regexp.MustCompile(`^(children|aria-label|aria-description|aria-roledescription|placeholder|title|alt|label|hint)$`)
-	machine = regexp.MustCompile(`^(class|className|key|id|for|htmlFor|href|src|rel|d|viewBox|style|type|role|accept|autocomplete|aria-(controls|describedby|labelledby|live|haspopup)|data-.*)$`)
+	read = regexp.MustCompile(`^(children|aria-(label|description|roledescription|valuetext)|placeholder|title|alt|label|hint|` +
+		`head|question|detail|intro|caption|what)$`)
+	machine = regexp.MustCompile(`^(class|className|key|id|for|htmlFor|href|src|rel|d|viewBox|style|type|role|accept|autocomplete|` +
+		`path|method|aria-(controls|describedby|labelledby|live|haspopup|keyshortcuts)|keys|data-.*)$`)
 
-	// Functions whose strings are for developers or browsers.
-	technical = regexp.MustCompile(`^(console\.\w+|matchMedia|CSS\.supports|\w*(\.|^)(querySelector(All)?|closest|matches|supports|setProperty|getContext))$`)
+	// Functions whose first argument people read, and functions whose strings are for developers or browsers.
+	shown     = regexp.MustCompile(`^(toast|failed)$`)
+	technical = regexp.MustCompile(`^(console\.\w+|matchMedia|CSS\.supports|useQuery|` +
+		`([\w.]*\.)?(querySelector(All)?|closest|matches|supports|setProperty|getContext|includes|startsWith))$`)
+	// Elements whose content is code.
+	samples = regexp.MustCompile(`^(code|kbd|pre|samp)$`)
 	// Names of keys, headers and programs.
-	names = regexp.MustCompile(`^(Enter|Escape|Tab|Backspace|Delete|Home|End|Accept|Authorization|Location|Bearer ⟨…⟩|` +
+	names = regexp.MustCompile(`^(Enter|Escape|Tab|Backspace|Authorization|Bearer ⟨…⟩|` +
 		`Edge|Opera|Firefox|Chrome|Safari|Android|Windows|Linux)$`)
+	// Addresses, paths of icons, lengths, media queries, and lines of programs, commands, requests and configurations.
+	machines = regexp.MustCompile(`^(https?://\S+|@\w+|not all|(min|max)\(.*\)|M-?\d[\dA-Za-z. -]*|\([a-z-]+: [^)]*\))$`)
+	programs = regexp.MustCompile(`^( ?-[A-Z] ["']|curl |systemctl |kubectl |crontab |const \w+ = |import .*(from "|\n)|` +
+		`from \w+ import |body=⟨|mac := |[#/]/? On your server|# crontab|#!/|<script |\[Unit\]\n|\{\n|(name|apiVersion): \S+\n|(POST|GET) ⟨|` +
+		`PARLEY_\w+=|[xX]-[a-z-]+: |(prefer|content-type|idempotency-key|Content-Security-Policy): )`)
 )
 
-// isText reports whether people read a string.
+// isText reports whether people read a string. A single word in lower case counts only at places that certainly show it.
 func (l literal) isText() bool {
 	switch {
 	case !word.MatchString(strings.ReplaceAll(l.value, gap, "")) || names.MatchString(l.value):
 		return false
-	case technical.MatchString(l.function) || machine.MatchString(l.property):
+	case technical.MatchString(l.function) || machine.MatchString(l.property) || samples.MatchString(l.element):
 		return false
-	case read.MatchString(l.property), l.function == "h" && l.argument >= 2:
+	case machines.MatchString(l.value) || programs.MatchString(l.value):
+		return false
+	case read.MatchString(l.property), l.argument == 0 && shown.MatchString(l.function):
+		return true
+	case l.function == "h" && l.argument >= 2, l.function == "many":
 		return true
 	default:
 		return sentence.MatchString(l.value) || oneWord.MatchString(l.value)

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/shared/testkit"
 )
 
-// TestTextsStandInTables checks that the widget and the other modules in complete contain no text of their own, so that a language
-// is complete if its table is.
+// TestTextsStandInTables checks that the widget, the dashboard and their shared modules contain no text outside tables, so that a
+// language is complete if its tables are.
 func TestTextsStandInTables(t *testing.T) {
 	t.Parallel()
 	found, err := strays(t.Context(), testkit.Root(t), complete)
@@ -20,6 +23,59 @@ func TestTextsStandInTables(t *testing.T) {
 	for _, s := range found {
 		t.Errorf("%s: %q stands outside a table of texts (texts.ts)", s.file, s.text)
 	}
+}
+
+// TestTextsAreUsed checks that some module of the dashboard uses each text, so that the tables contain no dead text.
+func TestTextsAreUsed(t *testing.T) {
+	t.Parallel()
+	dashboard := filepath.Join(testkit.Root(t), "ingress", "web", "dashboard")
+	modules := readModules(t, dashboard)
+	tables, err := filepath.Glob(filepath.Join(dashboard, "texts", "*.ts*"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("no tables: %v", err)
+	}
+
+	entry := regexp.MustCompile(`(?m)^  (\w+) = "|^export const (\w+) = \(`)
+	for _, file := range tables {
+		area := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(file), ".tsx"), ".ts")
+		if area == "plural" {
+			continue
+		}
+		used := ""
+		for _, module := range modules {
+			if strings.Contains(module, "texts/"+area+`"`) {
+				used += module
+			}
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range entry.FindAllStringSubmatch(string(content), -1) {
+			name := found[1] + found[2]
+			if !regexp.MustCompile(`\b(Words|texts|table)\.` + name + `\b`).MatchString(used) {
+				t.Errorf("no module uses %s of %s", name, filepath.Base(file))
+			}
+		}
+	}
+}
+
+// readModules returns the content of the TypeScript modules below a folder.
+func readModules(t *testing.T, folder string) []string {
+	t.Helper()
+	var modules []string
+	err := filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !code.MatchString(name) {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		modules = append(modules, string(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modules
 }
 
 // TestStraysAreFound checks which strings of a module count as texts.
@@ -46,19 +102,28 @@ func TestStraysAreFound(t *testing.T) {
 		"regular expression": {`export const a = /"an odd/.test(b) ? c / 2 : d / "xx yy".length;`, []string{"xx yy"}},
 		"type":               {`export interface A { kind: "Some text"; }`, nil},
 		"path of an icon":    {`export const icons = { send: "M12 19V5M6 11l6-6 6 6" };`, nil},
+		"property":           {`export const a = { question: "sure?" };`, []string{"sure?"}},
+		"message":            {`toast("saved"); failed(b ? "lost" : c);`, []string{"saved", "lost"}},
+		"noun":               {`export const a = many(b, "page");`, []string{"page"}},
+		"code in a sentence": {`export const a = <p>Set <code>the key</code> first</p>;`, []string{"Set ", " first"}},
+		"command":            {"export const a = `curl -sS ${b} -H 'x-api-key: the key'`;", nil},
+		"address":            {`export const a = <input placeholder="https://example.com/parley" />;`, nil},
+		"media query":        {`export const a = "(min-width: 120rem)";`, nil},
+		"folder of tables":   {`import * as texts from "./texts/a"; export const b = texts.c;`, nil},
 		"header":             {"export const a = { Authorization: `Bearer ${b}` };", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			web := filepath.Join(root, "ingress", "web", "widget")
-			if err := os.MkdirAll(web, 0o750); err != nil {
+			if err := os.MkdirAll(filepath.Join(web, "texts"), 0o750); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Symlink(filepath.Join(testkit.Root(t), "bin"), filepath.Join(root, "bin")); err != nil {
 				t.Fatal(err)
 			}
-			for file, content := range map[string]string{"a.tsx": test.module, "texts.ts": `export const a = "In the table";`} {
+			const inTable = `export const c = "In the table";`
+			for file, content := range map[string]string{"a.tsx": test.module, "texts.ts": inTable, "texts/a.ts": inTable} {
 				if err := os.WriteFile(filepath.Join(web, file), []byte(content), 0o600); err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,6 @@
 // Requests to the API. The dashboard uses the public API, with the browser's session cookie.
+import * as texts from "./texts/frame";
+import { Words } from "./texts/frame";
 
 export interface FieldError {
   field: string;
@@ -97,13 +99,13 @@ async function send<T>(method: string, url: string, body?: unknown, signal?: Abo
   return reached(ask, signal, method === "GET" ? askAgain : lookFirst);
 }
 
-const askAgain = "Can't reach the service. Check the connection and try again.";
+const askAgain = Words.cantReachServiceCheck;
 
 /**
  * The message for a failed change. A browser cannot distinguish an unreachable service from a lost
  * response, so the change may have been made.
  */
-export const lookFirst = "Can't reach the service, or its response was lost. Check whether the change was made before you try again.";
+export const lookFirst = Words.cantReachService;
 
 /**
  * Returns the result of ask. If there is no response, the connection breaks during the response, or
@@ -128,7 +130,7 @@ export async function problemOf(response: Response): Promise<ApiError> {
   const error = new ApiError(
     response.status,
     String(problem["code"] ?? foreign["code"] ?? "unknown"),
-    String(problem["detail"] ?? problem["title"] ?? foreign["message"] ?? `The service responded with status ${response.status}.`),
+    String(problem["detail"] ?? problem["title"] ?? foreign["message"] ?? texts.serviceRespondedWithStatus(response.status)),
     Array.isArray(problem["errors"]) ? (problem["errors"] as FieldError[]) : [],
     response.headers.get("x-request-id") ?? "",
     wait > 0 ? wait : null,

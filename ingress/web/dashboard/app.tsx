@@ -6,6 +6,7 @@ import { later } from "./later";
 import { BootContext } from "./state";
 import { match, usePlace } from "./router";
 import { Rail, VisitorRail } from "./rail";
+import { Words } from "./texts/frame";
 import type { Boot, Session } from "./types";
 import { Button, LinkButton } from "./ui/button";
 import { Empty, PageHeader } from "./ui/parts";
@@ -73,7 +74,7 @@ export function App({ boot }: { boot: Boot }) {
   const Shown = found && (!demo || found.page.demo) ? found.page.show : null;
   return (
     <BootContext.Provider value={{ ...boot, session: demo ? null : session }}>
-      <a class="skip" href="#content">Skip to content</a>
+      <a class="skip" href="#content">{Words.skipToContent}</a>
       <div class="frame">
         {demo ? <VisitorRail signedIn={session !== null} /> : <Rail path={place.path} session={session} />}
         <main id="content" ref={main} tabIndex={-1} class={"content" + (found?.page.wide ? " wide" : "")}>
@@ -105,9 +106,9 @@ class Boundary extends Component<{ children: ComponentChildren }, { broken: bool
     if (!this.state.broken) return this.props.children;
     return (
       <>
-        <PageHeader title="This page failed" />
-        <Empty title="Couldn't show this page" action={<Button look="primary" onClick={() => location.reload()}>Reload the page</Button>}>
-          Your saved data is safe. Reload the page. If it fails again, the browser’s console shows the error.
+        <PageHeader title={Words.thisPageFailed} />
+        <Empty title={Words.couldntShowThisPage} action={<Button look="primary" onClick={() => location.reload()}>{Words.reloadThePage}</Button>}>
+          {Words.yourSavedData}
         </Empty>
       </>
     );
@@ -140,9 +141,9 @@ function chosen(session: Session): Session {
 function Nowhere({ demo }: { demo: boolean }) {
   return (
     <>
-      <PageHeader title={demo ? "Not available in the demo" : "Page not found"} />
-      <Empty title={demo ? "The demo offers chats with templates only" : "There is nothing at this address"} action={<LinkButton href={demo ? "/dashboard/templates?token=demo" : "/dashboard"} look="primary">{demo ? "Go to templates" : "Go to Home"}</LinkButton>}>
-        {demo ? "Sign up to create agents, give them documents and run them on a schedule." : "The link may be incomplete, or the item was deleted."}
+      <PageHeader title={demo ? Words.notAvailableInDemo : Words.pageNotFound} />
+      <Empty title={demo ? Words.demoOffersChats : Words.thereIsNothing} action={<LinkButton href={demo ? "/dashboard/templates?token=demo" : "/dashboard"} look="primary">{demo ? Words.goToTemplates : Words.goToHome}</LinkButton>}>
+        {demo ? Words.signUpToCreate : Words.linkMayBeIncomplete}
       </Empty>
     </>
   );

@@ -2,6 +2,7 @@
 // cannot.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, address, credentials, identity, lookFirst, problemOf, reached, type Params } from "./api";
+import { Words } from "./texts/frame";
 
 const read = (path: string, params?: Params, signal?: AbortSignal): Promise<Blob> =>
   reached(async () => {
@@ -57,8 +58,8 @@ export function upload<T>(method: "POST" | "PUT", path: string, params: Params, 
 
     let gone = false;
     request.upload.onload = () => { gone = true; };
-    request.onerror = () => reject(new ApiError(0, "unreachable", gone ? lookFirst : "Connection lost before the whole file was sent. Try again."));
-    request.onabort = () => reject(new ApiError(0, "stopped", "Upload cancelled."));
+    request.onerror = () => reject(new ApiError(0, "unreachable", gone ? lookFirst : Words.connectionLostBeforeWhole));
+    request.onabort = () => reject(new ApiError(0, "stopped", Words.uploadCancelled));
 
     request.onload = () => {
       const headers = new Headers();

@@ -1,6 +1,8 @@
 // Pages whose code is loaded on the first visit, so that the other pages load faster.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import * as texts from "./texts/frame";
+import { Words } from "./texts/frame";
 import { Button } from "./ui/button";
 import { Empty, PageHeader, Waiting } from "./ui/parts";
 
@@ -37,11 +39,11 @@ function Missing() {
   const [again, setAgain] = useState(false);
   return (
     <div role="alert">
-      <PageHeader title="Couldn't load this page" />
-      <Empty title={again ? "Still couldn't load" : "Part of the dashboard couldn't be loaded"} action={
-        <Button look="primary" onClick={() => loadAnew().catch(() => setAgain(true))}>Try again</Button>
+      <PageHeader title={Words.couldntLoadThisPage} />
+      <Empty title={again ? Words.stillCouldntLoad : Words.partOfDashboardCouldnt} action={
+        <Button look="primary" onClick={() => loadAnew().catch(() => setAgain(true))}>{Words.tryAgain}</Button>
       }>
-        The service may be down, or was upgraded after you opened the dashboard. Check the connection and try again.
+        {Words.serviceMayBeDown}
       </Empty>
     </div>
   );
@@ -53,6 +55,6 @@ function Missing() {
  */
 async function loadAnew(): Promise<void> {
   const page = await fetch(location.href, { cache: "no-store" });
-  if (!page.ok) throw new Error(`the service responded with status ${page.status}`);
+  if (!page.ok) throw new Error(texts.theServiceResponded(page.status));
   location.reload();
 }

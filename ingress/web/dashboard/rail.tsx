@@ -4,6 +4,8 @@ import { signOut } from "./account";
 import { chooseOrganization } from "./api";
 import { useCurrentOverview } from "./overview";
 import { openFinder } from "./keys";
+import * as texts from "./texts/frame";
+import { Words } from "./texts/frame";
 import { chooseTheme, theme, type Theme } from "./theme";
 import { atMost99 } from "./title";
 import type { Role, Session } from "./types";
@@ -18,14 +20,14 @@ export interface Link {
 }
 
 export const links: Link[] = [
-  { href: "/dashboard", words: "Home", icon: "home", least: "member" },
-  { href: "/dashboard/inbox", words: "Inbox", icon: "inbox", least: "member" },
-  { href: "/dashboard/agents", words: "Agents", icon: "agents", least: "member" },
-  { href: "/dashboard/templates", words: "Templates", icon: "templates", least: "member" },
-  { href: "/dashboard/knowledge", words: "Knowledge", icon: "knowledge", least: "member" },
-  { href: "/dashboard/runs", words: "Runs", icon: "runs", least: "member" },
-  { href: "/dashboard/automations", words: "Automations", icon: "automations", least: "admin" },
-  { href: "/dashboard/org", words: "Organization", icon: "org", least: "member" },
+  { href: "/dashboard", words: Words.home, icon: "home", least: "member" },
+  { href: "/dashboard/inbox", words: Words.inbox, icon: "inbox", least: "member" },
+  { href: "/dashboard/agents", words: Words.agents, icon: "agents", least: "member" },
+  { href: "/dashboard/templates", words: Words.templates, icon: "templates", least: "member" },
+  { href: "/dashboard/knowledge", words: Words.knowledge, icon: "knowledge", least: "member" },
+  { href: "/dashboard/runs", words: Words.runs, icon: "runs", least: "member" },
+  { href: "/dashboard/automations", words: Words.automations, icon: "automations", least: "admin" },
+  { href: "/dashboard/org", words: Words.organization, icon: "org", least: "member" },
 ];
 
 /** The bar of a signed-in person. */
@@ -43,9 +45,9 @@ export function Rail({ path, session }: { path: string; session: Session | null 
   }, [open]);
   return (
     <header class={"rail" + (open ? " open" : "")}>
-      <a class="brand" href="/dashboard"><Mark />Parley</a>
-      <span class="finder"><Button icon="search" keys="Control+K Meta+K" onClick={openFinder}><span>Find</span><kbd aria-hidden="true">{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd></Button></span>
-      <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>Menu{!open && <Badge count={waiting} />}</Button></span>
+      <a class="brand" href="/dashboard">{texts.brand(<Mark />)}</a>
+      <span class="finder"><Button icon="search" keys="Control+K Meta+K" onClick={openFinder}><span>{Words.find}</span><kbd aria-hidden="true">{texts.findShortcut(/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : Words.ctrl)}</kbd></Button></span>
+      <span class="menu"><Button icon="menu" expanded={open} onClick={() => setOpen(!open)}>{Words.menu}{!open && <Badge count={waiting} />}</Button></span>
       <Navigation path={path} role={session?.caller.role ?? "member"} waiting={waiting} />
       {session && <Account session={session} />}
     </header>
@@ -56,12 +58,12 @@ export function Rail({ path, session }: { path: string; session: Session | null 
 export function VisitorRail({ signedIn }: { signedIn: boolean }) {
   return (
     <header class="rail">
-      <a class="brand" href="/dashboard/templates?token=demo"><Mark />Parley</a>
+      <a class="brand" href="/dashboard/templates?token=demo">{texts.brand(<Mark />)}</a>
       <div class="visitor">
-        {signedIn ? <LinkButton href="/dashboard/templates">Leave the demo</LinkButton> : (
+        {signedIn ? <LinkButton href="/dashboard/templates">{Words.leaveTheDemo}</LinkButton> : (
           <>
-            <a class="button" href="/login">Sign in</a>
-            <a class="button primary" href="/signup">Sign up</a>
+            <a class="button" href="/login">{Words.signIn}</a>
+            <a class="button primary" href="/signup">{Words.signUp}</a>
           </>
         )}
       </div>
@@ -72,13 +74,13 @@ export function VisitorRail({ signedIn }: { signedIn: boolean }) {
 /** Shows the number of runs that wait for a decision, if there are any. */
 function Badge({ count }: { count: number }) {
   if (count === 0) return null;
-  return <span class="badge">{atMost99(count)}<span class="visually-hidden"> waiting</span></span>;
+  return <span class="badge">{atMost99(count)}<span class="visually-hidden">{" "}{Words.waiting}</span></span>;
 }
 
 function Navigation({ path, role, waiting }: { path: string; role: Role; waiting: number }) {
   const current = (href: string) => (href === "/dashboard" ? path === href : path.startsWith(href));
   return (
-    <nav aria-label="Pages">
+    <nav aria-label={Words.pages}>
       <ul>
         {links.filter((l) => l.least === "member" || role !== "member").map((l) => (
           <li key={l.href}><a href={l.href} aria-current={current(l.href) ? "page" : undefined}><Icon name={l.icon} />{l.words}{l.href === "/dashboard/inbox" && <Badge count={waiting} />}</a></li>
@@ -99,24 +101,24 @@ function Account({ session }: { session: Session }) {
   return (
     <div class="account">
       {session.organizations.length > 1 ? (
-        <select class="input" aria-label="Organization" value={session.organization.id} onChange={(e) => choose(e.currentTarget.value)}>
+        <select class="input" aria-label={Words.organization} value={session.organization.id} onChange={(e) => choose(e.currentTarget.value)}>
           {session.organizations.map((o) => <option key={o.id} value={o.id} selected={o.id === session.organization.id}>{o.name}</option>)}
         </select>
       ) : <span class="organization">{session.organization.name}</span>}
-      <Button look="bare" icon={open ? "up" : "down"} expanded={open} label={"Account: " + name} onClick={() => setOpen(!open)}><span class="who">{name}</span></Button>
+      <Button look="bare" icon={open ? "up" : "down"} expanded={open} label={Words.account + name} onClick={() => setOpen(!open)}><span class="who">{name}</span></Button>
       {open && (
         <div class="account-menu">
           <ThemeChoice />
-          <a href="/docs">Documentation</a>
-          <a href="/docs/api">API reference</a>
-          <Button look="bare" icon="out" onClick={signOut}>Sign out</Button>
+          <a href="/docs">{Words.documentation}</a>
+          <a href="/docs/api">{Words.apiReference}</a>
+          <Button look="bare" icon="out" onClick={signOut}>{Words.signOut}</Button>
         </div>
       )}
     </div>
   );
 }
 
-const themes: Record<Theme, string> = { system: "Theme of the system", light: "Light theme", dark: "Dark theme" };
+const themes: Record<Theme, string> = { system: Words.themeOfSystem, light: Words.lightTheme, dark: Words.darkTheme };
 
 function ThemeChoice() {
   const [now, setNow] = useState(theme());
@@ -125,7 +127,7 @@ function ThemeChoice() {
     setNow(wanted);
   };
   return (
-    <select class="input" aria-label="Theme" value={now} onChange={(e) => choose(e.currentTarget.value as Theme)}>
+    <select class="input" aria-label={Words.theme} value={now} onChange={(e) => choose(e.currentTarget.value as Theme)}>
       {(Object.keys(themes) as Theme[]).map((t) => <option key={t} value={t} selected={t === now}>{themes[t]}</option>)}
     </select>
   );

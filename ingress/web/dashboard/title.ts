@@ -1,9 +1,11 @@
 // The window's title: the page's name, after the number of runs that wait for a decision.
+import * as texts from "./texts/frame";
+import { Words } from "./texts/frame";
 let page = "";
 let waiting = 0;
 
 function show(): void {
-  document.title = (waiting > 0 ? `(${atMost99(waiting)}) ` : "") + (page === "" ? "Parley" : `${page} · Parley`);
+  document.title = (waiting > 0 ? `(${atMost99(waiting)}) ` : "") + (page === "" ? Words.parley : texts.pageParley(page));
 }
 
 /** Returns a count as a badge shows it. */

@@ -1,10 +1,11 @@
 // The names of tools, as people read them.
+import { Words } from "./texts/frame";
 import type { Tools } from "./types";
 
 export type ToolName = keyof Tools;
 
 export const toolWords: Record<ToolName, string> = {
-  webSearch: "Web search", knowledge: "Knowledge", codeExecution: "Code execution", httpRequest: "HTTP endpoints", mcp: "MCP servers", voice: "Voice",
+  webSearch: Words.webSearch, knowledge: Words.knowledge, codeExecution: Words.codeExecution, httpRequest: Words.httpEndpoints, mcp: Words.mcpServers, voice: Words.voice,
 };
 
 const called: Record<string, string> = { webSearch: toolWords.webSearch, knowledge: toolWords.knowledge, codeExecution: toolWords.codeExecution };

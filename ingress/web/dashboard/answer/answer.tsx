@@ -3,6 +3,8 @@ import { Component, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { Growing, type Make, type MarkdownOptions } from "../../kit/markdown";
+import * as texts from "../texts/answer";
+import { Words } from "../texts/answer";
 import type { Citation, ToolCall } from "../types";
 import { Code, make } from "./code";
 import { fileAddress, FileLink, Files, filesOf, isImage, Picture, type RunFile } from "./files";
@@ -116,7 +118,7 @@ function optionsOf(citations: Citation[], files: RunFile[], images: Set<string>,
   return {
     citations,
     cite: (citation) => <Cite citation={citation} onOpen={onOpen} />,
-    code: (text, language, open) => <Code text={text} language={language} label={language === "" ? "Code" : `Code in ${language}`} open={open} />,
+    code: (text, language, open) => <Code text={text} language={language} label={language === "" ? Words.code : texts.codeInLanguage(language)} open={open} />,
     image: (address) => {
       const file = fileOf(files, address);
       if (!file || !isImage(file) || inDemo()) return null;
@@ -132,7 +134,7 @@ function optionsOf(citations: Citation[], files: RunFile[], images: Set<string>,
   };
 }
 
-const nameOf = (citation: Citation): string => `Source ${citation.id}: ${citation.title || citation.url}`;
+const nameOf = (citation: Citation): string => texts.sourceIdTitle(citation.id, citation.title || citation.url);
 
 function Cite({ citation, onOpen }: { citation: Citation; onOpen: (citation: Citation) => void }) {
   return <button type="button" class="cite" aria-label={nameOf(citation)} title={citation.title || citation.url} onClick={() => onOpen(citation)}>{citation.id}</button>;
@@ -144,12 +146,12 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
   if (each.length === 0) return null;
   return (
     <div class="answer-sources">
-      <p class="quiet small">{each.length === 1 ? "Source" : "Sources"}</p>
+      <p class="quiet small">{each.length === 1 ? Words.source : Words.sources}</p>
       <ol>
         {each.map((c) => (
           <li key={c.id}>
             <button type="button" onClick={() => onOpen(c)}>
-              <span class="cite" aria-hidden="true">{c.id}</span><span class="visually-hidden">Source {c.id}: </span>
+              <span class="cite" aria-hidden="true">{c.id}</span><span class="visually-hidden">{texts.sourceId(c.id)}{" "}</span>
               <span class="source-name">{c.title || c.url}</span>
               <span class="quiet small">{whence(c)}</span>
             </button>
@@ -161,6 +163,6 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
 }
 
 function whence(citation: Citation): ComponentChildren {
-  if (citation.documentId !== null) return citation.page === null ? "document" : `page ${citation.page}`;
+  if (citation.documentId !== null) return citation.page === null ? Words.document : texts.pagePage(citation.page);
   return URL.canParse(citation.url) ? new URL(citation.url).hostname.replace(/^www\./, "") : "";
 }

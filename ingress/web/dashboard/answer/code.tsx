@@ -2,6 +2,7 @@
 import { h, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Make } from "../../kit/markdown";
+import * as texts from "../texts/answer";
 import { Copy } from "../ui/copy";
 
 type Highlight = (make: Make<VNode>, text: string, language: string) => ComponentChildren;
@@ -36,7 +37,7 @@ export function Code({ text, language = "", label, open }: { text: string; langu
   return (
     <div class="copyable code-box">
       <pre class="block" tabIndex={0} role="group" aria-label={label} dir="ltr"><code>{shown}</code></pre>
-      {!open && <Copy text={text} label={`Copy: ${label}`} words="" />}
+      {!open && <Copy text={text} label={texts.copyLabel(label)} words="" />}
     </div>
   );
 }

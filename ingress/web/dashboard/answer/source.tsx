@@ -2,6 +2,8 @@
 import { useEffect, useId, useRef } from "preact/hooks";
 import { ApiError, get, inDemo } from "../api";
 import { useQuery } from "../query";
+import * as texts from "../texts/answer";
+import { Words } from "../texts/answer";
 import type { Citation, Source } from "../types";
 import { Button } from "../ui/button";
 import type { Request } from "../ui/copy";
@@ -40,15 +42,15 @@ export function SourcePanel({ citation, onClose }: { citation: Citation; onClose
       onCancel={(e) => { e.preventDefault(); onClose(); }} onClick={(e) => { if (e.target === panel.current && panel.current?.matches(":modal")) onClose(); }}>
       <div class="dialog-head">
         <div>
-          <p class="quiet small">Source {citation.id}{document ? ", a document" : ""}{citation.page !== null ? `, page ${citation.page}` : ""}</p>
+          <p class="quiet small">{texts.sourceIdPartPart(citation.id, document ? Words.aDocument : "", citation.page !== null ? texts.pagePagePart(citation.page) : "")}</p>
           <h2 id={heading} tabIndex={-1}>{citation.title || citation.url}</h2>
           <Whereabouts citation={citation} />
         </div>
-        <Button look="bare" icon="close" label="Close source" onClick={onClose} />
+        <Button look="bare" icon="close" label={Words.closeSource} onClick={onClose} />
       </div>
       <div class="dialog-body stack">
         {inDemo()
-          ? <Cited words={citation.citedText} note="The demo shows only the cited words. Sign up to read the whole text." />
+          ? <Cited words={citation.citedText} note={Words.demoShowsOnlyCited} />
           : <Content citation={citation} />}
       </div>
     </dialog>
@@ -108,10 +110,10 @@ function Whereabouts({ citation }: { citation: Citation }) {
       {citation.documentId === null && <p class="code quiet">{citation.url}</p>}
       <div class="actions">
         {web !== null && (
-          <a class="button" href={web} target="_blank" rel="noopener noreferrer">Open the page<span class="visually-hidden"> in a new window</span></a>
+          <a class="button" href={web} target="_blank" rel="noopener noreferrer">{texts.openPageInNew()}</a>
         )}
-        {citation.documentId !== null && !inDemo() && <a class="button" href={documentPlace(citation)}>Open the document</a>}
-        {request !== null && !inDemo() && <Curl what="Read this source" request={request} />}
+        {citation.documentId !== null && !inDemo() && <a class="button" href={documentPlace(citation)}>{Words.openTheDocument}</a>}
+        {request !== null && !inDemo() && <Curl what={Words.readThisSource} request={request} />}
       </div>
     </div>
   );
@@ -142,18 +144,18 @@ async function keptText(request: Request, signal: AbortSignal): Promise<Kept> {
 function Content({ citation }: { citation: Citation }) {
   const request = placeOf(citation);
   const query = useQuery(request === null ? null : JSON.stringify(request), (signal) => keptText(request ?? { method: "GET", path: "" }, signal));
-  if (request === null) return <Cited words={citation.citedText} note="The text of this source was not stored. These are the cited words." />;
+  if (request === null) return <Cited words={citation.citedText} note={Words.textOfThisSource} />;
   if (query.data) return <Marked kept={query.data} words={citation.citedText} isDocument={citation.documentId !== null} />;
   if (query.error instanceof ApiError && (query.error.status === 404 || query.error.status === 410)) return <Gone citation={citation} />;
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
-  return <Waiting words="Loading the source" />;
+  return <Waiting words={Words.loadingTheSource} />;
 }
 
 function Gone({ citation }: { citation: Citation }) {
   return (
     <>
-      <Empty title="Text no longer available">
-        {citation.documentId === null ? "It was deleted with the runs that read it." : "The document was deleted, or its content was replaced."} These are the cited words.
+      <Empty title={Words.textNoLongerAvailable}>
+        {texts.theseAreCitedWords(citation.documentId === null ? Words.itWasDeleted : Words.documentWasDeleted)}
       </Empty>
       <Cited words={citation.citedText} />
     </>
@@ -175,13 +177,13 @@ function Marked({ kept, words, isDocument }: { kept: Kept; words: string; isDocu
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [kept.text, words]);
   return (
     <>
-      {at === null && <Cited words={words} note="The current text no longer contains the cited words." />}
-      <div class="source-text" tabIndex={0} role="region" aria-label="Text of the source">
+      {at === null && <Cited words={words} note={Words.currentTextNoLonger} />}
+      <div class="source-text" tabIndex={0} role="region" aria-label={Words.textOfSource}>
         {at === null ? kept.text : <>{kept.text.slice(0, at[0])}<mark ref={mark}>{kept.text.slice(...at)}</mark>{kept.text.slice(at[1])}</>}
       </div>
       <p class="hint">
-        {isDocument ? "The cited passage of the document." : <>The text as it was read{kept.readAt ? <> <Time at={kept.readAt} /></> : ""}. The page may have changed since.</>}
-        {kept.truncated && ` Only the first ${count(kept.text.length)} characters are stored.`}
+        {isDocument ? Words.citedPassageOfDocument : <>{texts.textAsItWasRead(kept.readAt ? <> <Time at={kept.readAt} /></> : "")}</>}
+        {kept.truncated && texts.onlyFirstCharacters(count(kept.text.length))}
       </p>
     </>
   );

@@ -1,3 +1,5 @@
+import * as texts from "../texts/answer";
+import { Words } from "../texts/answer";
 import { toolNamed } from "../toolnames";
 import type { ToolCall } from "../types";
 import { Icon } from "../ui/icon";
@@ -8,7 +10,7 @@ import { fieldsOf, Files, filesOf } from "./files";
 /** Lists the tool calls of a run. If the run is completed, failed calls are not emphasized, because it did not need them. */
 export function ToolCalls({ calls, completed }: { calls: ToolCall[]; completed: boolean }) {
   if (calls.length === 0) return null;
-  return <div class="calls" role="group" aria-label="Tool calls">{calls.map((call) => <Call key={call.id} call={call} completed={completed} />)}</div>;
+  return <div class="calls" role="group" aria-label={Words.toolCalls}>{calls.map((call) => <Call key={call.id} call={call} completed={completed} />)}</div>;
 }
 
 /** Summarizes a call's input in one line of at most 120 characters. */
@@ -53,31 +55,31 @@ export function CallBody({ call }: { call: ToolCall }) {
 export function Arguments({ name, input }: { name: string; input: unknown }) {
   const { code, ...rest } = fieldsOf(input);
   const program = name === "codeExecution" && typeof code === "string" ? code : null;
-  if (program === null) return <Part head="Input"><Code text={json(input)} language="json" label={`Input of ${name}`} /></Part>;
+  if (program === null) return <Part head={Words.input}><Code text={json(input)} language="json" label={texts.inputOfName(name)} /></Part>;
   return (
     <>
-      <Part head="Program"><Code text={program} language="python" label="Program" /></Part>
-      {Object.keys(rest).length > 0 && <Part head="Other input"><Code text={json(rest)} language="json" label="Other input" /></Part>}
+      <Part head={Words.program}><Code text={program} language="python" label={Words.program} /></Part>
+      {Object.keys(rest).length > 0 && <Part head={Words.otherInput}><Code text={json(rest)} language="json" label={Words.otherInput} /></Part>}
     </>
   );
 }
 
 function Output({ call }: { call: ToolCall }) {
-  if (call.output === null || call.output === undefined) return call.status === "running" ? <p class="quiet small">No output yet.</p> : null;
+  if (call.output === null || call.output === undefined) return call.status === "running" ? <p class="quiet small">{Words.noOutputYet}</p> : null;
   if (call.name !== "codeExecution") {
     return (
       <>
-        <Part head="Output"><Code text={typeof call.output === "string" ? call.output : json(call.output)} language="json" label={`Output of ${call.name}`} /></Part>
+        <Part head={Words.output}><Code text={typeof call.output === "string" ? call.output : json(call.output)} language="json" label={texts.outputOfName(call.name)} /></Part>
         <Files files={filesOf(call)} images={[]} />
       </>
     );
   }
   const { stdout, stderr, value, error, limit: _, files: __, ...rest } = fieldsOf(call.output);
-  const texts: [string, unknown][] = [["Value", value], ["Standard output", stdout], ["Error", error], ["Standard error", stderr]];
+  const outputs: [string, unknown][] = [[Words.value, value], [Words.standardOutput, stdout], [Words.error, error], [Words.standardError, stderr]];
   return (
     <>
-      {texts.map(([head, said]) => typeof said === "string" && said !== "" && <Part key={head} head={head}><Code text={said} label={head} /></Part>)}
-      {Object.keys(rest).length > 0 && <Part head="Other output"><Code text={json(rest)} language="json" label="Other output" /></Part>}
+      {outputs.map(([head, said]) => typeof said === "string" && said !== "" && <Part key={head} head={head}><Code text={said} label={head} /></Part>)}
+      {Object.keys(rest).length > 0 && <Part head={Words.otherOutput}><Code text={json(rest)} language="json" label={Words.otherOutput} /></Part>}
       <Files files={filesOf(call)} images={[]} />
     </>
   );

@@ -3,6 +3,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { setQuery } from "../router";
+import * as texts from "../texts/chat";
+import { Words } from "../texts/chat";
 import { toolNamed } from "../toolnames";
 import type { Attachment } from "../types";
 import { Button, failed } from "../ui/button";
@@ -39,7 +41,7 @@ export function Chat({ target, suggested = [], voice }: { target: Target; sugges
   return (
     <div ref={root} class={"chat" + (wide && !demo ? " wide" : "")}>
       {demo
-        ? session.turns.length > 0 && <div class="row"><Button icon="plus" onClick={again}>New session</Button></div>
+        ? session.turns.length > 0 && <div class="row"><Button icon="plus" onClick={again}>{Words.newSession}</Button></div>
         : <Sessions target={target} open={id} begun={begun} wide={wide} session={session} onChoose={choose} onNew={again} />}
       <Said session={session} slot={slot} suggested={suggested} voice={voice} onBegin={() => choose(id)} />
     </div>
@@ -114,24 +116,24 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
     setSpokenWith((now) => (now === call ? null : now));
     setTimeout(() => document.getElementById("chat-message")?.focus()); // after it is rendered
   };
-  const toEnd = scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>Jump to the newest message</Button>;
+  const toEnd = scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>{Words.jumpToNewestMessage}</Button>;
 
   return (
     <div class="chat-said">
       {session.error && <Problem error={session.error} retry={() => session.open(true).catch(failed)} />}
-      {session.loading && turns.length === 0 && <Waiting words="Loading the session" />}
+      {session.loading && turns.length === 0 && <Waiting words={Words.loadingTheSession} />}
       {session.hasMore && (
         <div class="row">
-          <Button onClick={() => scroll.keeping(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? "Loading …" : "Show earlier messages"}</Button>
+          <Button onClick={() => scroll.keeping(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? Words.loading : Words.showEarlierMessages}</Button>
         </div>
       )}
       {dropped > 0 && (
         <div class="row">
-          <span class="quiet">{dropped === 1 ? "One message was" : `${dropped} messages were`} edited or answered again.</span>
-          <Button pressed={all} onClick={() => scroll.keeping(async () => setAll(!all))}>Show other branches</Button>
+          <span class="quiet">{texts.editedOrAnsweredAgain(dropped === 1 ? Words.oneMessageWas : texts.droppedMessagesWere(dropped))}</span>
+          <Button pressed={all} onClick={() => scroll.keeping(async () => setAll(!all))}>{Words.showOtherBranches}</Button>
         </div>
       )}
-      <div class="chat-turns" ref={scroll.content} role="log" aria-label="Messages" aria-live="off">
+      <div class="chat-turns" ref={scroll.content} role="log" aria-label={Words.messages} aria-live="off">
         {turns.map((turn) => <TurnView key={turn.name} turn={turn} session={session} onAsk={send} last={turn === last} />)}
       </div>
       <Told session={session} />
@@ -178,32 +180,32 @@ function Told({ session }: { session: ChatSession }) {
   if (turn && turn.name !== first.current && turn.name !== silent) {
     if (turn.problem) said = "";
     else if (turn.spoken) said = spokenWords(turn);
-    else if (turn.status === "requires_action") said = "The agent is waiting for your decision.";
-    else if (turn.status === "completed") said = `Answer: ${turn.text.slice(0, 1000)}`;
-    else if (underWay(turn)) said = turn.cutOff === "lost" ? "Connection lost. Reconnecting." : turn.cutOff === "resuming" ? "Connected again. The answer is being resumed." : calls ? `The agent is using ${calls}.` : "The agent is answering.";
-    else said = "The run ended without an answer.";
+    else if (turn.status === "requires_action") said = Words.agentIsWaiting;
+    else if (turn.status === "completed") said = texts.answerText(turn.text.slice(0, 1000));
+    else if (underWay(turn)) said = turn.cutOff === "lost" ? Words.connectionLostReconnecting : turn.cutOff === "resuming" ? Words.connectedAgainAnswer : calls ? texts.agentIsUsing(calls) : Words.agentIsAnswering;
+    else said = Words.runEndedWithoutAnswer;
   }
   return <p class="visually-hidden" role="status">{said}</p>;
 }
 
 /** Returns the announcement for a spoken turn: each message once, when it is complete. */
 export function spokenWords(turn: Turn): string {
-  if (turn.status === "requires_action") return "The agent is waiting for your decision.";
+  if (turn.status === "requires_action") return Words.agentIsWaiting;
   if (turn.spoken?.phase === "over") {
-    if (turn.heard !== null) return "The answer was interrupted.";
-    if (!turn.spoken.silent) return `The agent said: ${shownText(turn).slice(0, 1000)}`;
-    if (turn.status === "completed") return `Answer: ${turn.text.slice(0, 1000)}`;
-    return underWay(turn) ? "The agent is answering." : "The run ended without an answer.";
+    if (turn.heard !== null) return Words.answerWasInterrupted;
+    if (!turn.spoken.silent) return texts.agentSaidShownText(shownText(turn).slice(0, 1000));
+    if (turn.status === "completed") return texts.answerText(turn.text.slice(0, 1000));
+    return underWay(turn) ? Words.agentIsAnswering : Words.runEndedWithoutAnswer;
   }
-  return turn.message === "" ? "" : `You said: ${turn.message}`;
+  return turn.message === "" ? "" : texts.youSaidMessage(turn.message);
 }
 
 function Suggestions({ messages, onChoose }: { messages: string[]; onChoose: (message: string) => void }): ComponentChildren {
   const id = useId();
   return (
     <div class="chat-suggestions">
-      <h2 id={id}>{messages.length > 0 ? "Ask something, or start with one of these" : "Ask something"}</h2>
-      <p class="quiet">Your messages form a session, which the agent remembers.{!inDemo() && " Each answer is a run that you can inspect."}</p>
+      <h2 id={id}>{messages.length > 0 ? Words.askSomethingOrStart : Words.askSomething}</h2>
+      <p class="quiet">{texts.yourMessagesFormSession(!inDemo() && Words.eachAnswerIsRun)}</p>
       {messages.length > 0 && (
         <ul aria-labelledby={id}>
           {messages.map((m) => <li key={m}><button type="button" onClick={() => onChoose(m)}>{m}</button></li>)}

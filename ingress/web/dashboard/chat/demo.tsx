@@ -1,5 +1,7 @@
 // The demo's rate limit, as visitors see it.
 import { inDemo } from "../api";
+import * as texts from "../texts/chat";
+import { Words } from "../texts/chat";
 import { useCountdown, useLimit } from "./limit";
 
 /** Shows, for example, "7 of 10 requests left in this minute". */
@@ -8,8 +10,8 @@ export function DemoLimit() {
   const untilMore = useCountdown(limit?.more ?? null);
   const untilAll = useCountdown(limit?.all ?? null);
   if (!inDemo() || limit === null) return null;
-  const span = limit.windowSeconds === 60 ? "in this minute" : `in ${limit.windowSeconds} s`;
+  const span = limit.windowSeconds === 60 ? Words.inThisMinute : texts.inSeconds(limit.windowSeconds);
   const left = untilAll === 0 ? limit.most : limit.left;
-  if (left === 0 && untilMore === 0) return <span class="demo-limit">You can send requests again</span>;
-  return <span class={"demo-limit number" + (left === 0 ? " out" : "")}>{left} of {limit.most} requests left {span}</span>;
+  if (left === 0 && untilMore === 0) return <span class="demo-limit">{Words.youCanSendRequests}</span>;
+  return <span class={"demo-limit number" + (left === 0 ? " out" : "")}>{texts.leftOfMostRequests(left, limit.most, span)}</span>;
 }

@@ -3,6 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { del, get } from "../api";
 import { useList } from "../query";
 import { useSession } from "../state";
+import * as texts from "../texts/chat";
+import { Words } from "../texts/chat";
 import type { SessionEntry, SessionMessages } from "../types";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
@@ -47,10 +49,10 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
   const shown = wide || unfolded;
   const howMany = mine.length === 0 ? "" : ` (${mine.length}${list.hasMore ? "+" : ""})`;
   return (
-    <aside class="chat-sessions" aria-label="Your sessions">
+    <aside class="chat-sessions" aria-label={Words.yourSessions}>
       <div class="row between" ref={fresh}>
-        <Button icon="plus" onClick={() => { unfold(false); onNew(); }}>New session</Button>
-        {!wide && <Button look="bare" icon="down" expanded={unfolded} onClick={() => unfold(!unfolded)}>Sessions{howMany}</Button>}
+        <Button icon="plus" onClick={() => { unfold(false); onNew(); }}>{Words.newSession}</Button>
+        {!wide && <Button look="bare" icon="down" expanded={unfolded} onClick={() => unfold(!unfolded)}>{texts.sessionsHowMany(howMany)}</Button>}
       </div>
       {shown && list.error && <Problem error={list.error} retry={list.reload} />}
       {shown && mine.length > 0 && (
@@ -60,9 +62,9 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
           ))}
         </ul>
       )}
-      {shown && list.data && mine.length === 0 && !list.hasMore && <p class="hint">Your sessions appear here after you send a message.</p>}
+      {shown && list.data && mine.length === 0 && !list.hasMore && <p class="hint">{Words.yourSessionsAppearHere}</p>}
       {shown && <More list={list} />}
-      {shown && mine.length > 0 && <Curl what="List sessions" request={{ method: "GET", path: "/api/sessions", params: { principal: user } }} />}
+      {shown && mine.length > 0 && <Curl what={Words.listSessions} request={{ method: "GET", path: "/api/sessions", params: { principal: user } }} />}
     </aside>
   );
 }
@@ -124,14 +126,14 @@ function Entry({ entry, target, own, asked, open, onOpen, onErase }: {
   const [asking, setAsking] = useState(false);
   const read = usePreview(entry, target, useSeen(line) && !own); // the page reads its own session anyway
   const words = asked ?? read;
-  const title = words || "Session";
+  const title = words || Words.session;
   return (
     <li ref={line} class={open ? "open" : undefined}>
       <button type="button" class="session-open" aria-current={open ? "true" : undefined} onClick={onOpen}>
         <span class="session-title">{words === null ? "\u00a0" : title}</span>
-        <span class="quiet small number"><Time at={entry.createdAt} /> · {entry.runs} {entry.runs === 1 ? "run" : "runs"}</span>
+        <span class="quiet small number"><Time at={entry.createdAt} /> · {texts.runs(entry.runs)}</span>
       </button>
-      <Button look="remove" icon="trash" label={`Erase session: ${title.slice(0, 60)}`} onClick={() => setAsking(true)} />
+      <Button look="remove" icon="trash" label={texts.eraseSessionTitle(title.slice(0, 60))} onClick={() => setAsking(true)} />
       {asking && <Erase entry={entry} target={target} onClose={() => setAsking(false)} onErase={() => onErase().then((after) => {
         setAsking(false);
         setTimeout(after, 60); // the dialog returns the focus first
@@ -142,14 +144,14 @@ function Entry({ entry, target, own, asked, open, onOpen, onErase }: {
 
 function Erase({ entry, target, onClose, onErase }: { entry: SessionEntry; target: Target; onClose: () => void; onErase: () => Promise<void> }) {
   return (
-    <Dialog title="Erase this session?" onClose={onClose} foot={
+    <Dialog title={Words.eraseThisSession} onClose={onClose} foot={
       <>
-        <Curl what="Erase this session" request={{ method: "DELETE", path: "/api/sessions", params: { id: entry.id, ...ofSession(target) } }} />
-        <Button onClick={onClose}>Go back</Button>
-        <Button look="danger" onClick={onErase}>Erase</Button>
+        <Curl what={Words.eraseThisSessionText} request={{ method: "DELETE", path: "/api/sessions", params: { id: entry.id, ...ofSession(target) } }} />
+        <Button onClick={onClose}>{Words.goBack}</Button>
+        <Button look="danger" onClick={onErase}>{Words.erase}</Button>
       </>
     }>
-      Its messages are deleted permanently, with the texts and steps of its runs. Unfinished runs are cancelled.
+      {Words.itsMessagesAreDeleted}
     </Dialog>
   );
 }

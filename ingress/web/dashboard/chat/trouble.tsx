@@ -1,6 +1,8 @@
 // Messages for a refused message and for a run without an answer: the reason, and the next step.
 import { inDemo, type ApiError } from "../api";
 import { useMay } from "../state";
+import * as texts from "../texts/chat";
+import { Words } from "../texts/chat";
 import { Button } from "../ui/button";
 import { Time } from "../ui/parts";
 import { useCountdown } from "./limit";
@@ -26,45 +28,45 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
         <p><strong>{headOf(problem)}</strong></p>
         <p>{adviceOf(problem)} {problem.code === "caller_not_allowed" && <SettingsLink agentId={"agentId" in session.target ? session.target.agentId : null} part="callers" />}{problem.code === "budget_exceeded" && <RaiseBudget detail={problem.detail} />}</p>
         {problem.errors.map((e) => <p key={e.field + e.code}><code>{e.field}</code> {e.message}</p>)}
-        {long && rest > 0 && turn.againAt !== null && <p>The limit resets <Time at={new Date(turn.againAt).toISOString()} />. Before that, the message may be refused again.</p>}
+        {long && rest > 0 && turn.againAt !== null && <p>{texts.limitResetsBeforeThatMessage(<Time at={new Date(turn.againAt).toISOString()} />)}</p>}
       </div>
       <div class="actions">
-        {again && <Button onClick={() => session.resend(turn)} disabled={held}>{held ? `Send again in ${rest} s` : "Send again"}</Button>}
-        {turn.runId === null && <Button look="bare" onClick={() => session.drop(turn)}>Discard message</Button>}
+        {again && <Button onClick={() => session.resend(turn)} disabled={held}>{held ? texts.sendAgainInS(rest) : Words.sendAgain}</Button>}
+        {turn.runId === null && <Button look="bare" onClick={() => session.drop(turn)}>{Words.discardMessage}</Button>}
         {inDemo() && problem.status === 429 && <SignUp />}
       </div>
-      {problem.requestId && <p class="small quiet">Request <code>{problem.requestId}</code></p>}
+      {problem.requestId && <p class="small quiet">{texts.requestRequestId(problem.requestId)}</p>}
     </div>
   );
 }
 
 function SignUp() {
-  return <a class="button" href="/signup">Sign up</a>;
+  return <a class="button" href="/signup">{Words.signUp}</a>;
 }
 
 function headOf(problem: ApiError): string {
-  if (problem.status === 429 && inDemo()) return problem.code === "budget_exceeded" ? "Demo budget used up" : "Demo limit reached";
+  if (problem.status === 429 && inDemo()) return problem.code === "budget_exceeded" ? Words.demoBudgetUsedUp : Words.demoLimitReached;
   switch (problem.code) {
-    case "rate_limited": return "Too many requests this minute";
-    case "budget_exceeded": return "Budget used up";
-    case "overloaded": return "Service busy";
-    case "caller_not_allowed": return "People may not chat with this agent";
-    case "not_found": return "Agent not found";
-    case "erased": return "Message erased";
-    case "speaking_ended": return "Not answered";
-    default: return problem.status >= 500 || problem.status === 0 ? "Service unavailable" : "Message not accepted";
+    case "rate_limited": return Words.tooManyRequests;
+    case "budget_exceeded": return Words.budgetUsedUp;
+    case "overloaded": return Words.serviceBusy;
+    case "caller_not_allowed": return Words.peopleMayNotChat;
+    case "not_found": return Words.agentNotFound;
+    case "erased": return Words.messageErased;
+    case "speaking_ended": return Words.notAnswered;
+    default: return problem.status >= 500 || problem.status === 0 ? Words.serviceUnavailable : Words.messageNotAccepted;
   }
 }
 
 function adviceOf(problem: ApiError): string {
   if (problem.status === 429 && inDemo()) {
-    return "The demo accepts a few requests per minute from each visitor. Your message was not sent. Send it again after the countdown, "
-      + "or sign up for a higher limit.";
+    return Words.demoAcceptsFewRequests
+      + Words.orSignUpForHigher;
   }
   switch (problem.code) {
-    case "caller_not_allowed": return "In the agent's settings, allow People under “Who may call it”.";
-    case "not_found": return "The agent was deleted. Its finished runs can still be read.";
-    case "overloaded": case "unavailable": return "The message was not accepted. Send it again in a moment.";
+    case "caller_not_allowed": return Words.inAgentsSettingsAllow;
+    case "not_found": return Words.agentWasDeleted;
+    case "overloaded": case "unavailable": return Words.messageWasNotAccepted;
     case "budget_exceeded": return budgetOf(problem.detail);
     default: return problem.detail;
   }
@@ -81,16 +83,16 @@ function RaiseBudget({ detail }: { detail: string }) {
   const admin = useMay("admin");
   if (inDemo()) return null;
   const id = /\bbud_\w+/.exec(detail)?.[0];
-  return admin ? <a href={"/dashboard/org/usage" + (id === undefined ? "" : "#" + id)}>Change the budget</a> : <>Ask an admin to raise it.</>;
+  return admin ? <a href={"/dashboard/org/usage" + (id === undefined ? "" : "#" + id)}>{Words.changeTheBudget}</a> : <>{Words.askAdminToRaise}</>;
 }
 
 const advice: Record<string, string> = {
-  model_not_available: "Choose another model in the agent's settings, or ask the operator of this service to configure the provider.",
-  model_unavailable: "Try again later, or add a fallback model in the agent's settings.",
-  model_rate_limited: "Try again later, or add a fallback model in the agent's settings.",
-  model_quota_exceeded: "Ask the operator of this service to check its account with the provider.",
-  context_too_long: "Send a shorter message, or start a new session.",
-  action_expired: "No decision was made in time. Ask again if you still need it.",
+  model_not_available: Words.chooseAnotherModel,
+  model_unavailable: Words.tryAgainLater,
+  model_rate_limited: Words.tryAgainLater,
+  model_quota_exceeded: Words.askOperatorOfThisService,
+  context_too_long: Words.sendShorterMessage,
+  action_expired: Words.noDecisionWasMade,
 };
 
 /** The errors that a change to the agent's settings can prevent. */
@@ -99,7 +101,7 @@ const changed = new Set(["model_not_available", "model_unavailable", "model_rate
 /** A link to the agent's settings. Templates have no settings, and demo visitors see no link. */
 export function SettingsLink({ agentId, part = "" }: { agentId: string | null; part?: string }) {
   if (inDemo() || agentId === null) return null;
-  return <a href={`/dashboard/agents/${encodeURIComponent(agentId)}/settings${part && "#" + part}`}>Open the agent’s settings</a>;
+  return <a href={`/dashboard/agents/${encodeURIComponent(agentId)}/settings${part && "#" + part}`}>{Words.openAgentsSettings}</a>;
 }
 
 /** Explains what to do about a run's error, with a link to the setting that can prevent it. */
@@ -113,7 +115,7 @@ export function Advice({ code, agentId, message }: { code: string; agentId: stri
 /** Shows why a run has no answer. */
 export function Ended({ turn, target, onAsk }: { turn: Turn; target: Target; onAsk: (() => void) | undefined }) {
   const error = turn.run?.error;
-  const heads = { failed: "The run failed", timed_out: "The run timed out", cancelled: "The run was cancelled" } as const;
+  const heads = { failed: Words.theRunFailed, timed_out: Words.runTimedOut, cancelled: Words.runWasCancelled } as const;
   const head = turn.status === "failed" || turn.status === "timed_out" ? heads[turn.status] : heads.cancelled;
   const quiet = turn.status === "cancelled";
   return (
@@ -121,7 +123,7 @@ export function Ended({ turn, target, onAsk }: { turn: Turn; target: Target; onA
       <p>{quiet ? head + "." : <strong>{head}</strong>}</p>
       {error && <p>{error.code === "budget_exceeded" ? budgetOf(error.message) : error.message} <span class="quiet code">{error.code}</span></p>}
       {error && <Advice code={error.code} message={error.message} agentId={"agentId" in target ? target.agentId : null} />}
-      {onAsk && <div class="actions"><Button onClick={onAsk}>Ask again</Button></div>}
+      {onAsk && <div class="actions"><Button onClick={onAsk}>{Words.askAgain}</Button></div>}
     </div>
   );
 }

@@ -3,6 +3,8 @@ import { useRef } from "preact/hooks";
 import { get } from "../api";
 import { useQuery } from "../query";
 import { usePlace } from "../router";
+import * as texts from "../texts/agent";
+import { Words } from "../texts/agent";
 import type { Agent } from "../types";
 import { Chat } from "../chat/chat";
 import { LinkButton } from "../ui/button";
@@ -18,14 +20,14 @@ import { SaveBar } from "./agent/savebar";
 import { Settings } from "./agent/settings";
 import { Use } from "./agent/use";
 
-const tabs = [["", "Playground"], ["settings", "Settings"], ["embed", "Embed"], ["use", "Use it"]] as const;
+const tabs = [["", Words.playground], ["settings", Words.settings], ["embed", Words.embed], ["use", Words.useIt]] as const;
 
 export function AgentPage({ id = "", tab = "" }: Record<string, string>) {
   const query = useQuery<Agent>("agent " + id, (signal) => get("/api/agents", { id }, signal));
   if (query.error?.status === 404 && !query.data) return <Missing />;
   return (
     <>
-      {!query.data && <PageHeader title="Agent" above={<a href="/dashboard/agents">Agents</a>} />}
+      {!query.data && <PageHeader title={Words.agent} above={<a href="/dashboard/agents">{Words.agents}</a>} />}
       <Loaded query={query}>{(agent) => <Shown loaded={agent} tab={tab} />}</Loaded>
     </>
   );
@@ -34,9 +36,9 @@ export function AgentPage({ id = "", tab = "" }: Record<string, string>) {
 function Missing() {
   return (
     <>
-      <PageHeader title="Agent not found" above={<a href="/dashboard/agents">Agents</a>} />
-      <Empty title="This agent doesn't exist here" action={<LinkButton href="/dashboard/agents" look="primary">Go to agents</LinkButton>}>
-        It was deleted, or it belongs to another of your organizations.
+      <PageHeader title={Words.agentNotFound} above={<a href="/dashboard/agents">{Words.agents}</a>} />
+      <Empty title={Words.thisAgentDoesntExist} action={<LinkButton href="/dashboard/agents" look="primary">{Words.goToAgents}</LinkButton>}>
+        {Words.itWasDeleted}
       </Empty>
     </>
   );
@@ -51,10 +53,10 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   const session = useOpenSession(current === "");
   return (
     <div class={"agent-page" + (current === "" ? " plays" : "")}>
-      <PageHeader guide="tools" title={agent.name} above={<a href="/dashboard/agents">Agents</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label="Copy the agent's id" /><Curl what="Read this agent" request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
+      <PageHeader guide="tools" title={agent.name} above={<a href="/dashboard/agents">{Words.agents}</a>} actions={<span class="id"><code>{agent.id}</code><Copy text={agent.id} label={Words.copyAgentsId} /><Curl what={Words.readThisAgent} request={{ method: "GET", path: "/api/agents", params: { id: agent.id } }} /></span>}>
         {agent.description}
       </PageHeader>
-      <nav class="tabs" aria-label="Agent">
+      <nav class="tabs" aria-label={Words.agent}>
         {tabs.map(([path, words]) => (
           <a key={path} href={`/dashboard/agents/${agent.id}${path === "" ? session : "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
@@ -64,7 +66,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
       {current === "embed" && <Embed editor={editor} />}
       {current === "use" && <Use editor={editor} />}
       {(current === "settings" || current === "embed") && <SaveBar editor={editor} />}
-      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>Your changes will be lost: {namesOf(editor.changed).join(", ")}.</Leave>}
+      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>{texts.yourChangesWillBeLost(namesOf(editor.changed).join(", "))}</Leave>}
     </div>
   );
 }
@@ -82,14 +84,14 @@ function Playground({ editor }: { editor: Editor }) {
   const pending = editor.changed.length > 0;
   if (!agent.allowedCallers.includes("user")) {
     return (
-      <Empty title="People may not chat with this agent" action={<LinkButton href={`/dashboard/agents/${agent.id}/settings`}>Open settings</LinkButton>}>
-        Only schedulers and services may call it. To try it here, allow People under “Who may call it” in its settings.
+      <Empty title={Words.peopleMayNotChat} action={<LinkButton href={`/dashboard/agents/${agent.id}/settings`}>{Words.openSettings}</LinkButton>}>
+        {Words.onlySchedulersAndServices}
       </Empty>
     );
   }
   return (
     <>
-      {pending && <p class="note warn">Unsaved changes don't apply here. The agent answers as last saved. <a href={`/dashboard/agents/${agent.id}/settings`}>Continue editing</a></p>}
+      {pending && <p class="note warn">{texts.unsavedChangesDontApply(`/dashboard/agents/${agent.id}/settings`)}</p>}
       <Chat target={{ agentId: agent.id }} suggested={agent.suggestions} voice={{ agent, mayEdit, adopt }} />
     </>
   );

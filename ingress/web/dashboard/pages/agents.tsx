@@ -4,6 +4,8 @@ import { del } from "../api";
 import { useList } from "../query";
 import { setQuery, usePlace } from "../router";
 import { useMay } from "../state";
+import * as texts from "../texts/agents";
+import { Words } from "../texts/agents";
 import type { Agent } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
@@ -31,8 +33,8 @@ export function AgentsPage() {
   const some = before.current !== undefined && !none;
   return (
     <>
-      <PageHeader guide="tools" title="Agents" actions={mayEdit && some && <><Curl what="List agents" request={{ method: "GET", path: "/api/agents", params: { q } }} /><Button look="primary" icon="plus" onClick={start}>New agent</Button></>}>
-        Each agent has instructions, a model, and the tools that it may use.
+      <PageHeader guide="tools" title={Words.agents} actions={mayEdit && some && <><Curl what={Words.listAgents} request={{ method: "GET", path: "/api/agents", params: { q } }} /><Button look="primary" icon="plus" onClick={start}>{Words.newAgent}</Button></>}>
+        {Words.eachAgentHasInstructions}
       </PageHeader>
       <div class="stack">
         {some && <Search q={q} />}
@@ -40,7 +42,7 @@ export function AgentsPage() {
         <Loaded query={{ ...list, data: list.data ?? before.current }}>
           {(agents) => agents.length > 0
             ? <Agents agents={agents} mayEdit={mayEdit} gone={list.reload} />
-            : q === "" ? <None mayEdit={mayEdit} start={start} /> : <p class="quiet" role="status">No agent name contains “{q}”. <Button look="bare" onClick={() => setQuery({ q: null })}>Show all</Button></p>}
+            : q === "" ? <None mayEdit={mayEdit} start={start} /> : <p class="quiet" role="status">{texts.noAgentNameContains(q)}{" "}<Button look="bare" onClick={() => setQuery({ q: null })}>{Words.showAll}</Button></p>}
         </Loaded>
         <More list={list} />
       </div>
@@ -60,41 +62,41 @@ function Search({ q }: { q: string }) {
   useEffect(() => setText(q), [q]);
   return (
     <div class="search" role="search">
-      <label class="visually-hidden" for={id}>Search agents by name</label>
-      <input id={id} class="input" type="search" placeholder="Search by name" maxLength={120} value={text} onInput={(e) => setText(e.currentTarget.value)} />
+      <label class="visually-hidden" for={id}>{Words.searchAgentsByName}</label>
+      <input id={id} class="input" type="search" placeholder={Words.searchByName} maxLength={120} value={text} onInput={(e) => setText(e.currentTarget.value)} />
     </div>
   );
 }
 
 function None({ mayEdit, start }: { mayEdit: boolean; start: () => void }) {
   return (
-    <Empty title="No agents yet" action={mayEdit && (
+    <Empty title={Words.noAgentsYet} action={mayEdit && (
       <div class="row">
-        <Button look="primary" icon="plus" onClick={start}>New agent</Button>
-        <Curl what="Create an agent" request={{ method: "POST", path: "/api/agents", body: { name: "Release notes", systemPrompt: "You write short release notes.", tools: { webSearch: { enabled: true } } } }} />
+        <Button look="primary" icon="plus" onClick={start}>{Words.newAgent}</Button>
+        <Curl what={Words.createAnAgent} request={{ method: "POST", path: "/api/agents", body: { name: Words.releaseNotes, systemPrompt: Words.youWriteShortRelease, tools: { webSearch: { enabled: true } } } }} />
       </div>
     )}>
-      An agent answers people in a chat or on your own pages, or runs on a schedule. {mayEdit ? "Start with a name and instructions, or with a template." : "Admins of the organization create agents."}
+      {texts.agentAnswersPeople(mayEdit ? Words.startWithName : Words.adminsOfOrganizationCreate)}
     </Empty>
   );
 }
 
 function Agents({ agents, mayEdit, gone }: { agents: Agent[]; mayEdit: boolean; gone: () => void }) {
   const columns: Column<Agent>[] = [
-    { head: "Agent", cell: (a) => <div class="agent-row"><span class="agent-name"><a href={`/dashboard/agents/${a.id}`}>{a.name}</a>{!a.allowedCallers.includes("user") && <span class="tag">schedulers only</span>}</span>{a.description && <span class="agent-what">{a.description}</span>}</div> },
-    { head: "Model", tight: true, cell: (a) => <code class="agent-model">{a.model}</code> },
-    { head: "Tools", cell: (a) => <ToolTags agent={a} /> },
-    { head: "Changed", cell: (a) => <Time at={a.updatedAt} />, tight: true },
+    { head: Words.agent, cell: (a) => <div class="agent-row"><span class="agent-name"><a href={`/dashboard/agents/${a.id}`}>{a.name}</a>{!a.allowedCallers.includes("user") && <span class="tag">{Words.schedulersOnly}</span>}</span>{a.description && <span class="agent-what">{a.description}</span>}</div> },
+    { head: Words.model, tight: true, cell: (a) => <code class="agent-model">{a.model}</code> },
+    { head: Words.tools, cell: (a) => <ToolTags agent={a} /> },
+    { head: Words.changed, cell: (a) => <Time at={a.updatedAt} />, tight: true },
   ];
-  if (mayEdit) columns.push({ head: "Actions", silent: true, tight: true, cell: (a) => <Actions agent={a} gone={gone} /> });
-  return <Table caption="Agents" columns={columns} rows={agents} id={(a) => a.id} />;
+  if (mayEdit) columns.push({ head: Words.actions, silent: true, tight: true, cell: (a) => <Actions agent={a} gone={gone} /> });
+  return <Table caption={Words.agents} columns={columns} rows={agents} id={(a) => a.id} />;
 }
 
 const shownTools = 3; // more would make a row two lines high
 
 function ToolTags({ agent }: { agent: Agent }) {
   const on = toolNames.filter((t) => agent.tools[t]?.enabled);
-  if (on.length === 0) return <span class="quiet">none</span>;
+  if (on.length === 0) return <span class="quiet">{Words.none}</span>;
   const more = on.slice(shownTools);
   return (
     <span class="tags">
@@ -107,13 +109,13 @@ function ToolTags({ agent }: { agent: Agent }) {
 function Actions({ agent, gone }: { agent: Agent; gone: () => void }) {
   const drop = async () => {
     await del("/api/agents", { id: agent.id });
-    toast(`${agent.name} was deleted.`);
+    toast(texts.nameWasDeleted(agent.name));
     gone();
   };
   return (
     <div class="actions">
-      <LinkButton look="bare" href={`/dashboard/agents/${agent.id}/settings`} label={`Settings of ${agent.name}`}>Settings</LinkButton>
-      <Confirm look="remove" action="Delete" label={`Delete ${agent.name}`} question={`Delete ${agent.name}?`} onConfirm={drop} detail={<DeleteWords agent={agent} />} />
+      <LinkButton look="bare" href={`/dashboard/agents/${agent.id}/settings`} label={texts.settingsOfName(agent.name)}>{Words.settings}</LinkButton>
+      <Confirm look="remove" action={Words.deleteIt} label={texts.deleteName(agent.name)} question={texts.deleteNameQuestion(agent.name)} onConfirm={drop} detail={<DeleteWords agent={agent} />} />
     </div>
   );
 }

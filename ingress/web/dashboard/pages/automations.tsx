@@ -4,6 +4,8 @@ import { get } from "../api";
 import { useLive } from "../live";
 import { useList, useQuery } from "../query";
 import { useMay } from "../state";
+import * as texts from "../texts/automations";
+import { Words } from "../texts/automations";
 import type { Automation, List, RunSummary } from "../types";
 import { Button } from "../ui/button";
 import type { Request } from "../ui/copy";
@@ -19,9 +21,9 @@ export function AutomationsPage() {
   if (!useMay("admin")) {
     return (
       <>
-        <PageHeader guide="guides/cron" title="Automations" />
-        <Empty title="Automations are for admins">
-          Automations use the organization's API keys, which only admins can create. Ask an admin to set up the automation, or to make you an admin.
+        <PageHeader guide="guides/cron" title={Words.automations} />
+        <Empty title={Words.automationsAreForAdmins}>
+          {Words.automationsUseOrganizationsApi}
         </Empty>
       </>
     );
@@ -37,18 +39,17 @@ function Automations() {
   const known = names.loaded && [list, hooks].every((l) => l.data !== undefined || l.error !== undefined); // all parts appear together, so that nothing moves down
   return (
     <>
-      <PageHeader guide="guides/cron" title="Automations" actions={<Curl what="List the automations" request={{ method: "GET", path: "/api/automations" }} />}>
-        Agents that run on a schedule, or when another service sends a request.
+      <PageHeader guide="guides/cron" title={Words.automations} actions={<Curl what={Words.listTheAutomations} request={{ method: "GET", path: "/api/automations" }} />}>
+        {Words.agentsThatRun}
       </PageHeader>
       <div class="stack">
         {known && <HookList list={hooks} names={names} />}
         <Loaded query={known ? list : { ...list, data: undefined }}>
           {(automations) => (
-            <Section title="Automations that have run">
+            <Section title={Words.automationsThatHaveRun}>
               {automations.length === 0 ? (
-                <Empty title="No automation has run yet" action={<Curl what="Run an agent as an automation" request={firstOf(names)} />}>
-                  An automation is a scheduler or a service that sends a request to run an agent with a message. It
-                  appears here after its first run. Set one up below.
+                <Empty title={Words.noAutomationHasRun} action={<Curl what={Words.runAgentAsAutomation} request={firstOf(names)} />}>
+                  {Words.automationIsScheduler}
                 </Empty>
               ) : (
                 <>
@@ -70,7 +71,7 @@ function firstOf(names: Names): Request {
   const agent = names.agents.find((a) => a.allowedCallers.includes("system")) ?? names.agents[0];
   return {
     method: "POST", path: "/api/internal/run-automation", headers: { "x-trigger-type": "schedule", "x-automation-id": "nightly" },
-    body: { target: agent?.id ?? "ag_…", input: { message: "Summarize the day." }, idempotencyKey: "nightly-1" },
+    body: { target: agent?.id ?? "ag_…", input: { message: Words.summarizeDay }, idempotencyKey: "nightly-1" },
   };
 }
 
@@ -91,8 +92,8 @@ function Entry({ automation, names }: { automation: Automation; names: Names }) 
         </div>
         {lastRun.kept
           ? <a class="automation-last" href={hrefOf(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
-          : <span class="automation-last"><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /> no longer stored</span>}
-        <Button look="bare" icon="down" expanded={open} label={`Last deliveries of ${automation.id}`} onClick={() => setOpen(!open)}>Deliveries</Button>
+          : <span class="automation-last"><Status of={lastRun.status} /> {texts.timeNoLongerStored(<Time at={lastRun.createdAt} />)}</span>}
+        <Button look="bare" icon="down" expanded={open} label={texts.lastDeliveriesOfId(automation.id)} onClick={() => setOpen(!open)}>{Words.deliveries}</Button>
       </div>
       {open && <Deliveries id={automation.id} />}
     </li>
@@ -109,22 +110,22 @@ function Deliveries({ id }: { id: string }) {
       <Loaded query={runs}>
         {({ data }) => (
           <>
-            {data.length === 0 && <p class="small quiet">Its runs are no longer stored.</p>}
-            <ul aria-label={`Last deliveries of ${id}`}>
+            {data.length === 0 && <p class="small quiet">{Words.itsRunsAreNoLonger}</p>}
+            <ul aria-label={texts.lastDeliveriesOfId(id)}>
               {data.map((run) => (
                 <li key={run.id}>
                   <Status of={run.status} />
                   <a href={hrefOf(run)}><Time at={run.createdAt} /></a>
                   <span class="delivery-key code" title={run.idempotencyKey ?? undefined}>
-                    {run.idempotencyKey ?? <span class="quiet">no idempotency key</span>}
+                    {run.idempotencyKey ?? <span class="quiet">{Words.noIdempotencyKey}</span>}
                   </span>
                   <span class="number quiet"><RunTime run={run} /></span>
                 </li>
               ))}
             </ul>
             <div class="row">
-              <a href={"/dashboard/runs?automation=" + encodeURIComponent(id)}>Show all runs</a>
-              <Curl what={`List the runs of ${id}`} request={{ method: "GET", path: "/api/runs", params: { automationId: id } }} />
+              <a href={"/dashboard/runs?automation=" + encodeURIComponent(id)}>{Words.showAllRuns}</a>
+              <Curl what={texts.listRunsOf(id)} request={{ method: "GET", path: "/api/runs", params: { automationId: id } }} />
             </div>
           </>
         )}

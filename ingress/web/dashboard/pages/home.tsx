@@ -2,6 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { reloadOverview, useOverview } from "../overview";
 import { useMay } from "../state";
+import { Words } from "../texts/home";
 import { PageHeader, Problem, Waiting } from "../ui/parts";
 import { Needs } from "./home/needs";
 import { Newest, useNewest } from "./home/newest";
@@ -18,7 +19,7 @@ export function HomePage() {
   const settled = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so that nothing moves down
   return (
     <>
-      <PageHeader guide="quickstart" title="Home">What needs you, and what your agents have done.</PageHeader>
+      <PageHeader guide="quickstart" title={Words.home}>{Words.whatNeedsYou}</PageHeader>
       {data === undefined && error && <Problem error={error} retry={reloadOverview} />}
       {data && settled ? (
         <div class="stack">

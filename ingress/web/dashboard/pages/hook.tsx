@@ -5,6 +5,8 @@ import { useLive } from "../live";
 import { useQuery } from "../query";
 import { go } from "../router";
 import { useMay } from "../state";
+import * as texts from "../texts/hooks";
+import { Words } from "../texts/hooks";
 import type { Hook } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Copy } from "../ui/copy";
@@ -25,8 +27,8 @@ import { SendTest } from "./hooks/test";
 import { useUnsaved } from "./hooks/unsaved";
 import { useAgents } from "./runs/names";
 
-const tabs = [["", "Deliveries"], ["setup", "Setup"], ["settings", "Settings"]] as const;
-const above = <a href="/dashboard/automations">Automations</a>;
+const tabs = [["", Words.deliveries], ["setup", Words.setup], ["settings", Words.settings]] as const;
+const above = <a href="/dashboard/automations">{Words.automations}</a>;
 
 export function HookPage({ id = "", tab = "" }: Record<string, string>) {
   const admin = useMay("admin");
@@ -35,7 +37,7 @@ export function HookPage({ id = "", tab = "" }: Record<string, string>) {
   if (!admin || (query.error?.status === 404 && !query.data)) return <Missing admin={admin} />;
   return (
     <>
-      {!query.data && <PageHeader title="Webhook" above={above} />}
+      {!query.data && <PageHeader title={Words.webhook} above={above} />}
       <Loaded query={query}>{(hook) => <Shown hook={hook} tab={tab} query={query} />}</Loaded>
     </>
   );
@@ -44,9 +46,9 @@ export function HookPage({ id = "", tab = "" }: Record<string, string>) {
 function Missing({ admin }: { admin: boolean }) {
   return (
     <>
-      <PageHeader title={admin ? "Webhook not found" : "Webhook"} above={above} />
-      <Empty title={admin ? "This webhook doesn't exist here" : "Webhooks are for admins"} action={<LinkButton href="/dashboard/automations" look="primary">Go to automations</LinkButton>}>
-        {admin ? "It was deleted, or it belongs to another of your organizations." : "Webhooks use the organization’s API keys. Ask an admin to show or change this webhook."}
+      <PageHeader title={admin ? Words.webhookNotFound : Words.webhook} above={above} />
+      <Empty title={admin ? Words.thisWebhookDoesntExist : Words.webhooksAreForAdmins} action={<LinkButton href="/dashboard/automations" look="primary">{Words.goToAutomations}</LinkButton>}>
+        {admin ? Words.itWasDeleted : Words.webhooksUseOrganizationsApi}
       </Empty>
     </>
   );
@@ -57,19 +59,19 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
   return (
     <>
       <PageHeader guide="webhooks" title={hook.name} above={above} actions={<Actions hook={hook} set={query.set} />}>
-        <span class="id"><code>{hook.id}</code><Copy text={hook.id} label="Copy the webhook’s id" /><Curl what="Read this webhook" request={{ method: "GET", path: "/api/hooks", params: { id: hook.id } }} /></span>
-        <span class="row"><span>{sources[hook.source].title}</span><Status of={hook.enabled ? "enabled" : "disabled"} /><span class="small">Last delivery: <Time at={hook.lastDeliveryAt} /></span></span>
+        <span class="id"><code>{hook.id}</code><Copy text={hook.id} label={Words.copyWebhooksId} /><Curl what={Words.readThisWebhook} request={{ method: "GET", path: "/api/hooks", params: { id: hook.id } }} /></span>
+        <span class="row"><span>{sources[hook.source].title}</span><Status of={hook.enabled ? "enabled" : "disabled"} /><span class="small">{texts.lastDeliveryTime(<Time at={hook.lastDeliveryAt} />)}</span></span>
       </PageHeader>
-      <nav class="tabs" aria-label="Webhook">
+      <nav class="tabs" aria-label={Words.webhook}>
         {tabs.map(([path, words]) => (
           <a key={path} href={`/dashboard/automations/${hook.id}${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
       </nav>
-      {!hook.enabled && <p class="note warn">This webhook is disabled. Deliveries to its URL are refused until you enable it.</p>}
+      {!hook.enabled && <p class="note warn">{Words.thisWebhookIsDisabled}</p>}
       {unsigned(hook) && hook.lastRejectedAt && (
         <p class="note warn">
-          <strong>The newest delivery was rejected</strong> (<Time at={hook.lastRejectedAt} />): its signature or token doesn't match the webhook's secret. Enter the same secret at the sender, or set a new one{" "}
-          {current === "setup" ? "below." : <>under <a href={`/dashboard/automations/${hook.id}/setup`}>Setup</a>.</>}
+          {texts.newestDeliveryWasRejected(<Time at={hook.lastRejectedAt} />)}{" "}
+          {current === "setup" ? Words.below : texts.underSetup(`/dashboard/automations/${hook.id}/setup`)}
         </p>
       )}
       {current === "" && <Deliveries hook={hook} onChange={query.reload} />}
@@ -83,20 +85,20 @@ function Actions({ hook, set }: { hook: Hook; set: (hook: Hook) => void }) {
   const params = { id: hook.id };
   const enable = async (enabled: boolean) => {
     set(await put<Hook>("/api/hooks", { enabled }, params));
-    toast(enabled ? `${hook.name} is enabled.` : `${hook.name} is disabled.`);
+    toast(enabled ? texts.nameIsEnabled(hook.name) : texts.nameIsDisabled(hook.name));
   };
   const remove = async () => {
     await del("/api/hooks", params);
-    toast(`${hook.name} is deleted.`);
+    toast(texts.nameIsDeleted(hook.name));
     go("/dashboard/automations", { replace: true });
   };
   return (
     <>
       <SendTest hook={hook} />
       {hook.enabled
-        ? <Confirm look="bare" action="Disable" request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: false } }} question={`Disable ${hook.name}?`} detail="Deliveries are refused until you enable it again. Most senders stop retrying after a while." onConfirm={() => enable(false)} />
-        : <><Button look="primary" onClick={() => enable(true)}>Enable</Button><Curl what={`Enable ${hook.name}`} request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: true } }} /></>}
-      <Confirm look="remove" icon="trash" action="Delete" request={{ method: "DELETE", path: "/api/hooks", params }} question={`Delete ${hook.name}?`} detail="Its URL and its log are deleted permanently. Runs that the webhook started are kept." onConfirm={remove} />
+        ? <Confirm look="bare" action={Words.disable} request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: false } }} question={texts.disableName(hook.name)} detail={Words.deliveriesAreRefused} onConfirm={() => enable(false)} />
+        : <><Button look="primary" onClick={() => enable(true)}>{Words.enable}</Button><Curl what={texts.enableName(hook.name)} request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: true } }} /></>}
+      <Confirm look="remove" icon="trash" action={Words.deleteIt} request={{ method: "DELETE", path: "/api/hooks", params }} question={texts.deleteName(hook.name)} detail={Words.itsUrlAndItsLog} onConfirm={remove} />
     </>
   );
 }
@@ -123,7 +125,7 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
       const next = await put<Hook>("/api/hooks", body, { id: hook.id });
       onSaved(next); // first, because the saved draft is compared with it
       setDraft(draftOf(next));
-      toast("Saved.");
+      toast(Words.saved);
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
       setError(cause);
@@ -135,8 +137,8 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
       {agent && !agent.allowedCallers.includes("system") && <Allow agent={agent} reload={reload} />}
       {error && <Problem error={error} />}
       <div class="row">
-        <Button look="primary" onClick={save}>Save</Button>
-        <Curl what="Save the webhook" request={{ method: "PUT", path: "/api/hooks", params: { id: hook.id }, body }} />
+        <Button look="primary" onClick={save}>{Words.save}</Button>
+        <Curl what={Words.saveTheWebhook} request={{ method: "PUT", path: "/api/hooks", params: { id: hook.id }, body }} />
       </div>
       {unsaved}
     </div>

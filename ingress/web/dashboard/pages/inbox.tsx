@@ -3,6 +3,8 @@ import { Approval } from "../answer/approval";
 import { useLive } from "../live";
 import { reloadOverview } from "../overview";
 import { useList } from "../query";
+import * as texts from "../texts/home";
+import { Words } from "../texts/home";
 import type { RunSummary } from "../types";
 import { Empty, Loaded, More, PageHeader, Time } from "../ui/parts";
 import { toast } from "../ui/toast";
@@ -14,20 +16,20 @@ export function InboxPage() {
   const names = useNames();
   useLive("runs", list.reload);
   const decided = () => {
-    toast("Your decision is saved.");
+    toast(Words.yourDecisionIsSaved);
     list.reload();
     void reloadOverview();
   };
   return (
     <>
-      <PageHeader guide="tools#approval" title="Inbox">Runs that wait for a decision before they continue.</PageHeader>
+      <PageHeader guide="tools#approval" title={Words.inbox}>{Words.runsThatWait}</PageHeader>
       <Loaded query={list}>{(runs) => runs.length === 0 ? (
-        <Empty title="Nothing waits for you">
-          A run waits here before a tool call that needs approval, and when it is unknown whether a call went through. In an agent’s settings, “Ask a person first” decides which calls need approval.
+        <Empty title={Words.nothingWaitsForYou}>
+          {Words.runWaitsHere}
         </Empty>
       ) : (
         <div class="stack">
-          <ul class="inbox">{runs.map((run, i) => <Waiting key={run.id} run={run} names={names} label={`Decision ${i + 1}: ${names.of(run)}`} decided={decided} />)}</ul>
+          <ul class="inbox">{runs.map((run, i) => <Waiting key={run.id} run={run} names={names} label={texts.decisionNOf(i + 1, names.of(run))} decided={decided} />)}</ul>
           <More list={list} />
         </div>
       )}</Loaded>
@@ -38,7 +40,7 @@ export function InboxPage() {
 function Waiting({ run, names, label, decided }: { run: RunSummary; names: Names; label: string; decided: () => void }) {
   return (
     <li class="stack tight">
-      <p class="row between"><a href={hrefOf(run)}>{names.of(run)}</a><span class="small quiet">started <Time at={run.createdAt} /></span></p>
+      <p class="row between"><a href={hrefOf(run)}>{names.of(run)}</a><span class="small quiet">{texts.startedTime(<Time at={run.createdAt} />)}</span></p>
       <Approval key={run.requiredAction?.toolCallId} run={run} label={label} onDone={decided} />
     </li>
   );

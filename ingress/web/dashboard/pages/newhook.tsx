@@ -3,6 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, del, post } from "../api";
 import { go } from "../router";
 import { useMay } from "../state";
+import * as texts from "../texts/hooks";
+import { Words } from "../texts/hooks";
 import type { Agent, Hook, HookSource, Key } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Snippet } from "../ui/copy";
@@ -19,14 +21,14 @@ import { sources } from "./hooks/sources";
 import { useUnsaved } from "./hooks/unsaved";
 import { useAgents } from "./runs/names";
 
-const above = <a href="/dashboard/automations">Automations</a>;
+const above = <a href="/dashboard/automations">{Words.automations}</a>;
 
 export function NewHookPage() {
   const admin = useMay("admin");
   return (
     <>
-      <PageHeader guide="webhooks" title="New webhook" above={above}>An event in another service runs an agent.</PageHeader>
-      {admin ? <New /> : <Empty title="Webhooks are for admins">Webhooks use the organization’s API keys. Ask an admin to set one up.</Empty>}
+      <PageHeader guide="webhooks" title={Words.newWebhook} above={above}>{Words.eventInAnotherService}</PageHeader>
+      {admin ? <New /> : <Empty title={Words.webhooksAreForAdmins}>{Words.webhooksUseOrganizationsApiKeys}</Empty>}
     </>
   );
 }
@@ -39,7 +41,7 @@ function New() {
   if (error) return <Problem error={error} retry={reloadKeys} />;
   const first = agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
   if (!first) {
-    return <Empty title="No agents yet" action={<LinkButton href="/dashboard/agents" look="primary">Create an agent</LinkButton>}>A webhook runs one of your agents. Create an agent first.</Empty>;
+    return <Empty title={Words.noAgentsYet} action={<LinkButton href="/dashboard/agents" look="primary">{Words.createAnAgent}</LinkButton>}>{Words.webhookRunsOneOfYourAgents}</Empty>;
   }
   return <Form agents={agents} keys={keys} first={first.id} reload={reload} />;
 }
@@ -47,7 +49,7 @@ function New() {
 /** Creates the webhook. If the draft asks for a new API key, creates the key first. */
 export async function makeHook(draft: HookDraft): Promise<Hook> {
   if (draft.keyId !== newKey) return post<Hook>("/api/hooks", bodyOf(draft));
-  const key = await post<Key>("/api/keys", { name: `Webhook ${draft.name.trim()}`.slice(0, 120).trim(), scope: "organization" });
+  const key = await post<Key>("/api/keys", { name: texts.webhookName(draft.name.trim()).slice(0, 120).trim(), scope: "organization" });
   try {
     return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
   } catch (cause) {
@@ -88,18 +90,18 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
   const body = bodyOf(draft, draft.keyId === newKey ? "key_…" : draft.keyId);
   return (
     <div class="stack">
-      <Section title="Sender"><SourcePicker source={draft.source} choose={choose} /></Section>
+      <Section title={Words.sender}><SourcePicker source={draft.source} choose={choose} /></Section>
       <HookForm key={draft.source} draft={draft} set={set} error={error} agents={agents} keys={keys} fresh />
       {agent && !agent.allowedCallers.includes("system") && <Allow agent={agent} reload={reload} />}
-      <Section title="Secret">
+      <Section title={Words.secret}>
         <TextField label={source.secret} mono value={draft.secret} onChange={(secret) => set({ secret })} fault={faultOf(error, "secret")}
-          hint={source.theirs ? `${source.title} generates it. Paste it here, or later under Setup.` : "If empty, a secret is generated and shown once."} />
+          hint={source.theirs ? texts.generatesItPaste(source.title) : Words.ifEmptySecret} />
       </Section>
       {error && <Problem error={error} />}
       <div class="row">
-        <Button look="primary" onClick={create}>Create webhook</Button>
-        <LinkButton href="/dashboard/automations">Cancel</LinkButton>
-        <Curl what="Create the webhook" request={{ method: "POST", path: "/api/hooks", body }} />
+        <Button look="primary" onClick={create}>{Words.createWebhook}</Button>
+        <LinkButton href="/dashboard/automations">{Words.cancel}</LinkButton>
+        <Curl what={Words.createTheWebhook} request={{ method: "POST", path: "/api/hooks", body }} />
       </div>
       {made && <Made hook={made} given={draft.secret !== ""} />}
       {unsaved}
@@ -118,14 +120,14 @@ function Made({ hook, given }: { hook: Hook; given: boolean }) {
   const leave = () => go(`/dashboard/automations/${hook.id}/setup`, { replace: true });
   const source = sources[hook.source];
   return (
-    <Dialog firm title={`Set up ${hook.name} at the sender`} onClose={leave} foot={<Button look="primary" onClick={leave}>Done</Button>}>
+    <Dialog firm title={texts.setUpAtSender(hook.name)} onClose={leave} foot={<Button look="primary" onClick={leave}>{Words.done}</Button>}>
       <div class="stack">
-        <div class="piece"><p class="small">Address</p><Snippet label="the address" text={hook.url} /></div>
+        <div class="piece"><p class="small">{Words.address}</p><Snippet label={Words.theAddress} text={hook.url} /></div>
         {!given && !source.theirs && (
-          <div class="piece"><p class="small">{source.secret}, shown only once</p><Snippet label="the secret" text={hook.secret} /></div>
+          <div class="piece"><p class="small">{texts.secretShownOnlyOnce(source.secret)}</p><Snippet label={Words.theSecret} text={hook.secret} /></div>
         )}
         <Steps source={hook.source} />
-        {!given && source.theirs && <p class="note warn">Deliveries are refused until you set the sender’s secret under Setup.</p>}
+        {!given && source.theirs && <p class="note warn">{Words.deliveriesAreRefusedUntilYou}</p>}
       </div>
     </Dialog>
   );

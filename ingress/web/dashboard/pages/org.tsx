@@ -2,6 +2,8 @@
 import { useState } from "preact/hooks";
 import { chooseOrganization, post, put, type ApiError } from "../api";
 import { useMay, useSession } from "../state";
+import * as texts from "../texts/org";
+import { Words } from "../texts/org";
 import { Button } from "../ui/button";
 import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
@@ -18,7 +20,7 @@ import { DisabledNote, NotificationsSection, useEndpoints } from "./org/notifica
 import { useSubjects } from "./org/subjects";
 import { UsageSection } from "./org/usage";
 
-const tabs = [["", "Access"], ["usage", "Usage"], ["notifications", "Notifications"]] as const;
+const tabs = [["", Words.access], ["usage", Words.usage], ["notifications", Words.notifications]] as const;
 
 export function OrgPage({ tab = "" }: Record<string, string>) {
   const session = useSession();
@@ -32,16 +34,16 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
   const current = open.some(([path]) => path === tab) ? tab : "";
   return (
     <>
-      <PageHeader guide="dashboard" title="Organization" actions={
+      <PageHeader guide="dashboard" title={Words.organization} actions={
         <>
-          {owner && <Button onClick={() => setNaming("rename")}>Rename</Button>}
-          <Button onClick={() => setNaming("create")}>New organization</Button>
+          {owner && <Button onClick={() => setNaming("rename")}>{Words.rename}</Button>}
+          <Button onClick={() => setNaming("create")}>{Words.newOrganization}</Button>
         </>
       }>
-        {organization.name}. Other organizations can't see its agents, documents, sessions and API keys.
+        {texts.otherOrganizationsCantSee(organization.name)}
       </PageHeader>
       {current !== "notifications" && <DisabledNote />}
-      <nav class="tabs" aria-label="Organization">
+      <nav class="tabs" aria-label={Words.organization}>
         {open.map(([path, words]) => (
           <a key={path} href={`/dashboard/org${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
@@ -50,8 +52,8 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
         {current === "" && (
           <>
             <p class="row small">
-              <span class="quiet">Organization id</span><code>{organization.id}</code><Copy text={organization.id} label="Copy the organization's id" />
-              <span class="quiet">You are {session.caller.role === "member" ? "a member" : `an ${session.caller.role}`}.</span>
+              <span class="quiet">{Words.organizationId}</span><code>{organization.id}</code><Copy text={organization.id} label={Words.copyOrganizationsId} />
+              <span class="quiet">{texts.youArePart(session.caller.role === "member" ? Words.aMember : texts.anRole(session.caller.role))}</span>
             </p>
             <Keys />
             <Members />
@@ -96,17 +98,17 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
     }
   };
   return (
-    <Dialog title={kind === "rename" ? "Rename the organization" : "New organization"} onClose={onClose} foot={
+    <Dialog title={kind === "rename" ? Words.renameTheOrganization : Words.newOrganization} onClose={onClose} foot={
       <>
-        <Curl what={kind === "rename" ? "Rename the organization" : "Create an organization"}
+        <Curl what={kind === "rename" ? Words.renameTheOrganization : Words.createAnOrganization}
           request={{ method: kind === "rename" ? "PUT" : "POST", path: "/api/organizations", params: kind === "rename" ? { id } : {}, body: { name }, credential: "session" }} />
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={save}>{kind === "rename" ? "Rename" : "Create organization"}</Button>
+        <Button onClick={onClose}>{Words.cancel}</Button>
+        <Button look="primary" onClick={save}>{kind === "rename" ? Words.rename : Words.createOrganization}</Button>
       </>
     }>
       <div class="stack">
-        {kind === "create" && <p class="quiet">You become its owner, and the dashboard switches to it.</p>}
-        <TextField label="Name" value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
+        {kind === "create" && <p class="quiet">{Words.youBecomeItsOwner}</p>}
+        <TextField label={Words.name} value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

@@ -5,6 +5,8 @@ import { inDemo } from "../api";
 import { Chat } from "../chat/chat";
 import { useQuery } from "../query";
 import { useMay } from "../state";
+import * as texts from "../texts/templates";
+import { Words } from "../texts/templates";
 import type { Template } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
@@ -21,8 +23,8 @@ export function TemplatesPage({ id }: Record<string, string>) {
   if (one) return <One template={one} />;
   return (
     <>
-      <PageHeader title={templates.data ? "Template not found" : "Template"} above={<Back />} />
-      <Loaded query={templates}>{() => <Empty title="This template doesn’t exist" action={<LinkButton href={place()} look="primary">Go to templates</LinkButton>}>The link may be incomplete.</Empty>}</Loaded>
+      <PageHeader title={templates.data ? Words.templateNotFound : Words.template} above={<Back />} />
+      <Loaded query={templates}>{() => <Empty title={Words.thisTemplateDoesntExist} action={<LinkButton href={place()} look="primary">{Words.goToTemplates}</LinkButton>}>{Words.linkMayBeIncomplete}</Empty>}</Loaded>
     </>
   );
 }
@@ -33,15 +35,15 @@ export function TemplatesPage({ id }: Record<string, string>) {
  */
 const place = (id?: string): string => "/dashboard/templates" + (id === undefined ? "" : "/" + id) + (inDemo() ? "?token=demo" : "");
 
-const Back = () => <a href={place()}>Templates</a>;
+const Back = () => <a href={place()}>{Words.templates}</a>;
 
 function List({ templates }: { templates: ReturnType<typeof useQuery<Template[]>> }) {
   const demo = inDemo();
   return (
     <>
       {demo && <DemoBar />}
-      <PageHeader guide="quickstart" title="Templates" actions={<Curl what="List templates" request={{ method: "GET", path: "/api/agents/templates", credential: "none" }} />}>
-        {demo ? "Agents that are ready to use. Choose one and ask it something." : "Agents that are ready to use. Try one here, or create your own agent from it."}
+      <PageHeader guide="quickstart" title={Words.templates} actions={<Curl what={Words.listTemplates} request={{ method: "GET", path: "/api/agents/templates", credential: "none" }} />}>
+        {demo ? Words.agentsThatAreReady : Words.agentsThatAreReadyToUse}
       </PageHeader>
       <Loaded query={templates}>{(list) => <ul class="templates">{list.map((t) => <Card key={t.id} template={t} />)}</ul>}</Loaded>
     </>
@@ -58,8 +60,8 @@ function Card({ template }: { template: Template }) {
       <Tools template={template} />
       {template.suggestedMessages.length > 0 && <blockquote class="quiet small">{template.suggestedMessages[0]}</blockquote>}
       <div class="actions">
-        <LinkButton href={place(template.id)} label={`Chat with ${template.name}`}>Chat</LinkButton>
-        {may && <Button look="bare" label={`Create an agent from ${template.name}`} onClick={() => setCreating(true)}>Create an agent</Button>}
+        <LinkButton href={place(template.id)} label={texts.chatWithName(template.name)}>{Words.chat}</LinkButton>
+        {may && <Button look="bare" label={texts.createAgentFrom(template.name)} onClick={() => setCreating(true)}>{Words.createAnAgent}</Button>}
       </div>
       {creating && <CreateDialog template={template} onClose={() => setCreating(false)} />}
     </li>
@@ -67,7 +69,7 @@ function Card({ template }: { template: Template }) {
 }
 
 function Tools({ template }: { template: Template }) {
-  return <ul class="template-tools" aria-label="Tools">{toolsInWords(template.tools).map((words) => <li key={words} class="tag">{words}</li>)}</ul>;
+  return <ul class="template-tools" aria-label={Words.tools}>{toolsInWords(template.tools).map((words) => <li key={words} class="tag">{words}</li>)}</ul>;
 }
 
 function One({ template }: { template: Template }) {
@@ -76,7 +78,7 @@ function One({ template }: { template: Template }) {
   return (
     <>
       {inDemo() && <DemoBar />}
-      <PageHeader title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>Create an agent from this template</Button>}>
+      <PageHeader title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>{Words.createAgentFromThisTemplate}</Button>}>
         {template.description}
       </PageHeader>
       <Tools template={template} />

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Words } from "../texts/parts";
 import { Icon, type IconName } from "./icon";
 import { toast } from "./toast";
 import { ApiError } from "../api";
@@ -29,8 +30,8 @@ interface ButtonProps extends Common {
   onClick?: (event: MouseEvent) => unknown;
 }
 
-const looks: Record<Look, string> = { primary: " primary", danger: " danger", bare: " bare", remove: " bare danger", plain: "" };
-const classes = (look: Look = "plain", wide?: boolean) => "button" + looks[look] + (wide ? " wide" : "");
+const looks: Record<Look, string[]> = { primary: ["primary"], danger: ["danger"], bare: ["bare"], remove: ["bare", "danger"], plain: [] };
+const classes = (look: Look = "plain", wide?: boolean) => ["button", ...looks[look], ...(wide ? ["wide"] : [])].join(" ");
 
 export function Button({ look, icon, label, children, type = "button", disabled, pressed, keys, expanded, wide, onClick }: ButtonProps) {
   const [busy, setBusy] = useState(false);
@@ -70,7 +71,7 @@ export function failed(error: unknown): void {
     return;
   }
   console.error(error);
-  toast("This page failed. Reload it and try again.", "bad");
+  toast(Words.thisPageFailedReload, "bad");
 }
 
 export function LinkButton({ href, look, icon, label, children, download }: Common & { href: string; download?: boolean }) {

@@ -1,6 +1,7 @@
 // A button for an action that cannot be undone.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { Words } from "../texts/parts";
 import { Button } from "./button";
 import type { Request } from "./copy";
 import { Curl } from "./curl";
@@ -20,11 +21,11 @@ export function Confirm({ action, question, detail, onConfirm, look = "danger", 
         <Dialog title={question} onClose={() => setAsking(false)} foot={
           <>
             {request && <Curl what={label ?? action} request={request} />}
-            <Button onClick={() => setAsking(false)}>Go back</Button>
+            <Button onClick={() => setAsking(false)}>{Words.goBack}</Button>
             <Button look="danger" onClick={() => onConfirm().then(() => setAsking(false))}>{action}</Button>
           </>
         }>
-          {detail ?? "This cannot be undone."}
+          {detail ?? Words.thisCannotBeUndone}
         </Dialog>
       )}
     </>

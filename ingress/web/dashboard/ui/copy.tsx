@@ -1,11 +1,13 @@
 // Text to copy, and requests as curl commands.
 import { useEffect, useId, useState } from "preact/hooks";
 import { address, type Params } from "../api";
+import * as texts from "../texts/parts";
+import { Words } from "../texts/parts";
 import { Button } from "./button";
 import { toast } from "./toast";
 
 /** A button that copies a text and confirms it. */
-export function Copy({ text, label = "Copy", words = "Copy" }: { text: string; label?: string; words?: string }) {
+export function Copy({ text, label = Words.copy, words = Words.copy }: { text: string; label?: string; words?: string }) {
   const [done, setDone] = useState(false);
   useEffect(() => {
     if (!done) return;
@@ -17,10 +19,10 @@ export function Copy({ text, label = "Copy", words = "Copy" }: { text: string; l
       await navigator.clipboard.writeText(text);
       setDone(true);
     } catch {
-      toast("The browser blocked copying. Select the text and copy it manually.", "bad");
+      toast(Words.browserBlockedCopyingSelect, "bad");
     }
   };
-  return <Button look="bare" icon={done ? "check" : "copy"} label={done ? "Copied" : label} onClick={copy}>{done ? "Copied" : words}</Button>;
+  return <Button look="bare" icon={done ? "check" : "copy"} label={done ? Words.copied : label} onClick={copy}>{done ? Words.copied : words}</Button>;
 }
 
 /** A text to copy, for example a command. */
@@ -30,7 +32,7 @@ export function Snippet({ text, label }: { text: string; label: string }) {
     <div class="copyable">
       <span class="visually-hidden" id={id}>{label}</span>
       <pre class="block" tabIndex={0} role="region" aria-labelledby={id}><code>{text}</code></pre>
-      <Copy text={text} label={`Copy: ${label}`} />
+      <Copy text={text} label={texts.copyLabel(label)} />
     </div>
   );
 }

@@ -1,6 +1,7 @@
 // The API requests of a page or dialog, as curl commands behind one button.
 import { createContext, type ComponentChildren } from "preact";
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Words } from "../texts/parts";
 import { Button } from "./button";
 import type { Request } from "./copy";
 
@@ -54,7 +55,7 @@ export function ApiButton() {
     return () => void calls.listeners.delete(update);
   }, [calls]);
   if (!any) return null;
-  return <Button look="bare" icon="curl" label="API requests" onClick={() => show([...calls.shown.values()])}>API</Button>;
+  return <Button look="bare" icon="curl" label={Words.apiRequests} onClick={() => show([...calls.shown.values()])}>{Words.api}</Button>;
 }
 
 let asked: Call[] | null = null;

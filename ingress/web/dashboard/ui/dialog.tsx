@@ -1,6 +1,7 @@
 // Dialogs, built on the browser's dialog element, which keeps the focus inside and returns it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Words } from "../texts/parts";
 import { Button } from "./button";
 import { ApiButton, ApiScope } from "./curl";
 
@@ -72,12 +73,12 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
       <ApiScope>
         <div class="dialog-head">
           <h2 id={heading}>{title}</h2>
-          <span class="row"><ApiButton />{!firm && <Button look="bare" icon="close" label="Close" onClick={leave} />}</span>
+          <span class="row"><ApiButton />{!firm && <Button look="bare" icon="close" label={Words.close} onClick={leave} />}</span>
         </div>
         <div class="dialog-body">{children}</div>
         {foot && <div class="dialog-foot" onClick={() => { sent.current = true; }}>{foot}</div>}
       </ApiScope>
-      {asking && <Leave onStay={() => setAsking(false)} onLeave={onClose}>Your changes will be lost.</Leave>}
+      {asking && <Leave onStay={() => setAsking(false)} onLeave={onClose}>{Words.yourChangesWillBeLost}</Leave>}
     </dialog>
   );
 }
@@ -85,10 +86,10 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
 /** Asks before unsaved changes are lost. */
 export function Leave({ onStay, onLeave, children }: { onStay: () => void; onLeave: () => void; children: ComponentChildren }) {
   return (
-    <Dialog title="Leave without saving?" onClose={onStay} foot={
+    <Dialog title={Words.leaveWithoutSaving} onClose={onStay} foot={
       <>
-        <Button onClick={onStay}>Stay</Button>
-        <Button look="danger" onClick={onLeave}>Leave</Button>
+        <Button onClick={onStay}>{Words.stay}</Button>
+        <Button look="danger" onClick={onLeave}>{Words.leave}</Button>
       </>
     }>
       {children}

@@ -2,6 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { ApiError } from "../api";
+import * as texts from "../texts/parts";
+import { Words } from "../texts/parts";
 import { titlePage } from "../title";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
@@ -20,7 +22,7 @@ export function PageHeader({ title, above, children, actions, guide }: { title: 
       <div>
         {above && <p class="above">{above}</p>}
         <h1>{title}</h1>
-        {(children || guide) && <p>{children} {guide && <a href={"/docs/" + guide}>Read the guide</a>}</p>}
+        {(children || guide) && <p>{children} {guide && <a href={"/docs/" + guide}>{Words.readTheGuide}</a>}</p>}
       </div>
       <div class="actions"><ApiButton />{actions}</div>
     </header>
@@ -40,27 +42,25 @@ export function Section({ title, children, intro, actions }: { title: string; in
 }
 
 const tones: Record<string, "good" | "busy" | "warn" | "bad" | ""> = {
-  completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn", "waits for client": "busy",
+  completed: "good", ready: "good", running: "busy", processing: "busy", queued: "", requires_action: "warn", waiting: "warn", waits_for_client: "busy",
   failed: "bad", timed_out: "bad", lost: "bad", cancelled: "",
-  accepted: "good", coalesced: "good", delivered: "good", enabled: "good", filtered: "", answered: "", pending: "busy", refused: "bad", rejected: "bad", disabled: "warn", "wrong signature": "bad",
+  accepted: "good", coalesced: "good", delivered: "good", enabled: "good", filtered: "", answered: "", pending: "busy", refused: "bad", rejected: "bad", disabled: "warn", wrong_signature: "bad",
 };
-
-const words: Record<string, string> = { requires_action: "needs you", timed_out: "timed out" };
 
 /** Shows the status of a run, a document or a part of a run. */
 export function Status({ of }: { of: RunStatus | string }) {
-  return <span class={"status " + (tones[of] ?? "")}>{words[of] ?? of}</span>;
+  return <span class={"status " + (tones[of] ?? "")}>{texts.statuses[of] ?? of}</span>;
 }
 
 /** Shows an API error, with a button to retry. */
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
   return (
     <div class="problem stack" role="alert">
-      <p><strong>{error.errors.length > 0 ? "The request was refused. Correct these fields:" : error.detail}</strong></p>
+      <p><strong>{error.errors.length > 0 ? Words.requestWasRefusedCorrect : error.detail}</strong></p>
       {error.errors.length > 0 && <ul>{error.errors.map((e) => <li key={e.field + e.code}><code>{e.field}</code> {e.message}</li>)}</ul>}
-      {error.retryAfter !== null && <p>Try again in {error.retryAfter} s.</p>}
-      {error.requestId && <p class="small quiet">Request <code>{error.requestId}</code></p>}
-      {retry && <div><Button onClick={retry}>Try again</Button></div>}
+      {error.retryAfter !== null && <p>{texts.tryAgainInS(error.retryAfter)}</p>}
+      {error.requestId && <p class="small quiet">{texts.requestRequestId(error.requestId)}</p>}
+      {retry && <div><Button onClick={retry}>{Words.tryAgain}</Button></div>}
     </div>
   );
 }
@@ -95,7 +95,7 @@ export function Loaded<T>({ query, children, room }: {
 }
 
 /** Shows, after a moment, that data is loading. */
-export function Waiting({ words: said = "Loading" }: { words?: string }) {
+export function Waiting({ words: said = Words.loading }: { words?: string }) {
   const [late, setLate] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setLate(true), 300);
@@ -107,7 +107,7 @@ export function Waiting({ words: said = "Loading" }: { words?: string }) {
 /** A button that loads the next page of a list. */
 export function More({ list }: { list: { hasMore: boolean; loadingMore: boolean; more: () => void } }) {
   if (!list.hasMore) return null;
-  return <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : "Show more"}</Button></div>;
+  return <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? Words.loadingText : Words.showMore}</Button></div>;
 }
 
 const whole = new Intl.NumberFormat("en");
@@ -122,34 +122,30 @@ export function Time({ at }: { at: string | null | undefined }) {
     const timer = setInterval(() => tick((n) => n + 1), 30_000);
     return () => clearInterval(timer);
   }, []);
-  if (!at) return <span class="quiet">never</span>;
+  if (!at) return <span class="quiet">{Words.never}</span>;
   const when = new Date(at);
   const seconds = (when.getTime() - Date.now()) / 1000;
   const [unit, size] = steps.find(([, n]) => Math.abs(seconds) >= n) ?? ["second", 1];
-  const shown = Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? "just now" : relative.format(Math.trunc(seconds / size), unit);
+  const shown = Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? Words.justNow : relative.format(Math.trunc(seconds / size), unit);
   return <time dateTime={at} title={exact.format(when)}>{shown}</time>;
 }
 
 export const exactTime = (at: string): string => exact.format(new Date(at));
 export const count = (n: number): string => whole.format(n);
 
-/** Returns a number with its noun, for example "1 page" or "2 pages". */
-export const many = (n: number, thing: string): string => `${whole.format(n)} ${thing}${n === 1 ? "" : "s"}`;
-
 /** Formats milliseconds. */
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  if (ms < 1000) return texts.milliseconds(Math.round(ms));
+  if (ms < 60_000) return texts.seconds((ms / 1000).toFixed(ms < 10_000 ? 1 : 0));
   const minutes = Math.floor(ms / 60_000);
-  const [big, unit, small, smallUnit] = minutes < 60 ? [minutes, "min", Math.floor((ms % 60_000) / 1000), "s"] : [Math.floor(minutes / 60), "h", minutes % 60, "min"];
-  return `${big} ${unit}` + (small === 0 ? "" : ` ${small} ${smallUnit}`);
+  return minutes < 60 ? texts.minutesAndSeconds(minutes, Math.floor((ms % 60_000) / 1000)) : texts.hoursAndMinutes(Math.floor(minutes / 60), minutes % 60);
 }
 
 /** Formats bytes. */
 export function size(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`;
-  if (bytes < 1 << 20) return `${(bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0)} KiB`;
-  return bytes < 2 ** 30 ? `${(bytes / (1 << 20)).toFixed(1)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+  if (bytes < 1024) return texts.bytes(bytes);
+  if (bytes < 1 << 20) return texts.kibibytes((bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0));
+  return bytes < 2 ** 30 ? texts.mebibytes((bytes / (1 << 20)).toFixed(1)) : texts.gibibytes((bytes / 2 ** 30).toFixed(1));
 }
 
 /** Formats millionths of the price table's currency. */

@@ -1,6 +1,8 @@
 // The dialog with the API requests of a page or dialog.
 import { useEffect } from "preact/hooks";
 import { useBaseUrl, useSession } from "../state";
+import * as texts from "../texts/parts";
+import { Words } from "../texts/parts";
 import { Snippet, curlOf, type Request } from "./copy";
 import { show, useAsked } from "./curl";
 import { Dialog } from "./dialog";
@@ -14,7 +16,7 @@ export function ApiRequests({ path }: { path: string }) {
   if (!calls) return null;
   const uses = (credential: Request["credential"]) => calls.some((c) => (c.request.credential ?? "key") === credential);
   return (
-    <Dialog title="API requests" onClose={() => show(null)}>
+    <Dialog title={Words.apiRequests} onClose={() => show(null)}>
       <div class="stack">
         {calls.map((c) => (
           <section key={c.what} class="stack tight">
@@ -23,15 +25,14 @@ export function ApiRequests({ path }: { path: string }) {
           </section>
         ))}
         {uses("session") && (
-          <p class="hint">Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</p>
+          <p class="hint">{texts.setParleySession()}</p>
         )}
         {uses("key") && (
           <p class="hint">
-            Set <code>PARLEY_API_KEY</code> to an API key of {session?.organization.name ?? "your organization"}.{" "}
-            <a href="/dashboard/org">Create one under Organization</a>.
+            {texts.setParleyApiKey(session?.organization.name ?? Words.yourOrganization)}
           </p>
         )}
-        <p class="hint"><a href="/docs/api">API reference</a></p>
+        <p class="hint"><a href="/docs/api">{Words.apiReference}</a></p>
       </div>
     </Dialog>
   );

@@ -1,5 +1,6 @@
 // Shows the short messages.
 import { useEffect, useRef } from "preact/hooks";
+import { Words } from "../texts/parts";
 import { Button } from "./button";
 import { dismiss, useMessages } from "./toast";
 
@@ -16,7 +17,7 @@ export function Toasts() {
       {messages.map((m) => (
         <div class={"toast " + m.tone} key={m.id}>
           <span>{m.text}</span>
-          <Button look="bare" icon="close" label="Dismiss" onClick={() => dismiss(m.id)} />
+          <Button look="bare" icon="close" label={Words.dismiss} onClick={() => dismiss(m.id)} />
         </div>
       ))}
     </div>

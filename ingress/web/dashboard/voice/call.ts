@@ -1,6 +1,8 @@
 // A voice conversation with an agent: its microphone, loudspeaker and connection.
 import { ApiError } from "../api";
 import type { ChatSession } from "../chat/session";
+import * as texts from "../texts/voice";
+import { Words } from "../texts/voice";
 import { Line, open } from "./line";
 import { decode, encode, millis } from "./pcm";
 import type { Played } from "./playback";
@@ -158,7 +160,7 @@ export class Call extends EventTarget {
     if (!this.context) return;
     try {
       await this.microphone.open(this.context, null);
-      this.set({ notice: "The microphone was disconnected. Another microphone is in use now." });
+      this.set({ notice: Words.microphoneWasDisconnectedAnother });
     } catch (cause) {
       this.finish(microphoneTrouble(cause, true));
     }
@@ -272,7 +274,7 @@ export class Call extends EventTarget {
       case "response.done":
         return this.failed(failureOf(event));
       case "conversation.item.input_audio_transcription.failed":
-        return this.set({ notice: `Couldn't transcribe your speech${event.error?.message ? `: ${event.error.message}` : ". Say it again."}` });
+        return this.set({ notice: texts.couldntTranscribeYourSpeech(event.error?.message ? `: ${event.error.message}` : Words.sayItAgain) });
       case "error":
         this.lastError = { code: event.error?.code ?? null, message: event.error?.message ?? "" };
         return this.set({ notice: noticeOf(event.error ?? {}) ?? this.notice });

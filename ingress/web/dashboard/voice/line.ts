@@ -1,6 +1,7 @@
 // The voice connection: a WebSocket that is opened with a short-lived secret.
 import { ApiError, post, problemOf, reached } from "../api";
 import { targetId, type Target } from "../chat/target";
+import { Words } from "../texts/voice";
 import type { VoiceEvent } from "./spoken";
 
 /**
@@ -93,5 +94,5 @@ const reason = (url: string, secret: string, signal: AbortSignal): Promise<ApiEr
   reached(async () => {
     const response = await fetch(url, { headers: { authorization: `Bearer ${secret}` }, credentials: "omit", signal });
     if (response.status !== 426) return problemOf(response);
-    return new ApiError(503, "not_opened", "Your organization may have too many open voice connections, or a proxy blocks WebSockets.");
+    return new ApiError(503, "not_opened", Words.yourOrganizationMayHaveTooMany);
   }, signal);

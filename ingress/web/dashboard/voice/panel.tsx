@@ -1,5 +1,7 @@
 // The controls of a voice conversation: its state, its volume levels and its buttons.
 import { useEffect, useRef } from "preact/hooks";
+import * as texts from "../texts/voice";
+import { Words } from "../texts/voice";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { moment } from "../chat/session";
@@ -26,7 +28,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
     if (e.timeStamp - call.turnedAt < moment) e.stopPropagation();
   };
   return (
-    <section ref={panel} class="voice" aria-label="Speaking" tabIndex={-1} onKeyDown={key} onClickCapture={early}>
+    <section ref={panel} class="voice" aria-label={Words.speaking} tabIndex={-1} onKeyDown={key} onClickCapture={early}>
       {call.trouble
         ? <Troubled call={call} onEnd={onEnd} />
         : (
@@ -36,18 +38,18 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
               <Latency turns={call.session.turns} />
             </div>
             <div class="voice-levels">
-              <Level call={call} of="microphone" label="Microphone" />
-              <Level call={call} of="agent" label="Agent" />
+              <Level call={call} of="microphone" label={Words.microphone} />
+              <Level call={call} of="agent" label={Words.agent} />
             </div>
             <div class="voice-buttons">
-              <Button icon={call.muted ? "muted" : "voice"} pressed={call.muted} keys="m" onClick={() => call.mute(!call.muted)}>Mute<kbd aria-hidden="true">M</kbd></Button>
-              <Button look="danger" icon="close" label="End speaking" onClick={onEnd}>End</Button>
+              <Button icon={call.muted ? "muted" : "voice"} pressed={call.muted} keys="m" onClick={() => call.mute(!call.muted)}>{texts.muteM()}</Button>
+              <Button look="danger" icon="close" label={Words.endSpeaking} onClick={onEnd}>{Words.end}</Button>
               <Device call={call} />
-              {call.sounding && <Button icon="stop" label="Stop the answer" onClick={() => { panel.current?.querySelector("button")?.focus(); call.hush(); }}>Stop</Button>}
-              <Curl what="Create a secret for speaking" request={secretRequest(call.session.target, call.session.id)} />
+              {call.sounding && <Button icon="stop" label={Words.stopTheAnswer} onClick={() => { panel.current?.querySelector("button")?.focus(); call.hush(); }}>{Words.stop}</Button>}
+              <Curl what={Words.createSecretForSpeaking} request={secretRequest(call.session.target, call.session.id)} />
             </div>
-            {decides && <p class="voice-notice">The agent wants to use a tool and needs your decision. Approve or reject it above, then continue.</p>}
-            {call.offline && <p class="hint">Offline speech recognition: expect wrong words, and English only. For better recognition, the operator sets <code>TRANSCRIPTION_MODEL</code>. You can always continue by text.</p>}
+            {decides && <p class="voice-notice">{Words.agentWantsToUse}</p>}
+            {call.offline && <p class="hint">{texts.offlineSpeechRecognitionExpect()}</p>}
             {call.notice && <p class="voice-notice" role="alert">{call.notice}</p>}
           </>
         )}
@@ -64,8 +66,8 @@ function Troubled({ call, onEnd }: { call: Call; onEnd: () => void }) {
       <p><strong>{head}</strong></p>
       <p>{words} {settings && "agentId" in target && <SettingsLink agentId={target.agentId} part={settings} />}</p>
       <div class="actions">
-        {again && <Button onClick={() => call.start()}>{calm ? "Speak again" : "Try again"}</Button>}
-        <Button look={again ? "bare" : "plain"} onClick={onEnd}>Continue by text</Button>
+        {again && <Button onClick={() => call.start()}>{calm ? Words.speakAgain : Words.tryAgain}</Button>}
+        <Button look={again ? "bare" : "plain"} onClick={onEnd}>{Words.continueByText}</Button>
       </div>
     </div>
   );
@@ -74,19 +76,19 @@ function Troubled({ call, onEnd }: { call: Call; onEnd: () => void }) {
 /** Describes the state of a call in a few words. */
 export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken" | "status"> | undefined): string {
   switch (call.status) {
-    case "asking": return "Waiting for the microphone";
-    case "connecting": return "Connecting";
-    case "again": return `Connection lost, reconnecting (${call.tries}/${pauses.length})`;
-    case "ending": return "Ending";
-    case "off": case "ended": return "Ended";
+    case "asking": return Words.waitingForMicrophone;
+    case "connecting": return Words.connecting;
+    case "again": return texts.connectionLostReconnectingTries(call.tries, pauses.length);
+    case "ending": return Words.ending;
+    case "off": case "ended": return Words.ended;
   }
   const phase = turn?.spoken?.phase;
-  if (phase === "hearing") return "You are speaking";
-  if (call.sounding) return "The agent is speaking";
-  if (phase === "understanding") return "Transcribing";
-  if (phase === "thinking") return "Thinking";
-  if (turn?.status === "requires_action") return "Waiting for your decision";
-  return call.muted ? "Muted" : "Listening";
+  if (phase === "hearing") return Words.youAreSpeaking;
+  if (call.sounding) return Words.agentIsSpeaking;
+  if (phase === "understanding") return Words.transcribing;
+  if (phase === "thinking") return Words.thinking;
+  if (turn?.status === "requires_action") return Words.waitingForYourDecision;
+  return call.muted ? Words.muted : Words.listening;
 }
 
 const toneOf = (call: Call): string => (call.status === "again" ? "warn" : call.status !== "on" ? "busy" : call.muted ? "" : "good");
@@ -97,9 +99,9 @@ const toneOf = (call: Call): string => (call.status === "again" ? "warn" : call.
  */
 function aloudOf(call: Call): string {
   switch (call.status) {
-    case "asking": return "Waiting for the microphone.";
-    case "again": return `Connection lost. Reconnecting, ${call.tries} of ${pauses.length}.`;
-    case "on": return call.muted ? "You are muted." : "You can speak.";
+    case "asking": return Words.waitingForTheMicrophone;
+    case "again": return texts.connectionLostReconnectingOf(call.tries, pauses.length);
+    case "on": return call.muted ? Words.youAreMuted : Words.youCanSpeak;
     default: return "";
   }
 }
@@ -107,7 +109,7 @@ function aloudOf(call: Call): string {
 function Latency({ turns }: { turns: Turn[] }) {
   const took = turns.findLast((t) => t.spoken && t.spoken.latency !== null)?.spoken?.latency;
   if (took === null || took === undefined) return null;
-  return <span class="quiet small number">Last answer started after {(took / 1000).toFixed(1)} s</span>;
+  return <span class="quiet small number">{texts.lastAnswerStarted((took / 1000).toFixed(1))}</span>;
 }
 
 const calm = 250; // milliseconds between two drawings for people who prefer reduced motion
@@ -136,7 +138,7 @@ function Level({ call, of, label }: { call: Call; of: keyof Call["levels"]; labe
   return (
     <div class="voice-level">
       <span class="small quiet" aria-hidden="true">{label}</span>
-      <div ref={meter} class="voice-meter" role="meter" aria-label={`${label} level`} aria-valuemin={0} aria-valuemax={100} aria-valuenow={0}><i /></div>
+      <div ref={meter} class="voice-meter" role="meter" aria-label={texts.labelLevel(label)} aria-valuemin={0} aria-valuemax={100} aria-valuenow={0}><i /></div>
     </div>
   );
 }
@@ -144,8 +146,8 @@ function Level({ call, of, label }: { call: Call; of: keyof Call["levels"]; labe
 function Device({ call }: { call: Call }) {
   if (call.devices.length < 2) return null;
   return (
-    <select class="input" aria-label="Microphone" value={call.device ?? ""} onChange={(e) => void call.choose(e.currentTarget.value)}>
-      {call.devices.map((d, i) => <option key={d.deviceId} value={d.deviceId} selected={d.deviceId === call.device}>{d.label || `Microphone ${i + 1}`}</option>)}
+    <select class="input" aria-label={Words.microphone} value={call.device ?? ""} onChange={(e) => void call.choose(e.currentTarget.value)}>
+      {call.devices.map((d, i) => <option key={d.deviceId} value={d.deviceId} selected={d.deviceId === call.device}>{d.label || texts.microphoneN(i + 1)}</option>)}
     </select>
   );
 }

@@ -1,6 +1,8 @@
 // The button that starts a voice conversation, or explains why it is unavailable.
 import { useState } from "preact/hooks";
 import { put } from "../api";
+import * as texts from "../texts/voice";
+import { Words } from "../texts/voice";
 import type { Agent } from "../types";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
@@ -20,7 +22,7 @@ export function Speak({ voice, onSpeak, disabled }: { voice: Voice; onSpeak: () 
   const enabled = voice.agent.tools.voice?.enabled === true;
   return (
     <>
-      <Button icon="voice" label={enabled ? "Speak" : "Speak: voice is off"} disabled={disabled} onClick={() => (enabled ? onSpeak() : setAsking(true))}><span class="button-words">Speak</span></Button>
+      <Button icon="voice" label={enabled ? Words.speak : Words.speakVoiceIsOff} disabled={disabled} onClick={() => (enabled ? onSpeak() : setAsking(true))}><span class="button-words">{Words.speak}</span></Button>
       {asking && <Enable voice={voice} onSpeak={onSpeak} onClose={() => setAsking(false)} />}
     </>
   );
@@ -32,20 +34,20 @@ function Enable({ voice, onSpeak, onClose }: { voice: Voice; onSpeak: () => void
   const { agent, mayEdit, adopt } = voice;
   const enable = async () => {
     adopt(await put<Agent>("/api/agents", body, { id: agent.id }));
-    toast(`People may now speak with ${agent.name}.`);
+    toast(texts.peopleMayNowSpeak(agent.name));
     onClose();
     onSpeak();
   };
-  if (!mayEdit) return <Dialog title={`Voice is off for ${agent.name}`} onClose={onClose} foot={<Button onClick={onClose}>Close</Button>}>Ask an admin of the organization to switch it on in the agent’s settings, under Tools.</Dialog>;
+  if (!mayEdit) return <Dialog title={texts.voiceIsOffFor(agent.name)} onClose={onClose} foot={<Button onClick={onClose}>{Words.close}</Button>}>{Words.askAdminOfOrganization}</Dialog>;
   return (
-    <Dialog title={`Switch on voice for ${agent.name}?`} onClose={onClose} foot={
+    <Dialog title={texts.switchOnVoiceFor(agent.name)} onClose={onClose} foot={
       <>
-        <Curl what="Switch on voice" request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body }} />
-        <LinkButton href={`/dashboard/agents/${agent.id}/settings#tools`}>Open tools</LinkButton>
-        <Button look="primary" onClick={enable}>Enable and speak</Button>
+        <Curl what={Words.switchOnVoice} request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body }} />
+        <LinkButton href={`/dashboard/agents/${agent.id}/settings#tools`}>{Words.openTools}</LinkButton>
+        <Button look="primary" onClick={enable}>{Words.enableAndSpeak}</Button>
       </>
     }>
-      Voice is off. With voice on, everyone who may chat with the agent may also speak with it, here and over the API.
+      {Words.voiceIsOff}
     </Dialog>
   );
 }

@@ -1,6 +1,7 @@
 // Applies the events from a voice connection to the turns in a session.
 import { ApiError } from "../api";
 import { newTurn, type Spoken, type Turn } from "../chat/turn";
+import { Words } from "../texts/voice";
 
 /** The fields of a service event that this page uses. */
 export interface VoiceEvent {
@@ -103,7 +104,7 @@ const statuses: Record<string, number> = {
 
 function refusalOf(response: NonNullable<VoiceEvent["response"]>): ApiError {
   const { code = "unknown", message } = response.status_details?.error ?? {};
-  return new ApiError(statuses[code] ?? 400, code, message ?? "Your message was not accepted.");
+  return new ApiError(statuses[code] ?? 400, code, message ?? Words.yourMessageWasNotAccepted);
 }
 
 /**
@@ -118,8 +119,8 @@ export function afterLoss(turns: Turn[], ended = false): Turn[] {
   });
 }
 
-const cutOff = () => new ApiError(0, "connection_lost", "The connection was lost before the agent could answer. Send the message again.");
-const unanswered = () => new ApiError(0, "speaking_ended", "The conversation ended before the agent could answer. You can send the message as text.");
+const cutOff = () => new ApiError(0, "connection_lost", Words.connectionWasLost);
+const unanswered = () => new ApiError(0, "speaking_ended", Words.conversationEndedBeforeAgent);
 
 /** Returns the turns with the played duration of an answer. */
 export const withPlayed = (turns: Turn[], answer: string, played: number): Turn[] =>

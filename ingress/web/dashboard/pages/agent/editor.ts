@@ -3,6 +3,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { ApiError, get, put } from "../../api";
 import { useGuard } from "../../router";
 import { useMay } from "../../state";
+import { Words } from "../../texts/agent";
 import type { Agent, AgentCheck } from "../../types";
 import { changeOf, differing, draftOf, faultsOf, rebase, withKeys, type Draft, type Field } from "./draft";
 
@@ -98,7 +99,7 @@ export function useEditor(loaded: Agent): Editor {
 
     const found = faultsOf(draft);
     if (found.length > 0) {
-      refuse(new ApiError(400, "invalid_request", "Not saved. Correct the marked fields.", found));
+      refuse(new ApiError(400, "invalid_request", Words.notSavedCorrectMarked, found));
       return;
     }
 

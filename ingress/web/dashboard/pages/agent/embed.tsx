@@ -1,6 +1,8 @@
 // The settings and code for embedding an agent's chat in other pages.
 import { useState } from "preact/hooks";
 import { useBaseUrl } from "../../state";
+import * as texts from "../../texts/embed";
+import { Words } from "../../texts/embed";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { saidOf, Switch, TextField } from "../../ui/field";
@@ -21,43 +23,43 @@ export function Embed({ editor }: { editor: Editor }) {
   const [look, setLook] = useLook(editor.agent.id);
   return (
     <div class="stack use embeds">
-      {!editor.mayEdit && <p class="note">You can view these settings. Only admins and owners of the organization can change them.</p>}
+      {!editor.mayEdit && <p class="note">{Words.youCanViewThese}</p>}
       <fieldset class="plain stack" disabled={!editor.mayEdit}>
-        <legend class="visually-hidden">Widget of {editor.agent.name}</legend>
-        <Section title="Where it may appear" intro="The widget shows a chat with this agent on your own pages. A page contains no key: browsers get short-lived tokens, and only on the origins listed here.">
+        <legend class="visually-hidden">{texts.widgetOfName(editor.agent.name)}</legend>
+        <Section title={Words.whereItMayAppear} intro={Words.widgetShowsChat}>
           <div class="stack">
-            <Switch label="Widget" hint="Pages on the allowed origins can show this agent." checked={draft["widget.enabled"]} onChange={(on) => set("widget.enabled", on)} />
+            <Switch label={Words.widget} hint={Words.pagesOnAllowedOrigins} checked={draft["widget.enabled"]} onChange={(on) => set("widget.enabled", on)} />
             <Origins editor={editor} />
             <Switch label="Attachments" hint="Visitors can attach images and documents to their messages. Visitors are strangers, and models read what they send." checked={draft["widget.attachments"]} onChange={(on) => set("widget.attachments", on)} />
           </div>
         </Section>
       </fieldset>
       <Appearance editor={editor} look={look} set={setLook} />
-      <Section title="Put it on your page" intro="Paste it before the end of the page's body. A second copy on the page has no effect.">
+      <Section title={Words.putItOnYourPage} intro={Words.pasteItBeforeEnd}>
         <div class="stack">
           <div class="stack tighter">
-            <Snippet text={scriptTag(where, look)} label="Script tag" />
+            <Snippet text={scriptTag(where, look)} label={Words.scriptTag} />
           </div>
           <div class="stack tighter">
-            <h3>Or inline, where the element is placed</h3>
-            <Snippet text={element(where, look)} label="Element" />
+            <h3>{Words.orInlineWhereElement}</h3>
+            <Snippet text={element(where, look)} label={Words.element} />
           </div>
           <div class="stack tighter">
-            <h3>If the page has a Content-Security-Policy</h3>
-            <p class="quiet">The policy must allow this service's script and requests to this service. The widget needs no inline scripts or styles.</p>
-            <Snippet text={policy(where.baseUrl)} label="Content-Security-Policy" />
+            <h3>{Words.ifPageHasContent}</h3>
+            <p class="quiet">{Words.policyMustAllow}</p>
+            <Snippet text={policy(where.baseUrl)} label={Words.contentSecurityPolicy} />
           </div>
         </div>
       </Section>
-      <Section title="Signed visitors" intro="Optional. Without an identity secret, visitors are anonymous, and only their browser remembers their chat. If your server signs their identity, they find their chat on every device, and no other visitor can impersonate them.">
+      <Section title={Words.signedVisitors} intro={Words.optionalWithoutIdentitySecret}>
         <div class="stack">
           <fieldset class="plain" disabled={!editor.mayEdit}>
-            <legend class="visually-hidden">Identity secret</legend>
-            <Secret label="Identity secret" value={draft["widget.identitySecret"]} saved={editor.base["widget.identitySecret"] === hidden} fault={editor.fault("widget.identitySecret")}
-              generate={() => random(32, "hex")} onChange={(v) => set("widget.identitySecret", v)} hint="16 to 256 characters, for your server only." />
+            <legend class="visually-hidden">{Words.identitySecret}</legend>
+            <Secret label={Words.identitySecret} value={draft["widget.identitySecret"]} saved={editor.base["widget.identitySecret"] === hidden} fault={editor.fault("widget.identitySecret")}
+              generate={() => random(32, "hex")} onChange={(v) => set("widget.identitySecret", v)} hint={Words.to256Characters} />
           </fieldset>
-          <Languages what="Sign a visitor" of={signing(where)} />
-          <Snippet text={signedTag(where)} label="Script tag with a signed visitor" />
+          <Languages what={Words.signAVisitor} of={signing(where)} />
+          <Snippet text={signedTag(where)} label={Words.scriptTagWithSigned} />
         </div>
       </Section>
     </div>
@@ -87,29 +89,29 @@ function Origins({ editor }: { editor: Editor }) {
   return (
     <div class="stack tight">
       <div class="field">
-        <span class="label" id="origins">Allowed origins</span>
+        <span class="label" id="origins">{Words.allowedOrigins}</span>
         {origins.length === 0
-          ? <p class="hint">No origin yet, so no page can show the widget. Add an origin.</p>
+          ? <p class="hint">{Words.noOriginYet}</p>
           : (
             <ul class="chips" aria-labelledby="origins">
               {origins.map((o, i) => (
                 <li key={o} class={"chip" + (editor.fault(`${field}[${i}]`) ? " wrong" : "")}>
                   <code>{o}</code>
-                  <Button look="bare" icon="close" label={`Remove ${o}`} onClick={() => change(origins.filter((other) => other !== o))} />
-                  {editor.fault(`${field}[${i}]`) && <span class="fault">{saidOf("The origin", editor.fault(`${field}[${i}]`) ?? "")}</span>}
+                  <Button look="bare" icon="close" label={texts.removeValue(o)} onClick={() => change(origins.filter((other) => other !== o))} />
+                  {editor.fault(`${field}[${i}]`) && <span class="fault">{saidOf(Words.theOrigin, editor.fault(`${field}[${i}]`) ?? "")}</span>}
                 </li>
               ))}
             </ul>
           )}
-        {editor.fault(field) && <div class="fault">{saidOf("The list", editor.fault(field) ?? "")}</div>}
+        {editor.fault(field) && <div class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</div>}
       </div>
       {origins.length < most && (
         <form class="with-buttons end" onSubmit={(e) => { e.preventDefault(); add(); }}>
           <div class="grow">
-            <TextField label="Add an origin" mono value={text} placeholder="https://www.example.com" onChange={type} fault={refused || undefined}
-              hint="Scheme and host, and the port if it isn't the default. Separate several with spaces." />
+            <TextField label={Words.addAnOrigin} mono value={text} placeholder="https://www.example.com" onChange={type} fault={refused || undefined}
+              hint={Words.schemeAndHost} />
           </div>
-          <Button type="submit" disabled={text.trim() === ""}>Add</Button>
+          <Button type="submit" disabled={text.trim() === ""}>{Words.add}</Button>
         </form>
       )}
     </div>

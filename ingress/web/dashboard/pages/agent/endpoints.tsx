@@ -1,5 +1,7 @@
 // The settings of an agent's HTTP endpoints.
 import { useState } from "preact/hooks";
+import * as texts from "../../texts/tools";
+import { Words } from "../../texts/tools";
 import type { SideEffect } from "../../types";
 import { Button } from "../../ui/button";
 import { saidOf, Select, TextArea, TextField, type Choice } from "../../ui/field";
@@ -14,15 +16,15 @@ const most = 32;
 const methods: readonly Choice<string>[] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"].map((m) => ({ value: m, label: m }));
 
 export const effects: readonly Choice<SideEffect>[] = [
-  { value: "none", label: "None" },
-  { value: "idempotent", label: "Idempotent" },
-  { value: "unsafe", label: "Unsafe" },
+  { value: "none", label: Words.none },
+  { value: "idempotent", label: Words.idempotent },
+  { value: "unsafe", label: Words.unsafe },
 ];
 
 export const effectMeanings: Record<SideEffect, string> = {
-  none: "Repeating a call has no further effect. A failed call is retried.",
-  idempotent: "Repeating a call with the same Idempotency-Key has no further effect. A failed call is retried with that key.",
-  unsafe: "Repeating a call repeats its effect. Parley sends each call at most once; if the outcome is unknown, a person decides.",
+  none: Words.repeatingCallHasNoFurther,
+  idempotent: Words.repeatingCallWithSame,
+  unsafe: Words.repeatingCallRepeats,
 };
 
 export function Endpoints({ editor }: { editor: Editor }) {
@@ -41,19 +43,19 @@ export function Endpoints({ editor }: { editor: Editor }) {
   };
   return (
     <div class="stack tight">
-      {entries.length === 0 && <p class="quiet">No endpoints yet. Add one, or import the endpoints of an OpenAPI document.</p>}
-      <ul class="entries" aria-label="HTTP endpoints">
+      {entries.length === 0 && <p class="quiet">{Words.noEndpointsYetAdd}</p>}
+      <ul class="entries" aria-label={Words.httpEndpoints}>
         {entries.map((e, i) => (
           <li key={e.key}>
             <Entry editor={editor} entry={e} at={`${field}[${i}]`} open={e.key === opened} change={(next) => change(entries.with(i, next))} remove={() => change(entries.toSpliced(i, 1))} />
           </li>
         ))}
       </ul>
-      {editor.fault(field) && <p class="fault">{saidOf("The list", editor.fault(field) ?? "")}</p>}
+      {editor.fault(field) && <p class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</p>}
       <div class="row">
-        {entries.length < most && <Button icon="plus" onClick={add}>Add an endpoint</Button>}
-        <Button icon="upload" onClick={() => setImporting(true)}>Import from OpenAPI</Button>
-        <span class="hint number">{entries.length} of {most}</span>
+        {entries.length < most && <Button icon="plus" onClick={add}>{Words.addAnEndpoint}</Button>}
+        <Button icon="upload" onClick={() => setImporting(true)}>{Words.importFromOpenapi}</Button>
+        <span class="hint number">{texts.entriesOfMost(entries.length, most)}</span>
       </div>
       {importing && <Import editor={editor} onClose={() => setImporting(false)} />}
     </div>
@@ -77,12 +79,12 @@ function Entry({ editor, entry, at, open, change, remove }: EntryProps) {
       <summary>
         <Icon name="down" />
         <span class="method">{entry.method}</span>
-        <span class="entry-name">{entry.name || "New endpoint"}</span>
+        <span class="entry-name">{entry.name || Words.newEndpoint}</span>
         <span class="entry-url">{entry.url}</span>
-        {wrong && <span class="status bad">needs correction</span>}
+        {wrong && <span class="status bad">{Words.needsCorrection}</span>}
       </summary>
       <EntryFields editor={editor} entry={entry} at={at} change={change} />
-      <div class="entry-foot"><Button look="bare" icon="trash" onClick={remove}>Remove this endpoint</Button></div>
+      <div class="entry-foot"><Button look="bare" icon="trash" onClick={remove}>{Words.removeThisEndpoint}</Button></div>
     </details>
   );
 }
@@ -93,18 +95,18 @@ function EntryFields({ editor, entry: e, at, change }: Omit<EntryProps, "open" |
   return (
     <div class="entry-body">
       <div class="columns">
-        <TextField label="Name" mono value={e.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint="The tool's name for the model: letters, digits, _ and -." />
-        <Select label="Method" value={e.method} options={methods} onChange={(method) => set({ method })} fault={fault("method")} />
+        <TextField label={Words.name} mono value={e.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint={Words.toolsNameForModel} />
+        <Select label={Words.method} value={e.method} options={methods} onChange={(method) => set({ method })} fault={fault("method")} />
       </div>
-      <TextField label="URL" mono value={e.url} required placeholder="https://shop.example/orders/{id}" onChange={(url) => set({ url })} fault={fault("url")}
-        hint="{name} in the path or query is replaced by an argument. The host is fixed." />
-      <TextArea label="Description" rows={2} value={e.description} maxLength={1000} onChange={(description) => set({ description })} fault={fault("description")} hint="Explains to the model when to call the endpoint." />
-      <Select label="Side effect" value={e.sideEffect} options={effects} onChange={(sideEffect) => set({ sideEffect })} fault={fault("sideEffect")} hint={effectMeanings[e.sideEffect]} />
-      <Pairs legend="Headers" hint="Sent with each call, for example a credential. Values are encrypted, and shown as *** once saved. Type to replace a value." rows={e.headers} secret
-        onChange={(headers) => set({ headers })} fault={editor.fault} at={`${at}.headers`} nameLabel="Header" add="Add a header" />
+      <TextField label={Words.url} mono value={e.url} required placeholder="https://shop.example/orders/{id}" onChange={(url) => set({ url })} fault={fault("url")}
+        hint={Words.nameInPath} />
+      <TextArea label={Words.description} rows={2} value={e.description} maxLength={1000} onChange={(description) => set({ description })} fault={fault("description")} hint={Words.explainsToModel} />
+      <Select label={Words.sideEffect} value={e.sideEffect} options={effects} onChange={(sideEffect) => set({ sideEffect })} fault={fault("sideEffect")} hint={effectMeanings[e.sideEffect]} />
+      <Pairs legend={Words.headers} hint={Words.sentWithEachCall} rows={e.headers} secret
+        onChange={(headers) => set({ headers })} fault={editor.fault} at={`${at}.headers`} nameLabel={Words.header} add={Words.addAHeader} />
       <Schema text={e.inputSchema} fault={schemaFault(editor, `${at}.inputSchema`)} onChange={(inputSchema) => set({ inputSchema })} />
-      <Secret label="Signing secret" value={e.signingSecret} saved={e.signingSecret === hidden || wasSigned(editor, e.name)} fault={fault("signingSecret")} generate={() => "whsec_" + random(32, "base64")}
-        onChange={(signingSecret) => set({ signingSecret })} hint="Signs the requests according to Standard Webhooks: whsec_ and base64." />
+      <Secret label={Words.signingSecret} value={e.signingSecret} saved={e.signingSecret === hidden || wasSigned(editor, e.name)} fault={fault("signingSecret")} generate={() => "whsec_" + random(32, "base64")}
+        onChange={(signingSecret) => set({ signingSecret })} hint={Words.signsRequestsAccording} />
     </div>
   );
 }
@@ -126,9 +128,9 @@ function Schema({ text, fault, onChange }: { text: string; fault: string | undef
   };
   return (
     <div class="stack tighter">
-      <TextArea label="Arguments" mono rows={4} value={text} placeholder={sample} onChange={onChange} fault={fault}
-        hint="A JSON Schema of the arguments. If empty, each variable in the URL is a required string." />
-      {text.trim() !== "" && <div><Button look="bare" onClick={tidy} disabled={jsonFault(text) !== ""}>Format JSON</Button></div>}
+      <TextArea label={Words.argumentsWord} mono rows={4} value={text} placeholder={sample} onChange={onChange} fault={fault}
+        hint={Words.jsonSchemaOfArguments} />
+      {text.trim() !== "" && <div><Button look="bare" onClick={tidy} disabled={jsonFault(text) !== ""}>{Words.formatJson}</Button></div>}
     </div>
   );
 }

@@ -1,11 +1,13 @@
 // Code examples that call an agent, with the agent's id and the service's URL filled in.
+import * as texts from "../../texts/use";
+import { Words } from "../../texts/use";
 
 interface Where {
   baseUrl: string;
   id: string;
 }
 
-const sample = "What can you do?";
+const sample = Words.whatCanYouDo;
 
 const addressOf = ({ baseUrl, id }: Where): string => `${baseUrl}/api/agents?id=${id}&action=chat`;
 
@@ -115,7 +117,7 @@ print(answer.choices[0].message.content)`,
     }
   }
 }`,
-  "Command line": `parley chat --url ${baseUrl} ${id} "${sample}"`,
+  "Command line": texts.parleyChatUrlBaseUrl(baseUrl, id, sample),
 });
 
 /**

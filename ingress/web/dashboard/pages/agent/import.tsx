@@ -1,6 +1,8 @@
 // The dialog that imports endpoints from a service's OpenAPI document.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
+import * as texts from "../../texts/tools";
+import { Words } from "../../texts/tools";
 import type { Agent } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -56,15 +58,15 @@ export function Import({ editor, onClose }: { editor: Editor; onClose: () => voi
 
   if (done) return <Outcome done={done} onClose={onClose} />;
   return (
-    <Dialog title="Import from OpenAPI" onClose={onClose} foot={
+    <Dialog title={Words.importFromOpenapi} onClose={onClose} foot={
       <>
-        <Curl what="Import endpoints" request={{ method: "POST", path: "/api/agents", params: { id: editor.agent.id, action: "import-openapi" }, body }} />
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" disabled={asked.document.trim() === "" || pending} onClick={send}>Import</Button>
+        <Curl what={Words.importEndpoints} request={{ method: "POST", path: "/api/agents", params: { id: editor.agent.id, action: "import-openapi" }, body }} />
+        <Button onClick={onClose}>{Words.cancel}</Button>
+        <Button look="primary" disabled={asked.document.trim() === "" || pending} onClick={send}>{Words.importWord}</Button>
       </>
     }>
       <div class="stack">
-        {pending && <p class="note warn">The endpoints have unsaved changes. Save or discard them first, because importing changes the saved agent.</p>}
+        {pending && <p class="note warn">{Words.endpointsHaveUnsavedChanges}</p>}
         {error && <Problem error={error} />}
         <Asking asked={asked} set={(part) => setAsked((before) => ({ ...before, ...part }))} error={error} />
       </div>
@@ -77,7 +79,7 @@ function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked
   const read = async (file: File | undefined) => {
     if (!file) return;
     if (file.size > largest) {
-      setRefused("The file is larger than 2 MiB. Choose a smaller file.");
+      setRefused(Words.fileIsLarger);
       return;
     }
     setRefused("");
@@ -85,32 +87,32 @@ function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked
   };
   return (
     <>
-      <TextArea label="Document" mono rows={8} value={asked.document} onChange={(document) => set({ document })} fault={faultOf(error, "document")} hint="OpenAPI 3.0 or 3.1 as JSON or YAML. Paste it, or choose a file." />
-      <input type="file" aria-label="OpenAPI file" accept=".json,.yaml,.yml,application/json,application/yaml" onChange={(e) => void read(e.currentTarget.files?.[0])} />
+      <TextArea label={Words.document} mono rows={8} value={asked.document} onChange={(document) => set({ document })} fault={faultOf(error, "document")} hint={Words.openapi30} />
+      <input type="file" aria-label={Words.openapiFile} accept=".json,.yaml,.yml,application/json,application/yaml" onChange={(e) => void read(e.currentTarget.files?.[0])} />
       {refused && <p class="fault" role="alert">{refused}</p>}
-      <TextArea label="Operations" mono rows={3} value={asked.operations} onChange={(operations) => set({ operations })} fault={faultOf(error, "operations")}
-        hint="One operation per line: an operationId, or a method and a path like GET /tickets/{id}. If empty, all operations are imported, up to 32." />
-      <TextField label="Server" mono value={asked.serverUrl} placeholder="https://tickets.example.com/v1" onChange={(serverUrl) => set({ serverUrl: serverUrl.trim() })} fault={faultOf(error, "serverUrl")}
-        hint="The service's base URL. If empty, the server in the document is used." />
-      <Pairs legend="Headers" hint="Sent with every imported endpoint, for example a credential. If you enter none, replaced endpoints keep their headers." rows={asked.headers}
-        onChange={(headers) => set({ headers })} fault={(field) => error?.errors.find((e) => e.field === field)?.message} at="headers" nameLabel="Header" add="Add a header" />
+      <TextArea label={Words.operations} mono rows={3} value={asked.operations} onChange={(operations) => set({ operations })} fault={faultOf(error, "operations")}
+        hint={Words.oneOperationPerLine} />
+      <TextField label={Words.server} mono value={asked.serverUrl} placeholder="https://tickets.example.com/v1" onChange={(serverUrl) => set({ serverUrl: serverUrl.trim() })} fault={faultOf(error, "serverUrl")}
+        hint={Words.servicesBaseUrl} />
+      <Pairs legend={Words.headers} hint={Words.sentWithEveryImported} rows={asked.headers}
+        onChange={(headers) => set({ headers })} fault={(field) => error?.errors.find((e) => e.field === field)?.message} at="headers" nameLabel={Words.header} add={Words.addAHeader} />
     </>
   );
 }
 
 function Outcome({ done, onClose }: { done: Imported; onClose: () => void }) {
   return (
-    <Dialog title={done.imported.length === 0 ? "Nothing was imported" : `Imported ${done.imported.length}`} onClose={onClose} foot={<Button look="primary" onClick={onClose}>Done</Button>}>
+    <Dialog title={done.imported.length === 0 ? Words.nothingWasImported : texts.importedImported(done.imported.length)} onClose={onClose} foot={<Button look="primary" onClick={onClose}>{Words.done}</Button>}>
       <div class="stack">
         {done.imported.length > 0 && (
           <>
-            <p>The endpoints are saved, and the tool is on. PUT and DELETE count as idempotent, POST and PATCH as unsafe. Check each endpoint.</p>
+            <p>{Words.endpointsAreSaved}</p>
             <ul class="chips">{done.imported.map((name) => <li key={name} class="chip"><code>{name}</code></li>)}</ul>
           </>
         )}
         {done.skipped.length > 0 && (
           <>
-            <h3>Skipped</h3>
+            <h3>{Words.skipped}</h3>
             <ul class="skipped">{done.skipped.map((s) => <li key={s.operation}><code>{s.operation}</code> <span class="quiet">{s.reason}</span></li>)}</ul>
           </>
         )}

@@ -2,6 +2,8 @@
 import { useId, useState } from "preact/hooks";
 import { get } from "../../api";
 import { useList, useQuery } from "../../query";
+import * as texts from "../../texts/agent";
+import { Words } from "../../texts/agent";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
@@ -15,18 +17,18 @@ export function Knowledge({ editor }: { editor: Editor }) {
   const name = useId();
   const ids = draft["tools.knowledge.documentIds"];
   const metadata = draft["tools.knowledge.metadata"];
-  const wrong = fault("tools.knowledge.documentIds") ?? (ids?.length === 0 ? "Choose at least one document, or search all documents." : undefined);
+  const wrong = fault("tools.knowledge.documentIds") ?? (ids?.length === 0 ? Words.chooseAtLeast : undefined);
   return (
     <>
       <fieldset class="stack plain tight">
-        <legend class="label">Which documents</legend>
-        <Radio name={name} label="All documents" hint="Including documents added later." checked={ids === null} onChoose={() => set("tools.knowledge.documentIds", null)} />
-        <Radio name={name} label="Chosen documents" checked={ids !== null} onChoose={() => set("tools.knowledge.documentIds", ids ?? [])} />
+        <legend class="label">{Words.whichDocuments}</legend>
+        <Radio name={name} label={Words.allDocuments} hint={Words.includingDocumentsAddedLater} checked={ids === null} onChoose={() => set("tools.knowledge.documentIds", null)} />
+        <Radio name={name} label={Words.chosenDocuments} checked={ids !== null} onChoose={() => set("tools.knowledge.documentIds", ids ?? [])} />
         {ids !== null && <Chosen ids={ids} onChange={(chosen) => set("tools.knowledge.documentIds", chosen)} />}
-        {wrong && <p class="fault">{saidOf("The choice", wrong)}</p>}
+        {wrong && <p class="fault">{saidOf(Words.theChoice, wrong)}</p>}
       </fieldset>
-      <Pairs legend="Only documents with this metadata" hint="A document must match every pair. Without pairs, every document matches." rows={metadata} at="tools.knowledge.metadata"
-        onChange={(rows) => set("tools.knowledge.metadata", rows)} fault={fault} nameLabel="Name" add="Add metadata" />
+      <Pairs legend={Words.onlyDocumentsWithThisMetadata} hint={Words.documentMustMatch} rows={metadata} at="tools.knowledge.metadata"
+        onChange={(rows) => set("tools.knowledge.metadata", rows)} fault={fault} nameLabel={Words.name} add={Words.addMetadata} />
     </>
   );
 }
@@ -49,12 +51,12 @@ function Chosen({ ids, onChange }: { ids: string[]; onChange: (ids: string[]) =>
   return (
     <div class="chosen">
       {first.length > 0 && (
-        <ul class="chips" aria-label="Chosen documents">
+        <ul class="chips" aria-label={Words.chosenDocuments}>
           {first.map((id) => <Chip key={id} id={id} remove={() => onChange(ids.filter((other) => other !== id))} />)}
-          {ids.length > shown && <li class="chip quiet">and {ids.length - shown} more</li>}
+          {ids.length > shown && <li class="chip quiet">{texts.andIdsMore(ids.length - shown)}</li>}
         </ul>
       )}
-      <div><Button onClick={() => setChoosing(true)}>Choose documents</Button></div>
+      <div><Button onClick={() => setChoosing(true)}>{Words.chooseDocuments}</Button></div>
       {choosing && <Picker ids={ids} onChange={onChange} onClose={() => setChoosing(false)} />}
     </div>
   );
@@ -62,11 +64,11 @@ function Chosen({ ids, onChange }: { ids: string[]; onChange: (ids: string[]) =>
 
 function Chip({ id, remove }: { id: string; remove: () => void }) {
   const found = useQuery<Document>("document " + id, (signal) => get("/api/knowledge", { id }, signal));
-  const name = found.data?.name ?? (found.error?.status === 404 ? "Deleted document" : id);
+  const name = found.data?.name ?? (found.error?.status === 404 ? Words.deletedDocument : id);
   return (
     <li class="chip">
       <span title={id}>{name}</span>
-      <Button look="bare" icon="close" label={`Remove ${name}`} onClick={remove} />
+      <Button look="bare" icon="close" label={texts.removeName(name)} onClick={remove} />
     </li>
   );
 }
@@ -77,21 +79,21 @@ function Picker({ ids, onChange, onClose }: { ids: string[]; onChange: (ids: str
   const fits = (d: Document) => d.name.toLowerCase().includes(text.trim().toLowerCase());
   const toggle = (id: string, on: boolean) => onChange(on ? [...ids, id] : ids.filter((other) => other !== id));
   return (
-    <Dialog kept title="Choose documents" onClose={onClose} foot={<><span class="quiet grow">{ids.length} chosen</span><Button look="primary" onClick={onClose}>Done</Button></>}>
+    <Dialog kept title={Words.chooseDocuments} onClose={onClose} foot={<><span class="quiet grow">{texts.idsChosen(ids.length)}</span><Button look="primary" onClick={onClose}>{Words.done}</Button></>}>
       <div class="stack">
-        <TextField label="Filter by name" type="search" value={text} onChange={setText} />
+        <TextField label={Words.filterByName} type="search" value={text} onChange={setText} />
         <Loaded query={list}>
           {(documents) => documents.length === 0
-            ? <p class="quiet">No documents yet. <a href="/dashboard/knowledge">Add documents under Knowledge</a>.</p>
+            ? <p class="quiet">{texts.noDocumentsYetAdd()}</p>
             : (
-              <ul class="picks" aria-label="Documents">
+              <ul class="picks" aria-label={Words.documents}>
                 {documents.filter(fits).map((d) => (
                   <li key={d.id}>
                     <Check checked={ids.includes(d.id)} onChange={(on) => toggle(d.id, on)} label={d.name} />
                     {d.status !== "ready" && <Status of={d.status} />}
                   </li>
                 ))}
-                {!documents.some(fits) && <li class="quiet">No document name contains this text{list.hasMore ? " so far. Show more documents to search further" : ""}.</li>}
+                {!documents.some(fits) && <li class="quiet">{texts.noDocumentNameContains(list.hasMore ? Words.soFarShow : "")}</li>}
               </ul>
             )}
         </Loaded>

@@ -1,5 +1,6 @@
 // An example in several languages. All examples on a page show the chosen language.
 import { useEffect, useState } from "preact/hooks";
+import * as texts from "../../texts/use";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 
@@ -21,7 +22,7 @@ export function Languages({ what, of }: { what: string; of: Record<string, strin
   };
   return (
     <div class="languages">
-      <div class="segments" role="group" aria-label={`Language: ${what}`}>
+      <div class="segments" role="group" aria-label={texts.languageWhat(what)}>
         {names.map((n) => <Button key={n} look="bare" pressed={n === name} onClick={() => choose(n)}>{n}</Button>)}
       </div>
       <Snippet text={of[name] ?? ""} label={`${what}, ${name}`} />

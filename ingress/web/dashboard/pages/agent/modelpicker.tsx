@@ -2,10 +2,12 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api";
 import { useQuery } from "../../query";
+import * as texts from "../../texts/agent";
+import { Words } from "../../texts/agent";
 import type { ModelList } from "../../types";
 import { Select, TextField } from "../../ui/field";
 
-const other = " other"; // no model has this name
+const other = "/"; // no model has this name
 
 /** Loads the models that agents can use. Undefined if no worker lists them; while they are loading, the list has no models. */
 export function useModels(mayEdit: boolean): ModelList | undefined {
@@ -21,14 +23,14 @@ export function ModelPicker({ value, known, fault, onChange }: { value: string; 
   const listed = known === loading || value === "" || known?.models.includes(value);
   const typed = typing || !listed;
   const name = (label: string) => (
-    <TextField label={label} value={value} mono autocomplete="off" placeholder="openai/gpt-5-mini" onChange={(v) => onChange(v.trim())} fault={fault}
-      hint="provider/model, offline, or offline/echo. Leave empty for the service's default." />
+    <TextField label={label} value={value} mono autocomplete="off" placeholder={Words.openaiGpt5Mini} onChange={(v) => onChange(v.trim())} fault={fault}
+      hint={Words.providerModelOffline} />
   );
-  if (!known) return name("Model");
+  if (!known) return name(Words.model);
   const options = [
-    { value: "", label: known.default === "" ? "Default of the service" : `Default of the service (${known.default})` },
+    { value: "", label: known.default === "" ? Words.defaultOfService : texts.defaultOfTheService(known.default) },
     ...(known === loading && value !== "" ? [value] : known.models).map((m) => ({ value: m, label: m })),
-    { value: other, label: "Another model …" },
+    { value: other, label: Words.anotherModel },
   ];
   const choose = (model: string) => {
     setTyping(model === other);
@@ -36,8 +38,8 @@ export function ModelPicker({ value, known, fault, onChange }: { value: string; 
   };
   return (
     <>
-      <Select label="Model" value={typed ? other : value} options={options} onChange={choose} fault={typed ? undefined : fault} />
-      {typed && name("Name of the model")}
+      <Select label={Words.model} value={typed ? other : value} options={options} onChange={choose} fault={typed ? undefined : fault} />
+      {typed && name(Words.nameOfModel)}
     </>
   );
 }

@@ -1,4 +1,6 @@
 // The settings of an agent's model, with what its models accept.
+import * as texts from "../../texts/agent";
+import { Words } from "../../texts/agent";
 import { Check, saidOf, Select, TextArea, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import type { Editor } from "./editor";
@@ -14,22 +16,22 @@ function modelsOf(editor: Editor): [string, ModelSupport][] {
 }
 
 const rangeWords = (range: Range | null, most: number): string | undefined =>
-  range === null ? "does not accept it" : range.min === range.max ? `accepts only ${range.min}` : range.max < most ? `accepts at most ${range.max}` : undefined;
+  range === null ? Words.doesNotAcceptIt : range.min === range.max ? texts.acceptsOnlyMin(range.min) : range.max < most ? texts.acceptsAtMostMax(range.max) : undefined;
 
 /** Returns what a model says about a setting, or undefined if it accepts all values. */
 function wordsOf(name: SettingName, model: ModelSupport): string | undefined {
   switch (name) {
     case "temperature":
-      return rangeWords(model.temperature, 2) ?? (model.samplesWithoutEffort ? "accepts it only with the reasoning effort none" : undefined);
+      return rangeWords(model.temperature, 2) ?? (model.samplesWithoutEffort ? Words.acceptsItOnlyWithReasoning : undefined);
     case "topP":
-      return rangeWords(model.topP, 1) ?? (model.samplesWithoutEffort ? "accepts it only with the reasoning effort none" : model.oneOfSampling ? "accepts it only without a temperature" : undefined);
+      return rangeWords(model.topP, 1) ?? (model.samplesWithoutEffort ? Words.acceptsItOnlyWithReasoning : model.oneOfSampling ? Words.acceptsItOnlyWithoutTemperature : undefined);
     case "reasoningEffort": {
       const accepted = model.reasoningEffort ?? [];
-      return accepted.length === 0 ? "does not accept it" : accepted.length < efforts.length ? `accepts ${accepted.join(", ")}` : undefined;
+      return accepted.length === 0 ? Words.doesNotAcceptIt : accepted.length < efforts.length ? texts.acceptsAccepted(accepted.join(", ")) : undefined;
     }
-    case "seed": return model.seed ? undefined : "does not accept it";
-    case "stop": return model.stop ? undefined : "does not accept it";
-    case "parallelToolCalls": return model.parallelToolCalls ? undefined : "does not accept it";
+    case "seed": return model.seed ? undefined : Words.doesNotAcceptIt;
+    case "stop": return model.stop ? undefined : Words.doesNotAcceptIt;
+    case "parallelToolCalls": return model.parallelToolCalls ? undefined : Words.doesNotAcceptIt;
     case "maxOutputTokens": return undefined;
   }
 }
@@ -47,21 +49,21 @@ export function ModelSettings({ editor }: { editor: Editor }) {
   const may = (name: SettingName, on: boolean) => set("overridable", settingNames.filter((n) => (n === name ? on : draft.overridable.includes(n))));
   const stop = fault("stop") ?? [0, 1, 2, 3].map((i) => fault(`stop[${i}]`)).find((f) => f !== undefined);
   return (
-    <Section title="Model settings" intro="Leave a field empty for the model's default. What a model accepts is that of the provider's own service; other servers may accept more.">
+    <Section title={Words.modelSettings} intro={Words.leaveFieldEmpty}>
       <div class="stack">
-        <TextField label="Temperature" value={draft.temperature} onChange={(v) => set("temperature", v)} fault={fault("temperature")} hint={hint("temperature", "0 to 2. Low values give more predictable answers.")} />
-        <TextField label="Top P" value={draft.topP} onChange={(v) => set("topP", v)} fault={fault("topP")} hint={hint("topP", "0 to 1. The model chooses among the likeliest tokens with this total probability.")} />
-        <TextField label="Maximum output tokens" value={draft.maxOutputTokens} onChange={(v) => set("maxOutputTokens", v)} fault={fault("maxOutputTokens")} hint={hint("maxOutputTokens", "Of one answer of the model, with its reasoning. A longer answer is cut off.")} />
-        <Select label="Reasoning effort" value={draft.reasoningEffort} onChange={(v) => set("reasoningEffort", v)} fault={fault("reasoningEffort")}
-          options={[{ value: "", label: "The model's default" }, ...efforts.map((e) => ({ value: e, label: e }))]} hint={hint("reasoningEffort", "How much the model reasons before it answers.")} />
-        <TextField label="Seed" value={draft.seed} onChange={(v) => set("seed", v)} fault={fault("seed")} hint={hint("seed", "A whole number. The same seed makes answers repeatable, as far as the provider supports this.")} />
-        <TextArea label="Stop texts" value={draft.stop} rows={2} mono onChange={(v) => set("stop", v)} fault={stop} hint={hint("stop", "One per line, at most four. The answer ends before the first of them. \\n stands for a line break.")} />
-        <Select label="Parallel tool calls" value={draft.parallelToolCalls} onChange={(v) => set("parallelToolCalls", v)} fault={fault("parallelToolCalls")}
-          options={[{ value: "", label: "The model's default" }, { value: "true", label: "Allowed" }, { value: "false", label: "One tool at a time" }]} hint={hint("parallelToolCalls", "Whether the model may request several tools at once.")} />
+        <TextField label={Words.temperature} value={draft.temperature} onChange={(v) => set("temperature", v)} fault={fault("temperature")} hint={hint("temperature", Words.to2LowValues)} />
+        <TextField label={Words.topP} value={draft.topP} onChange={(v) => set("topP", v)} fault={fault("topP")} hint={hint("topP", Words.to1ModelChooses)} />
+        <TextField label={Words.maximumOutputTokens} value={draft.maxOutputTokens} onChange={(v) => set("maxOutputTokens", v)} fault={fault("maxOutputTokens")} hint={hint("maxOutputTokens", Words.ofOneAnswer)} />
+        <Select label={Words.reasoningEffort} value={draft.reasoningEffort} onChange={(v) => set("reasoningEffort", v)} fault={fault("reasoningEffort")}
+          options={[{ value: "", label: Words.theModelsDefault }, ...efforts.map((e) => ({ value: e, label: e }))]} hint={hint("reasoningEffort", Words.howMuchModelReasons)} />
+        <TextField label={Words.seed} value={draft.seed} onChange={(v) => set("seed", v)} fault={fault("seed")} hint={hint("seed", Words.wholeNumberSameSeed)} />
+        <TextArea label={Words.stopTexts} value={draft.stop} rows={2} mono onChange={(v) => set("stop", v)} fault={stop} hint={hint("stop", Words.onePerLineAtMost)} />
+        <Select label={Words.parallelToolCalls} value={draft.parallelToolCalls} onChange={(v) => set("parallelToolCalls", v)} fault={fault("parallelToolCalls")}
+          options={[{ value: "", label: Words.theModelsDefault }, { value: "true", label: Words.allowed }, { value: "false", label: Words.oneToolAtTime }]} hint={hint("parallelToolCalls", Words.whetherModelMayRequest)} />
         <fieldset class="stack plain">
-          <legend class="label">Settings that requests may change</legend>
+          <legend class="label">{Words.settingsThatRequests}</legend>
           {settingNames.map((name) => <Check key={name} label={settingWords[name]} checked={draft.overridable.includes(name)} onChange={(on) => may(name, on)} />)}
-          {fault("overridable") && <p class="fault">{saidOf("The list", fault("overridable") ?? "")}</p>}
+          {fault("overridable") && <p class="fault">{saidOf(Words.theList, fault("overridable") ?? "")}</p>}
         </fieldset>
       </div>
     </Section>

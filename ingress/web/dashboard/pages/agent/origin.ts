@@ -1,4 +1,6 @@
 // Parses web origins.
+import * as texts from "../../texts/embed";
+import { Words } from "../../texts/embed";
 
 const shape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^\s/?#@\\:*%[\]]+)(?::(\d{1,5}))?\/?$/i;
 const label = /^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$/;
@@ -34,6 +36,6 @@ export function originsOf(text: string): { origins: string[]; fault: string } {
   const words = text.split(/[\s,]+/).filter(Boolean);
   const wrong = words.filter((w) => originOf(w) === null);
   if (wrong.length === 0) return { origins: words.map(originOf).filter((o) => o !== null), fault: "" };
-  const why = wrong.some((w) => w.includes("*")) ? "Patterns are not supported. Add each origin" : "Use a scheme and a host, without a path";
-  return { origins: [], fault: `Not an origin: ${wrong.join(", ")}. ${why}, for example https://www.example.com.` };
+  const why = wrong.some((w) => w.includes("*")) ? Words.patternsAreNotSupported : Words.useSchemeAndHost;
+  return { origins: [], fault: texts.notOriginForExample(wrong.join(", "), why) };
 }

@@ -1,6 +1,7 @@
 // The form of an agent's answers: text, or JSON that matches a schema, which can be tried out.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
+import { Words } from "../../texts/agent";
 import type { Run } from "../../types";
 import { Button } from "../../ui/button";
 import { TextArea, TextField } from "../../ui/field";
@@ -19,10 +20,10 @@ export function Answers({ editor }: { editor: Editor }) {
   const text = draft.outputSchema;
   const wrong = fault("outputSchema") ?? (text.trim() === "" ? undefined : jsonFault(text) || undefined);
   return (
-    <Section title="Answers" intro="Text, or JSON that matches a schema. Each answer is checked before its run completes.">
+    <Section title={Words.answers} intro={Words.textOrJson}>
       <div class="stack">
-        <TextArea label="JSON Schema" value={text} rows={8} mono placeholder={example} onChange={(v) => set("outputSchema", v)} fault={wrong}
-          hint="Leave empty for answers in text. A request may ask for another schema." />
+        <TextArea label={Words.jsonSchema} value={text} rows={8} mono placeholder={example} onChange={(v) => set("outputSchema", v)} fault={wrong}
+          hint={Words.leaveEmptyForAnswers} />
         {text.trim() !== "" && <Try editor={editor} disabled={wrong !== undefined} />}
       </div>
     </Section>
@@ -47,14 +48,14 @@ function Try({ editor, disabled }: { editor: Editor; disabled: boolean }) {
   };
   return (
     <div class="stack">
-      <TextField label="Message to try it with" value={message} onChange={setMessage}
-        hint="Runs the agent as it was last saved, with this schema. It counts as a run." />
-      <div><Button disabled={disabled || message.trim() === ""} onClick={send}>Try</Button></div>
+      <TextField label={Words.messageToTry} value={message} onChange={setMessage}
+        hint={Words.runsAgentAsItWasLast} />
+      <div><Button disabled={disabled || message.trim() === ""} onClick={send}>{Words.tryWord}</Button></div>
       {error && <Problem error={error} />}
       <div aria-live="polite">
-        {run?.output?.data !== undefined && <pre class="block" tabIndex={0} role="group" aria-label="Data"><code>{JSON.stringify(run.output.data, null, 2)}</code></pre>}
+        {run?.output?.data !== undefined && <pre class="block" tabIndex={0} role="group" aria-label={Words.data}><code>{JSON.stringify(run.output.data, null, 2)}</code></pre>}
         {run?.error && <p class="fault">{run.error.message}</p>}
-        {run && !run.error && run.output?.data === undefined && <p class="hint">The run has not finished. See it on the page of runs.</p>}
+        {run && !run.error && run.output?.data === undefined && <p class="hint">{Words.runHasNotFinished}</p>}
       </div>
     </div>
   );

@@ -1,5 +1,7 @@
 // A list of names and values: headers, whose values are secrets, or metadata.
 import { useId } from "preact/hooks";
+import * as texts from "../../texts/tools";
+import { Words } from "../../texts/tools";
 import { Button } from "../../ui/button";
 import { saidOf } from "../../ui/field";
 import { hidden, nextKey, type Pair } from "./draft";
@@ -34,10 +36,10 @@ function Row({ row, number, fault, nameLabel, secret, change, remove }: {
     <div class="pair">
       <input class="input code" aria-label={`${nameLabel} ${number}`} placeholder={nameLabel} value={row.name} spellcheck={false} autocomplete="off" readOnly={kept}
         onInput={(e) => change({ name: e.currentTarget.value })} />
-      <input class="input code" aria-label={`Value of ${row.name || `${nameLabel.toLowerCase()} ${number}`}`} placeholder={kept ? hidden : "Value"} value={kept ? "" : row.value}
+      <input class="input code" aria-label={texts.valueOfName(row.name || `${nameLabel.toLowerCase()} ${number}`)} placeholder={kept ? hidden : Words.value} value={kept ? "" : row.value}
         spellcheck={false} autocomplete="off" {...invalid}
         onInput={(e) => change({ value: secret && row.saved && e.currentTarget.value === "" ? hidden : e.currentTarget.value })} />
-      <Button look="bare" icon="close" label={`Remove ${row.name || `${nameLabel.toLowerCase()} ${number}`}`} onClick={remove} />
+      <Button look="bare" icon="close" label={texts.removeName(row.name || `${nameLabel.toLowerCase()} ${number}`)} onClick={remove} />
       {fault && <p class="fault" id={id}>{saidOf(row.name || `${nameLabel} ${number}`, fault)}</p>}
     </div>
   );

@@ -1,6 +1,8 @@
 // A preview of a system prompt with the values of its variables.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
+import * as texts from "../../texts/agent";
+import { Words } from "../../texts/agent";
 import { Button } from "../../ui/button";
 import { faultOf, TextArea, TextField } from "../../ui/field";
 import { jsonFault } from "./draft";
@@ -24,14 +26,14 @@ export function PromptPreview({ agentId, prompt }: { agentId: string; prompt: st
   const wrong = jsonFault(input);
   return (
     <details>
-      <summary>Preview the prompt</summary>
+      <summary>{Words.previewThePrompt}</summary>
       <div class="stack">
-        <TextArea label="Input" value={input} rows={3} mono onChange={setInput} fault={wrong || faultOf(error, "input")} hint="The input of a trigger, as JSON." />
-        <TextField label="Session" value={session} onChange={setSession} fault={faultOf(error, "sessionId")} />
-        <div><Button onClick={fill} disabled={wrong !== ""}>Preview</Button></div>
-        {error && faultOf(error, "systemPrompt") && <p class="fault" role="alert">System prompt {faultOf(error, "systemPrompt")}</p>}
+        <TextArea label={Words.input} value={input} rows={3} mono onChange={setInput} fault={wrong || faultOf(error, "input")} hint={Words.inputOfTrigger} />
+        <TextField label={Words.session} value={session} onChange={setSession} fault={faultOf(error, "sessionId")} />
+        <div><Button onClick={fill} disabled={wrong !== ""}>{Words.preview}</Button></div>
+        {error && faultOf(error, "systemPrompt") && <p class="fault" role="alert">{texts.systemPromptFault(faultOf(error, "systemPrompt"))}</p>}
         {error && error.errors.length === 0 && <p class="fault" role="alert">{error.detail}</p>}
-        {filled !== undefined && <TextArea label="Prompt as the model gets it" value={filled} rows={8} onChange={() => {}} />}
+        {filled !== undefined && <TextArea label={Words.promptAsModelGets} value={filled} rows={8} onChange={() => {}} />}
       </div>
     </details>
   );

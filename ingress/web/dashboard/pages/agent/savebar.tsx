@@ -1,5 +1,7 @@
 // The bar with the unsaved changes, their errors, and conflicts.
 import { useEffect } from "preact/hooks";
+import * as texts from "../../texts/agent";
+import { Words } from "../../texts/agent";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Icon } from "../../ui/icon";
@@ -18,8 +20,8 @@ export function SaveBar({ editor }: { editor: Editor }) {
   }, [refused]);
   if (!editor.mayEdit || (editor.changed.length === 0 && !editor.theirs && !editor.saved)) return null;
   return (
-    <section class="savebar" aria-label="Unsaved changes">
-      {editor.theirs ? <Conflict editor={editor} /> : editor.saved ? <p class="saved" role="status"><Icon name="check" />Saved</p> : <Pending editor={editor} />}
+    <section class="savebar" aria-label={Words.unsavedChanges}>
+      {editor.theirs ? <Conflict editor={editor} /> : editor.saved ? <p class="saved" role="status"><Icon name="check" />{Words.saved}</p> : <Pending editor={editor} />}
     </section>
   );
 }
@@ -32,15 +34,15 @@ function Pending({ editor }: { editor: Editor }) {
       <div class="savebar-words">
         {error ? (
           <div role="alert">
-            <strong class="bad-words">{error.errors.length === 0 ? error.detail : "Not saved. Correct these fields:"}</strong>
-            {error.errors.length > 0 && <ul>{error.errors.slice(0, 3).map((e) => <li key={e.field + e.code}>{faultText(e, draft)}</li>)}{error.errors.length > 3 && <li>and {error.errors.length - 3} more</li>}</ul>}
+            <strong class="bad-words">{error.errors.length === 0 ? error.detail : Words.notSavedCorrectThese}</strong>
+            {error.errors.length > 0 && <ul>{error.errors.slice(0, 3).map((e) => <li key={e.field + e.code}>{faultText(e, draft)}</li>)}{error.errors.length > 3 && <li>{texts.andErrorsMore(error.errors.length - 3)}</li>}</ul>}
           </div>
-        ) : <p role="status"><strong>Unsaved changes:</strong> {namesOf(editor.changed).join(", ")}</p>}
+        ) : <p role="status"><strong>{Words.unsavedChangesText}</strong> {namesOf(editor.changed).join(", ")}</p>}
       </div>
       <div class="actions">
-        {sound && <Curl what="Save changes" request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body: changeOf(agent, draft) }} />}
-        <Button look="bare" onClick={editor.discard}>Discard</Button>
-        <Button look="primary" onClick={editor.save}>{editor.saving ? "Saving …" : "Save changes"}</Button>
+        {sound && <Curl what={Words.saveChanges} request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body: changeOf(agent, draft) }} />}
+        <Button look="bare" onClick={editor.discard}>{Words.discard}</Button>
+        <Button look="primary" onClick={editor.save}>{editor.saving ? Words.saving : Words.saveChanges}</Button>
       </div>
     </>
   );
@@ -54,12 +56,12 @@ function Conflict({ editor }: { editor: Editor }) {
   return (
     <>
       <div class="savebar-words" role="alert">
-        <p><strong class="bad-words">Someone else changed this agent <Time at={theirs.updatedAt} />.</strong> They changed: {namesOf(other).join(", ") || "nothing shown here"}. You changed: {namesOf(changed).join(", ")}.</p>
-        <p class="small">{both.length > 0 ? `Both of you changed ${namesOf(both).join(", ")}. Applying your changes replaces theirs.` : "Your changes and theirs don't overlap."} Nothing is lost until you choose.</p>
+        <p>{texts.someoneElseChanged(<Time at={theirs.updatedAt} />, namesOf(other).join(", ") || Words.nothingShownHere, namesOf(changed).join(", "))}</p>
+        <p class="small">{texts.nothingIsLost(both.length > 0 ? texts.bothOfYouChanged(namesOf(both).join(", ")) : Words.yourChangesAndTheirs)}</p>
       </div>
       <div class="actions">
-        <Button look="bare" onClick={editor.loadTheirs}>Discard mine, load theirs</Button>
-        <Button look="primary" onClick={editor.keepMine}>Apply mine on top of theirs</Button>
+        <Button look="bare" onClick={editor.loadTheirs}>{Words.discardMineLoadTheirs}</Button>
+        <Button look="primary" onClick={editor.keepMine}>{Words.applyMineOnTop}</Button>
       </div>
     </>
   );

@@ -1,5 +1,7 @@
 // A field for a secret, whose stored value is never shown.
 import { useId } from "preact/hooks";
+import * as texts from "../../texts/tools";
+import { Words } from "../../texts/tools";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
 import { saidOf } from "../../ui/field";
@@ -21,17 +23,17 @@ export function Secret({ label, hint, fault, value, saved, generate, onChange }:
     <div class="field">
       <label for={id}>{label}</label>
       <div class="with-buttons">
-        <input id={id} class="input code" value={kept ? "" : value} placeholder={kept ? hidden : "none"} spellcheck={false} autocomplete="off"
+        <input id={id} class="input code" value={kept ? "" : value} placeholder={kept ? hidden : Words.noneLower} spellcheck={false} autocomplete="off"
           aria-invalid={fault ? "true" : undefined} aria-describedby={[id + "-hint", fault && id + "-fault"].filter(Boolean).join(" ")}
           onInput={(e) => onChange(e.currentTarget.value === "" && saved ? hidden : e.currentTarget.value)} />
-        <Button label={`Generate: ${label}`} onClick={() => onChange(generate())}>Generate</Button>
-        {typed && <Copy text={value} label={`Copy: ${label}`} />}
-        {value !== "" && <Button look="bare" label={`Remove: ${label}`} onClick={() => onChange("")}>Remove</Button>}
+        <Button label={texts.generateLabel(label)} onClick={() => onChange(generate())}>{Words.generate}</Button>
+        {typed && <Copy text={value} label={texts.copyLabel(label)} />}
+        {value !== "" && <Button look="bare" label={texts.removeLabel(label)} onClick={() => onChange("")}>{Words.remove}</Button>}
       </div>
       <div class="hint" id={id + "-hint"}>
-        {hint} {typed && "Copy it now. It is not shown again after saving."}
-        {kept && "A secret is saved, shown as ***. Type to replace it."}
-        {value === "" && saved && "The secret is removed when you save."}
+        {hint} {typed && Words.copyItNow}
+        {kept && Words.secretIsSavedShown}
+        {value === "" && saved && Words.secretIsRemoved}
       </div>
       {fault && <div class="fault" id={id + "-fault"}>{saidOf(label, fault)}</div>}
     </div>

@@ -1,4 +1,6 @@
 // The settings of an agent's MCP servers.
+import * as texts from "../../texts/tools";
+import { Words } from "../../texts/tools";
 import { Button } from "../../ui/button";
 import { saidOf, Select, TextField } from "../../ui/field";
 import { newServer, type ServerDraft } from "./draft";
@@ -17,19 +19,19 @@ export function Servers({ editor }: { editor: Editor }) {
   };
   return (
     <div class="stack tight">
-      {servers.length === 0 && <p class="quiet">No servers yet. Each run lists a server's tools when it starts. The model sees them as server_tool.</p>}
-      <ul class="entries" aria-label="MCP servers">
+      {servers.length === 0 && <p class="quiet">{Words.noServersYet}</p>}
+      <ul class="entries" aria-label={Words.mcpServers}>
         {servers.map((s, i) => (
           <li key={s.key} class="entry">
             <Server editor={editor} server={s} at={`${field}[${i}]`} change={(next) => change(servers.with(i, next))} />
-            <div class="entry-foot"><Button look="bare" icon="trash" onClick={() => change(servers.toSpliced(i, 1))}>{`Remove ${s.name || "this server"}`}</Button></div>
+            <div class="entry-foot"><Button look="bare" icon="trash" onClick={() => change(servers.toSpliced(i, 1))}>{texts.removeName(s.name || Words.thisServer)}</Button></div>
           </li>
         ))}
       </ul>
-      {editor.fault(field) && <p class="fault">{saidOf("The list", editor.fault(field) ?? "")}</p>}
+      {editor.fault(field) && <p class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</p>}
       <div class="row">
-        {servers.length < most && <Button icon="plus" onClick={() => change([...servers, newServer()])}>Add a server</Button>}
-        <span class="hint number">{servers.length} of {most}</span>
+        {servers.length < most && <Button icon="plus" onClick={() => change([...servers, newServer()])}>{Words.addAServer}</Button>}
+        <span class="hint number">{texts.serversOfMost(servers.length, most)}</span>
       </div>
     </div>
   );
@@ -41,12 +43,12 @@ function Server({ editor, server: s, at, change }: { editor: Editor; server: Ser
   return (
     <div class="entry-body">
       <div class="columns">
-        <TextField label="Server name" mono value={s.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint="The prefix of its tools' names." />
-        <TextField label="Server URL" mono value={s.url} required placeholder="https://mcp.example/" onChange={(url) => set({ url })} fault={fault("url")} hint="Streamable HTTP." />
+        <TextField label={Words.serverName} mono value={s.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint={Words.prefixOfItsTools} />
+        <TextField label={Words.serverUrl} mono value={s.url} required placeholder="https://mcp.example/" onChange={(url) => set({ url })} fault={fault("url")} hint={Words.streamableHttp} />
       </div>
-      <Select label="Side effect of its tools" value={s.sideEffect} options={effects} onChange={(sideEffect) => set({ sideEffect })} fault={fault("sideEffect")} hint={effectMeanings[s.sideEffect]} />
-      <Pairs legend="Headers" hint="Sent with each request. Values are encrypted, and shown as *** once saved. Type to replace a value." rows={s.headers} secret
-        onChange={(headers) => set({ headers })} fault={editor.fault} at={`${at}.headers`} nameLabel="Header" add="Add a header" />
+      <Select label={Words.sideEffectOfItsTools} value={s.sideEffect} options={effects} onChange={(sideEffect) => set({ sideEffect })} fault={fault("sideEffect")} hint={effectMeanings[s.sideEffect]} />
+      <Pairs legend={Words.headers} hint={Words.sentWithEachRequest} rows={s.headers} secret
+        onChange={(headers) => set({ headers })} fault={editor.fault} at={`${at}.headers`} nameLabel={Words.header} add={Words.addAHeader} />
     </div>
   );
 }

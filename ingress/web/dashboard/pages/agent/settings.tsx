@@ -1,6 +1,8 @@
 // The settings page of an agent.
 import { del } from "../../api";
 import { go } from "../../router";
+import * as texts from "../../texts/agent";
+import { Words } from "../../texts/agent";
 import type { Agent } from "../../types";
 import { Confirm } from "../../ui/confirm";
 import { Section } from "../../ui/parts";
@@ -13,22 +15,22 @@ import { ModelSettings } from "./modelsettings";
 import { Answers } from "./output";
 import { Tools } from "./tools";
 
-const parts = [["basics", "Basics"], ["model", "Model"], ["model-settings", "Model settings"], ["answers", "Answers"], ["callers", "Who may call it"], ["tools", "Tools"], ["connections", "Connections"]] as const;
+const parts = [["basics", Words.basics], ["model", Words.model], ["model-settings", Words.modelSettings], ["answers", Words.answers], ["callers", Words.whoMayCallIt], ["tools", Words.tools], ["connections", Words.connections]] as const;
 
 export function Settings({ editor }: { editor: Editor }) {
   const { agent } = editor;
   return (
     <div class="settings">
-      <nav class="index" aria-label="Settings">
+      <nav class="index" aria-label={Words.settings}>
         <ul>
           {parts.map(([id, words]) => <li key={id}><a href={`#${id}`}>{words}</a></li>)}
-          {editor.mayEdit && <li><a href="#delete">Delete</a></li>}
+          {editor.mayEdit && <li><a href="#delete">{Words.deleteIt}</a></li>}
         </ul>
       </nav>
       <div class="stack">
-        {!editor.mayEdit && <p class="note">You can view these settings. Only admins and owners of the organization can change them.</p>}
+        {!editor.mayEdit && <p class="note">{Words.youCanViewThese}</p>}
         <fieldset class="plain stack" disabled={!editor.mayEdit}>
-          <legend class="visually-hidden">Settings of {agent.name}</legend>
+          <legend class="visually-hidden">{texts.settingsOfName(agent.name)}</legend>
           <div id="basics"><Basics editor={editor} /></div>
           <div id="model"><Models editor={editor} /></div>
           <div id="model-settings"><ModelSettings editor={editor} /></div>
@@ -46,12 +48,12 @@ export function Settings({ editor }: { editor: Editor }) {
 function Delete({ agent }: { agent: Agent }) {
   const drop = async () => {
     await del("/api/agents", { id: agent.id });
-    toast(`${agent.name} was deleted.`);
+    toast(texts.nameWasDeleted(agent.name));
     go("/dashboard/agents", { replace: true }); // replace skips the question about unsaved changes of the deleted agent
   };
   return (
-    <Section title="Delete this agent" intro="Its queued runs are cancelled. Finished runs stay readable, and repeated requests with an idempotency key still get their results.">
-      <Confirm action="Delete agent" question={`Delete ${agent.name}?`} onConfirm={drop} detail={<DeleteWords agent={agent} />} />
+    <Section title={Words.deleteThisAgent} intro={Words.itsQueuedRuns}>
+      <Confirm action={Words.deleteAgent} question={texts.deleteName(agent.name)} onConfirm={drop} detail={<DeleteWords agent={agent} />} />
     </Section>
   );
 }

@@ -1,6 +1,7 @@
 // The settings of an agent's tools.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
+import { Words } from "../../texts/tools";
 import type { Approval } from "../../types";
 import { Select, Switch, TextField, type Choice } from "../../ui/field";
 import { Icon, type IconName } from "../../ui/icon";
@@ -14,25 +15,25 @@ import { Servers } from "./servers";
 export function Tools({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
   return (
-    <Section title="Tools" intro="The tools that the agent may use. A run uses the tools that were on when it was accepted.">
+    <Section title={Words.tools} intro={Words.toolsThatAgent}>
       <div class="tools">
-        <Tool editor={editor} name="webSearch" icon="search" what="Searches the web, reads what it finds, and cites it." />
-        <Tool editor={editor} name="knowledge" icon="knowledge" what="Searches your organization's documents and cites them.">
+        <Tool editor={editor} name="webSearch" icon="search" what={Words.searchesWebReads} />
+        <Tool editor={editor} name="knowledge" icon="knowledge" what={Words.searchesYourOrganizationsDocuments}>
           <Knowledge editor={editor} />
         </Tool>
-        <Tool editor={editor} name="codeExecution" icon="curl" what="Writes and runs Python, each call in a fresh sandbox without a network.">
-          <Switch label="Keep files" checked={draft["tools.codeExecution.keepFiles"]} onChange={(on) => set("tools.codeExecution.keepFiles", on)}
-            hint="Calls in a session share a working folder while the session's runs are stored. If this is off, a call sees only the files that it names." />
+        <Tool editor={editor} name="codeExecution" icon="curl" what={Words.writesAndRunsPython}>
+          <Switch label={Words.keepFiles} checked={draft["tools.codeExecution.keepFiles"]} onChange={(on) => set("tools.codeExecution.keepFiles", on)}
+            hint={Words.callsInSessionShare} />
         </Tool>
-        <Tool editor={editor} name="httpRequest" icon="link" what="Calls the endpoints listed here, and no others.">
+        <Tool editor={editor} name="httpRequest" icon="link" what={Words.callsEndpointsListedHere}>
           <Endpoints editor={editor} />
         </Tool>
-        <Tool editor={editor} name="mcp" icon="tool" what="Uses the tools of remote MCP servers.">
+        <Tool editor={editor} name="mcp" icon="tool" what={Words.usesToolsOfRemote}>
           <Servers editor={editor} />
         </Tool>
-        <Tool editor={editor} name="voice" icon="voice" what="Lets people speak with the agent, in the playground and over the API.">
-          <TextField label="Voice" value={draft["tools.voice.voice"]} maxLength={64} onChange={(v) => set("tools.voice.voice", v)} fault={fault("tools.voice.voice")}
-            hint="OpenAI's voice names, for example alloy, echo, nova or shimmer, always work. Other names depend on the speech service (espeak-ng: en-gb, en-us+f3). If empty, the speech service chooses." />
+        <Tool editor={editor} name="voice" icon="voice" what={Words.letsPeopleSpeak}>
+          <TextField label={Words.voice} value={draft["tools.voice.voice"]} maxLength={64} onChange={(v) => set("tools.voice.voice", v)} fault={fault("tools.voice.voice")}
+            hint={Words.openaisVoiceNames} />
         </Tool>
       </div>
     </Section>
@@ -61,26 +62,26 @@ function Tool({ editor, name, icon, what, children }: { editor: Editor; name: To
 }
 
 const approvals: readonly Choice<Approval>[] = [
-  { value: "never", label: "Never" },
-  { value: "unsafe", label: "Before unsafe calls" },
-  { value: "always", label: "Before each call" },
+  { value: "never", label: Words.never },
+  { value: "unsafe", label: Words.beforeUnsafeCalls },
+  { value: "always", label: Words.beforeEachCall },
 ];
 
 const meanings: Record<Approval, string> = {
-  never: "Calls are made immediately, without a decision.",
-  unsafe: "The run waits for a person's decision before a call whose side effect is unsafe: repeating such a call repeats its effect.",
-  always: "The run waits up to 24 hours for a person's decision before each call to this tool.",
+  never: Words.callsAreMadeImmediately,
+  unsafe: Words.runWaitsForPersons,
+  always: Words.runWaitsUpTo24,
 };
 
 const harmless: Partial<Record<ToolName, string>> = {
-  webSearch: "Searches have no side effects, so no decision is needed.", knowledge: "Searches have no side effects, so no decision is needed.", codeExecution: "Programs run in a sandbox and count as free of side effects, so no decision is needed.",
+  webSearch: Words.searchesHaveNoSide, knowledge: Words.searchesHaveNoSide, codeExecution: Words.programsRunInSandbox,
 };
 
 function Approvals({ editor, name }: { editor: Editor; name: Exclude<ToolName, "voice"> }) {
   const field = `tools.${name}.approval` as const;
   const value = editor.draft[field];
   return (
-    <Select label="Ask a person first" value={value} options={approvals} onChange={(v) => editor.set(field, v)} fault={editor.fault(field)}
+    <Select label={Words.askPersonFirst} value={value} options={approvals} onChange={(v) => editor.set(field, v)} fault={editor.fault(field)}
       hint={value === "unsafe" ? harmless[name] ?? meanings.unsafe : meanings[value]} />
   );
 }

@@ -1,15 +1,17 @@
 // Translates field names of the API's errors into the labels of an agent's form.
+import * as texts from "../../texts/agent";
+import { Words } from "../../texts/agent";
 import { saidOf } from "../../ui/field";
 import { toolWords } from "../../toolnames";
 import { fieldWords, toolNames, type Draft } from "./draft";
 
 const within: Record<string, string> = {
-  name: "Name", method: "Method", url: "URL", description: "Description", sideEffect: "Side effect", headers: "Headers", inputSchema: "Arguments", signingSecret: "Signing secret",
+  name: Words.name, method: "Method", url: "URL", description: Words.description, sideEffect: Words.sideEffect, headers: Words.headers, inputSchema: Words.argumentsWord, signingSecret: Words.signingSecret,
 };
 
-const serverWords: Record<string, string> = { name: "Server name", url: "Server URL", sideEffect: "Side effect of its tools" };
+const serverWords: Record<string, string> = { name: Words.serverName, url: Words.serverUrl, sideEffect: Words.sideEffectOfItsTools };
 
-const optionWords: Record<string, string> = { approval: "Ask a person first", keepFiles: "Keep files", documentIds: "Documents", metadata: "Metadata", endpoints: "Endpoints", servers: "Servers" };
+const optionWords: Record<string, string> = { approval: Words.askPersonFirst, keepFiles: Words.keepFiles, documentIds: Words.documents, metadata: Words.metadata, endpoints: Words.endpoints, servers: Words.servers };
 
 /**
  * Returns the label for a field of an endpoint or server. The label contains the entry's name, or
@@ -17,11 +19,11 @@ const optionWords: Record<string, string> = { approval: "Ask a person first", ke
  */
 function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest: string): string {
   const entry = list === "endpoints" ? draft["tools.httpRequest.endpoints"][i] : draft["tools.mcp.servers"][i];
-  const whole = `${list === "endpoints" ? "Endpoint" : "Server"} ${entry?.name ? `“${entry.name}”` : i + 1}`;
+  const whole = `${list === "endpoints" ? Words.endpoint : Words.server} ${entry?.name ? `“${entry.name}”` : i + 1}`;
   if (rest === "") return whole;
   const header = /^headers\.(.+)$/.exec(rest)?.[1];
   const [first = ""] = rest.split(/[.[]/, 1);
-  return `${whole}: ${header !== undefined ? `Header ${header}` : ((list === "servers" ? serverWords[first] : undefined) ?? within[first] ?? rest)}`;
+  return `${whole}: ${header !== undefined ? texts.headerHeader(header) : ((list === "servers" ? serverWords[first] : undefined) ?? within[first] ?? rest)}`;
 }
 
 /** Returns the form's label for a field, or the field's name if the form has no label for it. */
@@ -30,10 +32,10 @@ export function placeOf(field: string, draft: Draft): string {
   if (entry) return entryPlace(draft, entry[1] === "endpoints" ? "endpoints" : "servers", Number(entry[3]), entry[4] ?? "");
   const [, list = field, place] = /^(.*)\[(\d+)\]$/.exec(field) ?? [];
   const at = Number(place);
-  if (place !== undefined && list === "fallbackModels") return `Fallback model ${at + 1}`;
-  if (place !== undefined && list === "suggestions") return `Suggested question ${at + 1}`;
-  if (place !== undefined && list === "widget.allowedOrigins") return `Allowed origin ${draft[list][at] ?? at + 1}`;
-  if (list === "tools.voice.voice") return "Voice";
+  if (place !== undefined && list === "fallbackModels") return texts.fallbackModelAt(at + 1);
+  if (place !== undefined && list === "suggestions") return texts.suggestedQuestionAt(at + 1);
+  if (place !== undefined && list === "widget.allowedOrigins") return texts.allowedOriginDraft(draft[list][at] ?? at + 1);
+  if (list === "tools.voice.voice") return Words.voice;
   const tool = toolNames.find((t) => list === `tools.${t}` || list.startsWith(`tools.${t}.`));
   if (tool) {
     const [, , option = "", ...rest] = list.split(".");

@@ -3,6 +3,7 @@ import { useId, useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import { useList } from "../../query";
 import { go } from "../../router";
+import { Words } from "../../texts/agents";
 import type { Agent, Template } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -39,19 +40,19 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
 
   const elsewhere = error?.errors.some((e) => e.field !== "name" && e.field !== "systemPrompt") || error?.errors.length === 0;
   return (
-    <Dialog title="New agent" onClose={onClose} foot={
+    <Dialog title={Words.newAgent} onClose={onClose} foot={
       <>
-        <Curl what="Create the agent" request={{ method: "POST", path: "/api/agents", body }} />
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={create}>Create agent</Button>
+        <Curl what={Words.createTheAgent} request={{ method: "POST", path: "/api/agents", body }} />
+        <Button onClick={onClose}>{Words.cancel}</Button>
+        <Button look="primary" onClick={create}>{Words.createAgent}</Button>
       </>
     }>
       <div class="stack">
         <From from={from} choose={choose} />
-        <TextField label="Name" value={name} maxLength={120} onChange={setName} fault={faultOf(error, "name")} hint={from === empty ? "Shown to people. You can change it later." : "If empty, the template's name is used."} />
+        <TextField label={Words.name} value={name} maxLength={120} onChange={setName} fault={faultOf(error, "name")} hint={from === empty ? Words.shownToPeopleYou : Words.ifEmptyTemplatesName} />
         {from === empty && (
-          <TextArea label="System prompt" rows={6} value={systemPrompt} onChange={setPrompt} fault={faultOf(error, "systemPrompt")}
-            placeholder="You write short release notes. Group changes by what a user gets from them." hint="The agent's role, how it works, and what it must not do. You choose tools and the model later, under Settings." />
+          <TextArea label={Words.systemPrompt} rows={6} value={systemPrompt} onChange={setPrompt} fault={faultOf(error, "systemPrompt")}
+            placeholder={Words.youWriteShortReleaseNotes} hint={Words.agentsRoleHowItWorks} />
         )}
         {error && elsewhere && <Problem error={error} />}
       </div>
@@ -64,9 +65,9 @@ function From({ from, choose }: { from: string; choose: (id: string) => void }) 
   const name = useId();
   return (
     <fieldset class="plain">
-      <legend class="label">Start from</legend>
+      <legend class="label">{Words.startFrom}</legend>
       <div class="beginnings">
-        <Choice name={name} label="An empty agent" what="You write the instructions." checked={from === empty} onChoose={() => choose(empty)} autofocus />
+        <Choice name={name} label={Words.anEmptyAgent} what={Words.youWriteInstructions} checked={from === empty} onChoose={() => choose(empty)} autofocus />
         <Loaded query={templates}>
           {(found) => found.map((t) => <Choice key={t.id} name={name} label={t.name} what={t.description} checked={from === t.id} onChoose={() => choose(t.id)} />)}
         </Loaded>

@@ -1,3 +1,4 @@
+import * as texts from "../../texts/agents";
 import type { Agent } from "../../types";
 import { Curl } from "../../ui/curl";
 
@@ -5,8 +6,8 @@ import { Curl } from "../../ui/curl";
 export function DeleteWords({ agent }: { agent: Agent }) {
   return (
     <div class="stack tighter">
-      <p>{agent.name} can no longer be called, and its queued runs are cancelled. Finished runs stay readable. This can't be undone.</p>
-      <Curl what={`Delete ${agent.name}`} request={{ method: "DELETE", path: "/api/agents", params: { id: agent.id } }} />
+      <p>{texts.canNoLonger(agent.name)}</p>
+      <Curl what={texts.deleteName(agent.name)} request={{ method: "DELETE", path: "/api/agents", params: { id: agent.id } }} />
     </div>
   );
 }

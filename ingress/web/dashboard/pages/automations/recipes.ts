@@ -1,5 +1,7 @@
 // Generates the files and commands that let a scheduler run an agent: cron, systemd, GitHub
 // Actions, Kubernetes, or any service that sends requests.
+import * as texts from "../../texts/automations";
+import { Words } from "../../texts/automations";
 
 export type Period = "hour" | "day" | "week" | "month";
 
@@ -83,16 +85,16 @@ function calendarTime(s: Setup): string {
   const { hour, minute } = clock(s.at) ?? { hour: 7, minute: 0 };
   const two = (n: number) => String(n).padStart(2, "0");
   const time = `${two(hour)}:${two(minute)}:00`;
-  return { hour: `*-*-* *:${two(minute)}:00`, day: `*-*-* ${time}`, week: `Mon *-*-* ${time}`, month: `*-*-01 ${time}` }[s.period];
+  return { hour: `*-*-* *:${two(minute)}:00`, day: `*-*-* ${time}`, week: texts.monTime(time), month: `*-*-01 ${time}` }[s.period];
 }
 
 const cronMost = 950; // characters; Debian's cron accepts 998 per command
 
 function cron(s: Setup): Recipe {
   const command = curl(s, { key: `$(date +${stamps[s.period]})`, between: " " }).replaceAll("%", "\\%"); // cron ends the line at an unescaped %
-  const long = command.length > cronMost ? " This line may be too long for cron. Let cron start a script instead, like the program under systemd." : "";
+  const long = command.length > cronMost ? Words.thisLineMayBeTooLong : "";
   return {
-    id: "cron", title: "cron", note: "Runs in the machine's time zone. cron mails the output to the crontab's owner." + long,
+    id: "cron", title: Words.cron, note: Words.runsInMachinesTime + long,
     pieces: [{ where: "crontab -e", text: `PARLEY_API_KEY=the key\n${cronTime(s)} ${command}` }],
   };
 }
@@ -103,13 +105,13 @@ function systemd(s: Setup): Recipe {
   const service = `[Unit]\nDescription=Parley automation ${slugOf(s.name)}\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=oneshot\nDynamicUser=yes\nEnvironmentFile=/etc/parley.env\nExecStart=/usr/local/bin/${unit}\n`;
   const timer = `[Unit]\nDescription=When to run ${unit}\n\n[Timer]\nOnCalendar=${calendarTime(s)}\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n`;
   return {
-    id: "systemd", title: "systemd", note: "Runs in the machine's time zone. A run missed while the machine was off starts after the next boot.",
+    id: "systemd", title: Words.systemd, note: Words.runsInMachinesTimeZone,
     pieces: [
-      { where: "/etc/parley.env, readable by root only", text: "PARLEY_API_KEY=the key\n" },
-      { where: `/usr/local/bin/${unit}, with chmod 755`, text: program },
+      { where: Words.etcParleyEnvReadable, text: "PARLEY_API_KEY=the key\n" },
+      { where: texts.usrLocalBin(unit), text: program },
       { where: `/etc/systemd/system/${unit}.service`, text: service },
       { where: `/etc/systemd/system/${unit}.timer`, text: timer },
-      { where: "in a shell", text: `systemctl daemon-reload && systemctl enable --now ${unit}.timer` },
+      { where: Words.inAShell, text: `systemctl daemon-reload && systemctl enable --now ${unit}.timer` },
     ],
   };
 }
@@ -117,12 +119,12 @@ function systemd(s: Setup): Recipe {
 function github(s: Setup): Recipe {
   const command = curl(s, { key: "$GITHUB_RUN_ID", between: lines }).replaceAll("${{", "${{ '${{' }}"); // GitHub must not evaluate text that looks like an expression
   return {
-    id: "github", title: "GitHub Actions",
-    note: "Runs in UTC, often some minutes late. The idempotency key is the workflow run's id, so a repeated job gets the first run's result. " +
-      "Store the API key in the repository's secrets as PARLEY_API_KEY.",
+    id: "github", title: Words.githubActions,
+    note: Words.runsInUtcOften +
+      Words.storeApiKey,
     pieces: [{
       where: `.github/workflows/parley-${slugOf(s.name)}.yml`,
-      text: `name: ${json("Parley " + slugOf(s.name))}
+      text: `name: ${json(texts.workflow(slugOf(s.name)))}
 on:
   schedule:
     - cron: "${cronTime(s)}"
@@ -146,13 +148,13 @@ ${indent(command, 10)}
 function kubernetes(s: Setup): Recipe {
   const command = curl(s, { key: "$JOB", between: lines }).replace(/\$(?=[$(])/g, "$$$$"); // Kubernetes expands $(…)
   return {
-    id: "kubernetes", title: "Kubernetes",
-    note: "The idempotency key is the job's name, which Kubernetes derives from the scheduled minute. A restarted pod gets the first run's result. " +
-      "Requires Kubernetes 1.27 or later.",
+    id: "kubernetes", title: Words.kubernetes,
+    note: Words.idempotencyKeyIsJobs +
+      Words.requiresKubernetes127,
     pieces: [
-      { where: "in a shell, once", text: `kubectl create secret generic parley --from-literal=api-key="$PARLEY_API_KEY"` },
+      { where: Words.inShellOnce, text: `kubectl create secret generic parley --from-literal=api-key="$PARLEY_API_KEY"` },
       {
-        where: `parley-${slugOf(s.name)}.yaml, for kubectl apply -f`,
+        where: texts.parleyYamlForKubectl(slugOf(s.name)),
         text: `apiVersion: batch/v1
 kind: CronJob
 metadata:
@@ -198,12 +200,12 @@ function webhook(s: Setup): Recipe {
     "idempotency-key: the delivery's id", "prefer: respond-async", "content-type: application/json",
   ];
   return {
-    id: "webhook", title: "Webhook sender",
-    note: "For any service that can set headers. Use its delivery id as the idempotency key, so that a repeated delivery starts no second run. " +
-      "The agent gets all other keys of input as data.",
+    id: "webhook", title: Words.webhookSender,
+    note: Words.forAnyService +
+      Words.agentGetsAllOtherKeys,
     pieces: [
-      { where: "the request that the service sends", text: `POST ${url}\n${headers.join("\n")}\n\n${json(body)}` },
-      { where: "the same from a shell, with the delivery's id in DELIVERY_ID", text: command },
+      { where: Words.requestThatServiceSends, text: `POST ${url}\n${headers.join("\n")}\n\n${json(body)}` },
+      { where: Words.sameFromShell, text: command },
     ],
   };
 }

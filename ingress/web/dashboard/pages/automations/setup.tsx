@@ -1,6 +1,8 @@
 // The form that sets up an automation, and the resulting recipes.
 import { useState } from "preact/hooks";
 import { useBaseUrl } from "../../state";
+import * as texts from "../../texts/automations";
+import { Words } from "../../texts/automations";
 import type { Agent } from "../../types";
 import { LinkButton } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
@@ -11,22 +13,22 @@ import { Allow } from "../hooks/allow";
 import { clock, recipesOf, type Period, type Recipe, type Setup } from "./recipes";
 
 const periods: { value: Period; label: string }[] = [
-  { value: "hour", label: "Every hour" }, { value: "day", label: "Every day" }, 
-  { value: "week", label: "Every Monday" }, { value: "month", label: "On the first of every month" },
+  { value: "hour", label: Words.everyHour }, { value: "day", label: Words.everyDay }, 
+  { value: "week", label: Words.everyMonday }, { value: "month", label: Words.onFirstOfEveryMonth },
 ];
 
 const keeps = [
-  { value: "0", label: "24 hours (default)" }, { value: "259200", label: "3 days" }, 
-  { value: "604800", label: "7 days" }, { value: "2592000", label: "30 days (maximum)" },
+  { value: "0", label: Words.hoursDefault24 }, { value: "259200", label: Words.days3 }, 
+  { value: "604800", label: Words.days7 }, { value: "2592000", label: Words.daysMaximum30 },
 ];
 
-const intro = "Any scheduler or service that can send a request can run an agent. Choose the agent and the time, then copy the lines for your scheduler.";
+const intro = Words.anySchedulerOrService;
 
 export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void }) {
   const baseUrl = useBaseUrl();
   const [chosen, setChosen] = useState(new URLSearchParams(location.search).get("agent") ?? "");
   const [name, setName] = useState("nightly");
-  const [message, setMessage] = useState("Summarize the day.");
+  const [message, setMessage] = useState<string>(Words.summarizeDay);
   const [period, setPeriod] = useState<Period>("day");
   const [at, setAt] = useState("07:00");
   const [keep, setKeep] = useState("0");
@@ -35,48 +37,47 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
 
   if (!agent) {
     return (
-      <Section title="Set up">
-        <p class="quiet">An automation runs one of your agents. Create an agent first.</p>
-        <LinkButton href="/dashboard/agents" look="primary">Create an agent</LinkButton>
+      <Section title={Words.setUp}>
+        <p class="quiet">{Words.automationRunsOneOfYourAgents}</p>
+        <LinkButton href="/dashboard/agents" look="primary">{Words.createAnAgent}</LinkButton>
       </Section>
     );
   }
 
   const setup: Setup = { baseUrl, agentId: agent.id, name: name.trim(), message, period, at, keep: Number(keep) };
   return (
-    <Section title="Set up" intro={intro}>
+    <Section title={Words.setUp} intro={intro}>
       <div class="stack">
         <div class="set-up-form">
-          <Select label="Agent" value={agent.id} options={agents.map((a) => ({ value: a.id, label: a.name }))} onChange={setChosen} />
-          <TextField label="Automation" value={name} onChange={setName} maxLength={128} fault={faultOfName(name)}
-            hint="The automation's name, sent as x-automation-id." />
-          <Select label="When" value={period} options={periods} onChange={setPeriod} />
-          <TextField label={period === "hour" ? "At (only minutes count)" : "At"} value={at} onChange={setAt} maxLength={5}
-            fault={clock(at) ? undefined : "must be a time such as 07:30"} />
-          <Select label="Keep results for" value={keep} options={keeps} onChange={setKeep} />
+          <Select label={Words.agent} value={agent.id} options={agents.map((a) => ({ value: a.id, label: a.name }))} onChange={setChosen} />
+          <TextField label={Words.automation} value={name} onChange={setName} maxLength={128} fault={faultOfName(name)}
+            hint={Words.automationsNameSent} />
+          <Select label={Words.when} value={period} options={periods} onChange={setPeriod} />
+          <TextField label={period === "hour" ? Words.atOnlyMinutesCount : Words.at} value={at} onChange={setAt} maxLength={5}
+            fault={clock(at) ? undefined : Words.mustBeTimeSuch} />
+          <Select label={Words.keepResultsFor} value={keep} options={keeps} onChange={setKeep} />
         </div>
-        <TextArea label="Message" value={message} onChange={setMessage} rows={2} maxLength={600_000} fault={message === "" ? "is required" : undefined} />
+        <TextArea label={Words.message} value={message} onChange={setMessage} rows={2} maxLength={600_000} fault={message === "" ? Words.isRequired : undefined} />
         <Allow agent={agent} reload={reload} />
         <Recipes recipes={recipesOf(setup)} />
         <p class="hint">
-          <code>PARLEY_API_KEY</code> is an API key of the organization. <a href="/dashboard/org">Create one under Organization</a>.
-          Use a separate key for each automation, so that you can revoke it separately.
+          {texts.parleyApiKey()}
         </p>
-        <Words />
+        <Names />
       </div>
     </Section>
   );
 }
 
 function faultOfName(name: string): string | undefined {
-  if (name.trim() === "") return "is required";
-  return /\p{C}/u.test(name) ? "must contain only printable characters" : undefined;
+  if (name.trim() === "") return Words.isRequired;
+  return /\p{C}/u.test(name) ? Words.mustContainOnlyPrintable : undefined;
 }
 
 function Recipes({ recipes }: { recipes: Recipe[] }) {
   const [shown, setShown] = useState("cron");
   return (
-    <Tabs label="Run it with" tabs={recipes} selected={shown} onSelect={setShown}>{(recipe) => (
+    <Tabs label={Words.runItWith} tabs={recipes} selected={shown} onSelect={setShown}>{(recipe) => (
       <>
         <p class="quiet">{recipe.note}</p>
         {recipe.pieces.map((piece) => (
@@ -90,16 +91,15 @@ function Recipes({ recipes }: { recipes: Recipe[] }) {
   );
 }
 
-function Words() {
+function Names() {
   return (
     <dl class="set-up-words">
       <dt><code>idempotencyKey</code></dt>
-      <dd>A request repeated with the same key and message starts no second run: it gets the first run's
-        result. The same key with another message is refused.</dd>
+      <dd>{Words.requestRepeatedWithSame}</dd>
       <dt><code>x-automation-id</code></dt>
-      <dd>The automation's name. It groups the runs here and under Runs.</dd>
+      <dd>{Words.automationsNameItGroups}</dd>
       <dt><code>ttlOverride</code></dt>
-      <dd>How many seconds a result is stored after the run finishes, if 24 hours are too short. At most 30 days.</dd>
+      <dd>{Words.howManySecondsResult}</dd>
     </dl>
   );
 }

@@ -2,6 +2,7 @@
 import { get } from "../../api";
 import { useLive } from "../../live";
 import { useQuery, type Query } from "../../query";
+import { Words } from "../../texts/home";
 import type { List, RunSummary } from "../../types";
 import { Loaded, Section, Status, Time } from "../../ui/parts";
 import type { Names } from "../runs/names";
@@ -18,9 +19,9 @@ export function useNewest(): Query<List<RunSummary>> {
 
 export function Newest({ runs, names }: { runs: Query<List<RunSummary>>; names: Names }) {
   return (
-    <Section title="Newest runs" actions={<a href="/dashboard/runs">All runs</a>}>
+    <Section title={Words.newestRuns} actions={<a href="/dashboard/runs">{Words.allRuns}</a>}>
       <Loaded query={runs}>{({ data }) => data.length === 0 ? (
-        <p class="quiet">No runs yet. Each message to an agent and each trigger is a run.</p>
+        <p class="quiet">{Words.noRunsYet}</p>
       ) : (
         <ul class="newest">
           {data.map((run) => (

@@ -2,24 +2,26 @@
 // or when the person hides it in this browser.
 import { useState } from "preact/hooks";
 import { useSession } from "../../state";
+import * as texts from "../../texts/home";
+import { Words } from "../../texts/home";
 import type { Agent, Step, StepName } from "../../types";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
 import { Section } from "../../ui/parts";
 
-interface Words {
+interface Shown {
   title: string;
   what: string;
   /** The page of the step. agent is the path of an agent with which people may chat, or null if there is none. */
   href: (agent: string | null) => string;
 }
 
-const words: Record<StepName, Words> = {
-  chat: { title: "Chat with an agent", what: "Ask it something and see which tools it uses.", href: (agent) => agent ?? "/dashboard/templates" },
-  document: { title: "Upload a document", what: "Agents search it and cite the page.", href: () => "/dashboard/knowledge" },
-  key: { title: "Create an API key", what: "Your programs call agents with it.", href: () => "/dashboard/org" },
-  schedule: { title: "Run an agent from a scheduler or webhook", what: "Copy a command for cron, or connect GitHub.", href: () => "/dashboard/automations" },
-  embed: { title: "Put an agent on your website", what: "Paste one line into your page.", href: (agent) => (agent === null ? "/dashboard/agents" : agent + "/embed") },
+const words: Record<StepName, Shown> = {
+  chat: { title: Words.chatWithAgent, what: Words.askItSomething, href: (agent) => agent ?? "/dashboard/templates" },
+  document: { title: Words.uploadADocument, what: Words.agentsSearchItAndCite, href: () => "/dashboard/knowledge" },
+  key: { title: Words.createApiKey, what: Words.yourProgramsCallAgents, href: () => "/dashboard/org" },
+  schedule: { title: Words.runAgentFromScheduler, what: Words.copyCommandForCron, href: () => "/dashboard/automations" },
+  embed: { title: Words.putAgentOnYourWebsite, what: Words.pasteOneLine, href: (agent) => (agent === null ? "/dashboard/agents" : agent + "/embed") },
 };
 
 const hiddenIn = (organization: string): string => "parley.steps-hidden." + organization;
@@ -53,10 +55,10 @@ export function Steps({ steps, agents }: { steps: Step[]; agents: Agent[] }) {
     setHidden(true);
   };
   return (
-    <Section title="First steps" actions={
+    <Section title={Words.firstSteps} actions={
       <>
-        <span class="quiet small">{done} of {steps.length} done</span>
-        <Button look="bare" label="Hide the first steps" onClick={dismiss}>Hide</Button>
+        <span class="quiet small">{texts.doneOfStepsDone(done, steps.length)}</span>
+        <Button look="bare" label={Words.hideFirstSteps} onClick={dismiss}>{Words.hide}</Button>
       </>
     }>
       <ul class="first-steps">
@@ -64,7 +66,7 @@ export function Steps({ steps, agents }: { steps: Step[]; agents: Agent[] }) {
           <li key={name} class={is ? "done" : undefined}>
             <span class="step-mark">{is && <Icon name="check" />}</span>
             <div>
-              <a href={words[name].href(agent)}>{words[name].title}</a>{is && <span class="visually-hidden"> (done)</span>}
+              <a href={words[name].href(agent)}>{words[name].title}</a>{is && <span class="visually-hidden">{" "}{Words.done}</span>}
               {!is && <p class="small quiet">{words[name].what}</p>}
             </div>
           </li>

@@ -3,6 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../../api";
 import { useLive } from "../../live";
 import { useList, useQuery } from "../../query";
+import * as texts from "../../texts/hooks";
+import { Words } from "../../texts/hooks";
 import type { Delivery, DeliveryStatus, Hook, Received } from "../../types";
 import { Button, LinkButton } from "../../ui/button";
 import { Copy, Snippet } from "../../ui/copy";
@@ -27,9 +29,9 @@ function useDelivered(reload: () => void): void {
 }
 
 const statuses: { value: DeliveryStatus | ""; label: string }[] = [
-  { value: "", label: "All" }, { value: "accepted", label: "Accepted" }, { value: "coalesced", label: "Coalesced" },
-  { value: "filtered", label: "Filtered" }, { value: "answered", label: "Answered" }, { value: "refused", label: "Refused" },
-  { value: "rejected", label: "Rejected" },
+  { value: "", label: Words.all }, { value: "accepted", label: Words.accepted }, { value: "coalesced", label: Words.coalesced },
+  { value: "filtered", label: Words.filtered }, { value: "answered", label: Words.answered }, { value: "refused", label: Words.refused },
+  { value: "rejected", label: Words.rejected },
 ];
 
 export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => void }) {
@@ -46,22 +48,22 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
   return (
     <div class="stack">
       <div class="row between">
-        <div class="pick"><Select label="Show" value={status} options={statuses} onChange={setStatus} /></div>
-        <Curl what="List the deliveries" request={{ method: "GET", path: "/api/hooks/deliveries", params }} />
+        <div class="pick"><Select label={Words.show} value={status} options={statuses} onChange={setStatus} /></div>
+        <Curl what={Words.listTheDeliveries} request={{ method: "GET", path: "/api/hooks/deliveries", params }} />
       </div>
       <Loaded query={list} room="12rem">{(deliveries) => deliveries.length === 0 ? (
-        <Empty title={status === "" ? "No deliveries yet" : "No deliveries with this status"} action={status === "" ? <LinkButton href={`/dashboard/automations/${hook.id}/setup`}>Open setup</LinkButton> : undefined}>
-          {status === "" ? "Set up the sender, or send a test. Deliveries without a valid signature or token appear here as rejected." : "Choose All to see the other deliveries."}
+        <Empty title={status === "" ? Words.noDeliveriesYet : Words.noDeliveriesWithThisStatus} action={status === "" ? <LinkButton href={`/dashboard/automations/${hook.id}/setup`}>{Words.openSetup}</LinkButton> : undefined}>
+          {status === "" ? Words.setUpSender : Words.chooseAllToSee}
         </Empty>
       ) : (
         <>
-          <Table caption="Deliveries" rows={deliveries} id={(d) => d.id} columns={[
-            { head: "Received", tight: true, cell: (d) => <Button look="bare" onClick={() => setShown(d)}><span><Time at={d.receivedAt} /><span class="visually-hidden">, delivery {d.id}</span></span></Button> },
-            { head: "Status", tight: true, cell: (d) => <Status of={d.status} /> },
-            { head: "Event", cell: (d) => <span class="event">{d.event || (d.status === "rejected" && d.error?.message) || <span class="quiet">–</span>}</span> },
-            { head: "Delivery", cell: (d) => <span class="delivery-id"><code title={d.id}>{d.id}</code>{d.duplicates > 0 && <span class="tag">received {d.duplicates + 1} times</span>}</span> },
-            { head: "Run", tight: true, cell: (d) => d.runId ? <a href={"/dashboard/runs/" + d.runId}>Open run</a> : <span class="quiet">none</span> },
-            { head: "Size", end: true, tight: true, cell: (d) => size(d.bytes) },
+          <Table caption={Words.deliveries} rows={deliveries} id={(d) => d.id} columns={[
+            { head: Words.received, tight: true, cell: (d) => <Button look="bare" onClick={() => setShown(d)}><span><Time at={d.receivedAt} /><span class="visually-hidden">{texts.deliveryId(d.id)}</span></span></Button> },
+            { head: Words.status, tight: true, cell: (d) => <Status of={d.status} /> },
+            { head: Words.event, cell: (d) => <span class="event">{d.event || (d.status === "rejected" && d.error?.message) || <span class="quiet">–</span>}</span> },
+            { head: Words.delivery, cell: (d) => <span class="delivery-id"><code title={d.id}>{d.id}</code>{d.duplicates > 0 && <span class="tag">{texts.receivedDuplicatesTimes(d.duplicates + 1)}</span>}</span> },
+            { head: Words.run, tight: true, cell: (d) => d.runId ? <a href={"/dashboard/runs/" + d.runId}>{Words.openRun}</a> : <span class="quiet">{Words.none}</span> },
+            { head: Words.size, end: true, tight: true, cell: (d) => size(d.bytes) },
           ]} />
           <More list={list} />
         </>
@@ -78,28 +80,28 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
   const redeliver = async () => {
     const made = await post<Received>("/api/hooks/deliveries", undefined, again);
     tellOfDelivery();
-    toast(made.runId ? "Redelivered as a new run." : `Redelivered: ${made.status}.`);
+    toast(made.runId ? Words.redeliveredAsNewRun : texts.redeliveredStatus(made.status));
     onClose();
   };
   return (
-    <Dialog side title="Delivery" onClose={onClose} foot={listed.kept && (
+    <Dialog side title={Words.delivery} onClose={onClose} foot={listed.kept && (
       <>
-        <Curl what="Deliver it again" request={{ method: "POST", path: "/api/hooks/deliveries", params: again }} />
-        <Button look="primary" onClick={redeliver}>Redeliver</Button>
+        <Curl what={Words.deliverItAgain} request={{ method: "POST", path: "/api/hooks/deliveries", params: again }} />
+        <Button look="primary" onClick={redeliver}>{Words.redeliver}</Button>
       </>
     )}>
       <Loaded query={query}>{(d) => (
         <div class="stack">
           <dl class="facts">
-            <dt>Status</dt><dd><Status of={d.status} /></dd>
-            <dt>Id</dt><dd><code>{d.id}</code> <Copy text={d.id} label="Copy the delivery’s id" /></dd>
-            {d.event && <><dt>Event</dt><dd>{d.event}</dd></>}
-            <dt>Received</dt><dd>{exactTime(d.receivedAt)}{d.duplicates > 0 && `, received ${d.duplicates + 1} times`}</dd>
-            <dt>Run</dt><dd>{d.runId ? <a href={"/dashboard/runs/" + d.runId}>{d.runId}</a> : "none"}</dd>
+            <dt>{Words.status}</dt><dd><Status of={d.status} /></dd>
+            <dt>{Words.id}</dt><dd><code>{d.id}</code> <Copy text={d.id} label={Words.copyDeliverysId} /></dd>
+            {d.event && <><dt>{Words.event}</dt><dd>{d.event}</dd></>}
+            <dt>{Words.received}</dt><dd>{exactTime(d.receivedAt)}{d.duplicates > 0 && texts.receivedDuplicatesTimesPart(d.duplicates + 1)}</dd>
+            <dt>{Words.run}</dt><dd>{d.runId ? <a href={"/dashboard/runs/" + d.runId}>{d.runId}</a> : Words.none}</dd>
           </dl>
           {d.error && <p class="problem"><strong>{d.error.message}</strong> <code>{d.error.code}</code></p>}
-          <div class="row between"><h3>Payload, {size(d.bytes)}</h3><Curl what="Read this delivery" request={{ method: "GET", path: "/api/hooks/deliveries", params }} /></div>
-          {d.body ? <Snippet label="the payload" text={pretty(d.body)} /> : <p class="quiet">The payload is not stored. Only payloads of up to 1 MiB are stored, and none of rejected deliveries.</p>}
+          <div class="row between"><h3>{texts.payloadBytes(size(d.bytes))}</h3><Curl what={Words.readThisDelivery} request={{ method: "GET", path: "/api/hooks/deliveries", params }} /></div>
+          {d.body ? <Snippet label={Words.thePayload} text={pretty(d.body)} /> : <p class="quiet">{Words.payloadIsNotStored}</p>}
         </div>
       )}</Loaded>
     </Dialog>

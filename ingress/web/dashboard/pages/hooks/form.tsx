@@ -1,6 +1,8 @@
 // The form of a webhook: its agent and API key, the message, and the conditions.
 import { useId, useState } from "preact/hooks";
 import type { ApiError } from "../../api";
+import * as texts from "../../texts/hooks";
+import { Words } from "../../texts/hooks";
 import type { Agent, HookSource, Key } from "../../types";
 import { faultOf, Select, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
@@ -32,12 +34,12 @@ export function HookForm(props: FormProps) {
   const sample = sampleOf(typed);
   return (
     <>
-      <Section title="Agent and API key"><Who {...props} /></Section>
-      <Section title="Message to the agent" intro="A text with values from the payload. The whole payload is attached as data.">
+      <Section title={Words.agentAndApiKey}><Who {...props} /></Section>
+      <Section title={Words.messageToAgent} intro={Words.textWithValues}>
         <Message template={draft.messageTemplate} onChange={(messageTemplate) => set({ messageTemplate })} fault={faultOf(error, "messageTemplate")}
           filter={filtersOf(draft.filter)} typed={typed} onSample={setOwn} />
       </Section>
-      <Section title="When to run">
+      <Section title={Words.whenToRun}>
         <div class="stack">
           <Filters rows={draft.filter} onChange={(filter) => set({ filter })} error={error} paths={sample ? pathsOf(sample.payload) : []} />
           <Coalesce draft={draft} set={set} error={error} />
@@ -49,23 +51,23 @@ export function HookForm(props: FormProps) {
 
 function Who({ draft, set, error, agents, keys, fresh }: FormProps) {
   const headers = usualHeader(draft.source) !== "";
-  const agentChoices = agents.map((a) => ({ value: a.id, label: a.allowedCallers.includes("system") ? a.name : `${a.name} (automations not allowed)` }));
+  const agentChoices = agents.map((a) => ({ value: a.id, label: a.allowedCallers.includes("system") ? a.name : texts.nameAutomationsNotAllowed(a.name) }));
   const keyChoices = [
-    ...(fresh ? [{ value: newKey, label: "A new key for this webhook" }] : []),
+    ...(fresh ? [{ value: newKey, label: Words.newKeyForThisWebhook }] : []),
     ...keys.filter((k) => k.scope === "organization").map((k) => ({ value: k.id, label: `${k.name} (…${k.lastFour})` })),
   ];
   const known = (choices: { value: string; label: string }[], value: string, gone: string) => (choices.some((c) => c.value === value) ? choices : [{ value, label: gone }, ...choices]);
   return (
     <div class="set-up-form">
-      <TextField label="Name" value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={faultOf(error, "name")} hint="The webhook's runs are grouped under this name." />
-      <Select label="Agent" value={draft.agentId} options={known(agentChoices, draft.agentId, "Deleted agent")} onChange={(agentId) => set({ agentId })} fault={faultOf(error, "agentId")} />
-      <Select label="API key" value={draft.keyId} options={known(keyChoices, draft.keyId, "Revoked key")} onChange={(keyId) => set({ keyId })} fault={faultOf(error, "keyId")}
-        hint="An API key of the organization. If it is revoked, the webhook stops within five seconds." />
+      <TextField label={Words.name} value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={faultOf(error, "name")} hint={Words.webhooksRunsAreGrouped} />
+      <Select label={Words.agent} value={draft.agentId} options={known(agentChoices, draft.agentId, Words.deletedAgent)} onChange={(agentId) => set({ agentId })} fault={faultOf(error, "agentId")} />
+      <Select label={Words.apiKey} value={draft.keyId} options={known(keyChoices, draft.keyId, Words.revokedKey)} onChange={(keyId) => set({ keyId })} fault={faultOf(error, "keyId")}
+        hint={Words.apiKeyOfOrganization} />
       {headers && (
         <>
-          <TextField label={draft.source === "token" ? "Header with the token" : "Header with the signature"} mono value={draft.signatureHeader} onChange={(signatureHeader) => set({ signatureHeader })} fault={faultOf(error, "signatureHeader")} />
-          <TextField label="Header with the delivery’s id" mono value={draft.deliveryIdHeader} onChange={(deliveryIdHeader) => set({ deliveryIdHeader })} fault={faultOf(error, "deliveryIdHeader")}
-            placeholder="X-Delivery-Id" hint="If empty, the body identifies the delivery." />
+          <TextField label={draft.source === "token" ? Words.headerWithToken : Words.headerWithSignature} mono value={draft.signatureHeader} onChange={(signatureHeader) => set({ signatureHeader })} fault={faultOf(error, "signatureHeader")} />
+          <TextField label={Words.headerWithDeliverysId} mono value={draft.deliveryIdHeader} onChange={(deliveryIdHeader) => set({ deliveryIdHeader })} fault={faultOf(error, "deliveryIdHeader")}
+            placeholder={Words.xDeliveryId} hint={Words.ifEmptyBodyIdentifies} />
         </>
       )}
     </div>
@@ -76,7 +78,7 @@ export function SourcePicker({ source, choose }: { source: HookSource; choose: (
   const id = useId();
   return (
     <fieldset class="plain">
-      <legend class="visually-hidden">Sender</legend>
+      <legend class="visually-hidden">{Words.sender}</legend>
       <div class="sources">
         {sourceIds.map((s) => (
           <div class="beginning" key={s}>

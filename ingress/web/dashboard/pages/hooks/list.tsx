@@ -1,6 +1,7 @@
 // The list of the organization's webhooks.
 import { useList } from "../../query";
 import { useLive } from "../../live";
+import { Words } from "../../texts/hooks";
 import type { Hook } from "../../types";
 import { LinkButton } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -21,21 +22,21 @@ export const unsigned = (h: Hook): boolean =>
 
 export function HookList({ list, names }: { list: ReturnType<typeof useHooks>; names: Names }) {
   return (
-    <Section title="Webhooks" intro="Agents that run on events from other services: GitHub, Stripe, Slack, and any service that signs its requests."
-      actions={<><Curl what="List the webhooks" request={{ method: "GET", path: "/api/hooks" }} /><LinkButton look="primary" icon="plus" href="/dashboard/automations/new">New webhook</LinkButton></>}>
+    <Section title={Words.webhooks} intro={Words.agentsThatRun}
+      actions={<><Curl what={Words.listTheWebhooks} request={{ method: "GET", path: "/api/hooks" }} /><LinkButton look="primary" icon="plus" href="/dashboard/automations/new">{Words.newWebhook}</LinkButton></>}>
       <Loaded query={list}>{(hooks) => hooks.length === 0 ? (
-        <Empty title="No webhooks yet">
-          A webhook is a URL and a secret for one sender. Each signed delivery runs an agent once, even if it is sent several times. The agent treats the payload as data, never as instructions.
+        <Empty title={Words.noWebhooksYet}>
+          {Words.webhookIsUrl}
         </Empty>
       ) : (
         <div class="stack">
-          <Table caption="Webhooks" rows={hooks} id={(h) => h.id} columns={[
-            { head: "Name", cell: (h) => <a href={"/dashboard/automations/" + h.id}>{h.name}</a> },
-            { head: "Source", tight: true, cell: (h) => sources[h.source].title },
-            { head: "Agent", cell: (h) => names.of({ agentId: h.agentId, templateId: null }) },
-            { head: "Last delivery", tight: true, cell: (h) => <Time at={h.lastDeliveryAt} /> },
-            { head: "State", tight: true, cell: (h) => (
-              <span class="row"><Status of={h.enabled ? "enabled" : "disabled"} />{unsigned(h) && <Status of="wrong signature" />}</span>
+          <Table caption={Words.webhooks} rows={hooks} id={(h) => h.id} columns={[
+            { head: Words.name, cell: (h) => <a href={"/dashboard/automations/" + h.id}>{h.name}</a> },
+            { head: Words.source, tight: true, cell: (h) => sources[h.source].title },
+            { head: Words.agent, cell: (h) => names.of({ agentId: h.agentId, templateId: null }) },
+            { head: Words.lastDelivery, tight: true, cell: (h) => <Time at={h.lastDeliveryAt} /> },
+            { head: Words.state, tight: true, cell: (h) => (
+              <span class="row"><Status of={h.enabled ? "enabled" : "disabled"} />{unsigned(h) && <Status of="wrong_signature" />}</span>
             ) },
           ]} />
           <More list={list} />

@@ -1,5 +1,7 @@
 // The editor of a webhook's message template, with a sample payload and a preview.
 import { useId, useRef } from "preact/hooks";
+import * as texts from "../../texts/hooks";
+import { Words } from "../../texts/hooks";
 import type { HookFilter } from "../../types";
 import { Button } from "../../ui/button";
 import { saidOf, TextArea, TextField } from "../../ui/field";
@@ -41,19 +43,19 @@ export function Message({ template, onChange, fault, filter, typed, onSample }: 
     <div class="message-editor">
       <div class="stack">
         <div class="field">
-          <label for={id}>Message</label>
+          <label for={id}>{Words.message}</label>
           <textarea ref={area} id={id} class="input" rows={8} maxLength={32_000} value={template} aria-invalid={fault ? "true" : undefined}
             aria-describedby={id + "-hint" + (fault ? ` ${id}-fault` : "")} onInput={(e) => onChange(e.currentTarget.value)} />
           <div class="hint" id={id + "-hint"}>
-            <code>{"{{a.b.0.c}}"}</code> is replaced by the payload’s value at that path, or by nothing if there is none. A message may have up to 2 MiB.
+            {texts.pathsAreReplaced()}
           </div>
-          {fault && <div class="fault" id={id + "-fault"}>{saidOf("Message", fault)}</div>}
+          {fault && <div class="fault" id={id + "-fault"}>{saidOf(Words.message, fault)}</div>}
         </div>
         <SampleFields typed={typed} onSample={onSample} />
       </div>
       <div class="stack">
         {sample && <Fields sample={sample} insert={insert} />}
-        {sample ? <Preview template={template} filter={filter} sample={sample} /> : <p class="note">No preview, because the sample is not valid JSON.</p>}
+        {sample ? <Preview template={template} filter={filter} sample={sample} /> : <p class="note">{Words.noPreviewBecauseSample}</p>}
       </div>
     </div>
   );
@@ -62,11 +64,11 @@ export function Message({ template, onChange, fault, filter, typed, onSample }: 
 function SampleFields({ typed, onSample }: { typed: Typed; onSample: (typed: Typed) => void }) {
   return (
     <details class="fold">
-      <summary>Sample payload</summary>
+      <summary>{Words.samplePayload}</summary>
       <div class="stack tight">
-        <TextField label="Sample event" value={typed.event} onChange={(event) => onSample({ ...typed, event })} hint="The sender’s name for the event, used for @event." />
-        <TextArea label="Sample JSON" mono rows={8} value={typed.text} onChange={(text) => onSample({ ...typed, text })} hint="Paste your own payload. It is not saved." 
-          fault={sampleOf(typed) ? undefined : "is not valid JSON"} />
+        <TextField label={Words.sampleEvent} value={typed.event} onChange={(event) => onSample({ ...typed, event })} hint={Words.sendersNameForEvent} />
+        <TextArea label={Words.sampleJson} mono rows={8} value={typed.text} onChange={(text) => onSample({ ...typed, text })} hint={Words.pasteYourOwnPayload} 
+          fault={sampleOf(typed) ? undefined : Words.isNotValidJson} />
       </div>
     </details>
   );
@@ -76,10 +78,10 @@ function Fields({ sample, insert }: { sample: Sample; insert: (path: string) => 
   const id = useId();
   return (
     <div>
-      <h3 id={id} class="small">Insert a field from the sample</h3>
+      <h3 id={id} class="small">{Words.insertFieldFromSample}</h3>
       <ul class="fields" aria-labelledby={id}>
         {[...pathsOf(sample.payload), ...special].map((path) => (
-          <li key={path}><Button look="bare" label={`Insert ${path}`} onClick={() => insert(path)}><code>{path}</code></Button></li>
+          <li key={path}><Button look="bare" label={texts.insertPath(path)} onClick={() => insert(path)}><code>{path}</code></Button></li>
         ))}
       </ul>
     </div>
@@ -90,14 +92,13 @@ function Preview({ template, filter, sample }: { template: string; filter: HookF
   const id = useId();
   return (
     <section aria-labelledby={id} class="stack tight">
-      <h3 id={id} class="small">Preview with the sample</h3>
+      <h3 id={id} class="small">{Words.previewWithSample}</h3>
       <p class="preview">
         {piecesOf(template, sample).map((piece, i) => piece.path === undefined ? <span key={i}>{piece.text}</span>
-          : piece.text === "" ? <span key={i} class="nothing" title={piece.path}>empty</span> : <mark key={i} title={piece.path}>{piece.text}</mark>)}
+          : piece.text === "" ? <span key={i} class="nothing" title={piece.path}>{Words.empty}</span> : <mark key={i} title={piece.path}>{piece.text}</mark>)}
       </p>
       <p class="small quiet">
-        {passes(filter, sample) ? "A delivery like this starts a run." : "A delivery like this is filtered out and starts no run."}{" "}
-        Text between ⟦ and ⟧ comes from the sender. The agent treats it as data, not as instructions.
+        {texts.textBetweenAndComes(passes(filter, sample) ? Words.deliveryLikeThisStarts : Words.deliveryLikeThisIsFiltered)}
       </p>
     </section>
   );

@@ -1,6 +1,8 @@
 // The setup of a webhook at its sender, and its secret.
 import { useState } from "preact/hooks";
 import { post, type ApiError } from "../../api";
+import * as texts from "../../texts/hooks";
+import { Words } from "../../texts/hooks";
 import type { Hook, HookSource } from "../../types";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
@@ -27,21 +29,21 @@ export function HookSetUp({ hook, reload }: { hook: Hook; reload: () => void }) 
   const source = sources[hook.source];
   return (
     <div class="stack">
-      <Section title={`At ${source.title === "GitHub" || hook.source === "stripe" || hook.source === "slack" ? source.title : "the sender"}`}>
+      <Section title={texts.atPart(source.title === "GitHub" || hook.source === "stripe" || hook.source === "slack" ? source.title : Words.theSender)}>
         <div class="stack">
-          <div class="piece"><p class="small">Address</p><Snippet label="the address" text={hook.url} /></div>
+          <div class="piece"><p class="small">{Words.address}</p><Snippet label={Words.theAddress} text={hook.url} /></div>
           <Steps source={hook.source} />
           {command && (
             <div class="piece">
-              <p class="small">Send a delivery from a shell, with the secret in SECRET</p>
-              <Snippet label="a command that sends a delivery" text={command} />
+              <p class="small">{Words.sendDeliveryFromShell}</p>
+              <Snippet label={Words.commandThatSendsDelivery} text={command} />
             </div>
           )}
         </div>
       </Section>
-      <Section title={source.secret} intro="Verifies the sender. It was shown once, when it was created." 
-        actions={<Button onClick={() => setRotating(true)}>{source.theirs ? "Set the secret" : "Rotate the secret"}</Button>}>
-        {hook.previousSecretUntil && <p>The previous secret is also accepted. It expires <Time at={hook.previousSecretUntil} />.</p>}
+      <Section title={source.secret} intro={Words.verifiesSenderItWasShown} 
+        actions={<Button onClick={() => setRotating(true)}>{source.theirs ? Words.setTheSecret : Words.rotateTheSecret}</Button>}>
+        {hook.previousSecretUntil && <p>{texts.previousSecretIsAlso(<Time at={hook.previousSecretUntil} />)}</p>}
       </Section>
       {rotating && <Rotate hook={hook} onClose={() => setRotating(false)} onDone={reload} />}
     </div>
@@ -49,7 +51,7 @@ export function HookSetUp({ hook, reload }: { hook: Hook; reload: () => void }) 
 }
 
 const keeps = [
-  { value: "0", label: "Not at all" }, { value: "3600", label: "For an hour" }, { value: "86400", label: "For a day" }, { value: "604800", label: "For a week" },
+  { value: "0", label: Words.notAtAll }, { value: "3600", label: Words.forAnHour }, { value: "86400", label: Words.forADay }, { value: "604800", label: Words.forAWeek },
 ] as const;
 
 function Rotate({ hook, onClose, onDone }: { hook: Hook; onClose: () => void; onDone: () => void }) {
@@ -66,32 +68,32 @@ function Rotate({ hook, onClose, onDone }: { hook: Hook; onClose: () => void; on
     onDone();
     if (secret === "") setMade(next);
     else {
-      toast("The secret is set.");
+      toast(Words.secretIsSet);
       onClose();
     }
   }, (fault: ApiError) => setError(fault));
 
   if (made) {
     return (
-      <Dialog firm title="Copy this secret now" onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have saved it</Button>}>
+      <Dialog firm title={Words.copyThisSecretNow} onClose={onClose} foot={<Button look="primary" onClick={onClose}>{Words.iHaveSavedIt}</Button>}>
         <div class="stack">
-          <p>Enter it in the sender's webhook settings. It is not shown again.</p>
-          <Snippet label="the secret" text={made.secret} />
+          <p>{Words.enterItInSenders}</p>
+          <Snippet label={Words.theSecret} text={made.secret} />
         </div>
       </Dialog>
     );
   }
   return (
-    <Dialog title={theirs ? "Set the secret" : "Rotate the secret"} onClose={onClose} foot={
+    <Dialog title={theirs ? Words.setTheSecret : Words.rotateTheSecret} onClose={onClose} foot={
       <>
-        <Curl what="Set the secret" request={{ method: "POST", path: "/api/hooks", params, body: { ...body, ...(secret !== "" && { secret: "***" }) } }} />
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={rotate}>{secret === "" ? "Generate a new secret" : "Set the secret"}</Button>
+        <Curl what={Words.setTheSecret} request={{ method: "POST", path: "/api/hooks", params, body: { ...body, ...(secret !== "" && { secret: "***" }) } }} />
+        <Button onClick={onClose}>{Words.cancel}</Button>
+        <Button look="primary" onClick={rotate}>{secret === "" ? Words.generateNewSecret : Words.setTheSecret}</Button>
       </>
     }>
       <div class="stack">
-        <TextField label={word} mono value={secret} onChange={setSecret} fault={faultOf(error, "secret")} hint={theirs ? `The secret that ${title} shows. If empty, a secret is generated.` : "If empty, a secret is generated and shown once."} />
-        <Select label="Also accept the previous secret" value={keep} onChange={setKeep} options={keeps} fault={faultOf(error, "keepSeconds")} hint="Deliveries keep working until the sender has the new secret." />
+        <TextField label={word} mono value={secret} onChange={setSecret} fault={faultOf(error, "secret")} hint={theirs ? texts.secretThatShows(title) : Words.ifEmptySecret} />
+        <Select label={Words.alsoAcceptPreviousSecret} value={keep} onChange={setKeep} options={keeps} fault={faultOf(error, "keepSeconds")} hint={Words.deliveriesKeepWorking} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

@@ -1,4 +1,5 @@
 // The services that send webhooks: their setup, example payloads, and default messages.
+import { Words } from "../../texts/hooks";
 import type { HookFilter, HookSource } from "../../types";
 
 export interface Example {
@@ -24,87 +25,87 @@ export interface Source {
   key: string;
 }
 
-const order = { id: "ord_1042", status: "paid", total: 129.5, currency: "EUR", customer: { name: "Kim Larsen", email: "kim@example.com" }, items: [{ sku: "LAMP-7", name: "Stork lamp", quantity: 1 }] };
+const order = { id: "ord_1042", status: "paid", total: 129.5, currency: "EUR", customer: { name: Words.kimLarsen, email: "kim@example.com" }, items: [{ sku: "LAMP-7", name: Words.storkLamp, quantity: 1 }] };
 const ordered = { type: "order.paid", timestamp: "2026-11-22T08:00:00Z", data: order };
 
 export const sources: Record<HookSource, Source> = {
   github: {
-    title: "GitHub", what: "Issues, pull requests, pushes and other events of a repository or an organization.", theirs: false, secret: "Secret",
+    title: Words.github, what: Words.issuesPullRequestsPushes, theirs: false, secret: Words.secret,
     steps: [
-      "In the repository or the organization, open Settings › Webhooks › Add webhook.",
-      "Payload URL: the webhook's URL. Content type: application/json. Secret: the webhook's secret.",
-      "Choose the events. GitHub immediately sends a ping, which appears under Deliveries.",
+      Words.inRepositoryOrOrganization,
+      Words.payloadUrlWebhooksUrl,
+      Words.chooseEventsGithubImmediately,
     ],
-    note: "GitHub does not resend a delivery automatically. A delivery that cannot run immediately waits here instead of being refused.",
+    note: Words.githubDoesNotResend,
     example: {
       event: "issues",
       payload: {
         action: "opened",
-        issue: { number: 17, title: "The lamp does not shine", body: "It arrived on Monday and stays dark.", html_url: "https://github.com/acme/shop/issues/17", user: { login: "kim" }, labels: [{ name: "bug" }] },
+        issue: { number: 17, title: Words.lampDoesNotShine, body: Words.itArrivedOnMonday, html_url: "https://github.com/acme/shop/issues/17", user: { login: "kim" }, labels: [{ name: "bug" }] },
         repository: { full_name: "acme/shop" }, sender: { login: "kim" },
       },
     },
-    template: "In {{repository.full_name}} the issue {{issue.title}} was {{action}} by {{sender.login}}:\n\n{{issue.body}}\n\nSummarize it in two sentences and say which part of the shop it is about.",
+    template: Words.inRepositoryFullName,
     filter: [{ path: "@event", op: "eq", value: "issues" }], key: "{{repository.full_name}}#{{issue.number}}",
   },
   stripe: {
-    title: "Stripe", what: "Payments, disputes, invoices, subscriptions.", theirs: true, secret: "Signing secret",
+    title: Words.stripe, what: Words.paymentsDisputesInvoices, theirs: true, secret: Words.signingSecret,
     steps: [
-      "In Stripe's dashboard, open Developers › Webhooks, and add an endpoint (a destination) with the webhook's URL.",
-      "Choose the events.",
-      "Stripe shows the endpoint's signing secret, whsec_…. Paste it here.",
+      Words.inStripesDashboardOpen,
+      Words.chooseEvents,
+      Words.stripeShowsEndpointsSigning,
     ],
-    note: "Stripe resends a delivery for up to three days until it is accepted. Each delivery starts one run.",
+    note: Words.stripeResendsDelivery,
     example: {
       event: "charge.dispute.created",
       payload: { id: "evt_1", type: "charge.dispute.created", livemode: false, data: { object: { id: "dp_1", amount: 1200, currency: "eur", reason: "fraudulent", charge: "ch_1" } } },
     },
-    template: "A payment of {{data.object.amount}} {{data.object.currency}} (in the smallest unit) is disputed, for the reason {{data.object.reason}}. Say in two sentences what to do next.",
+    template: Words.paymentOfDataObject,
     filter: [{ path: "type", op: "eq", value: "charge.dispute.created" }], key: "{{data.object.id}}",
   },
   slack: {
-    title: "Slack", what: "Mentions and messages, through the Events API of your own app.", theirs: true, secret: "Signing secret",
+    title: Words.slack, what: Words.mentionsAndMessagesThrough, theirs: true, secret: Words.signingSecret,
     steps: [
-      "In the app's settings, open Basic Information. Its signing secret is the secret of this webhook.",
-      "Open Event Subscriptions, enable events, and enter the webhook's URL as Request URL. Slack verifies the URL immediately.",
-      "Subscribe to bot events, for example app_mention, and reinstall the app.",
+      Words.inAppsSettingsOpen,
+      Words.openEventSubscriptionsEnable,
+      Words.subscribeToBotEvents,
     ],
-    note: "Slack expects a response within three seconds, and gets it before the agent starts. To answer in the thread, give the agent chat.postMessage as an endpoint of httpRequest.",
+    note: Words.slackExpectsResponseWithin,
     example: {
       event: "app_mention",
-      payload: { type: "event_callback", event_id: "Ev0001", team_id: "T1", event: { type: "app_mention", channel: "C1", user: "U1", ts: "1763800000.000100", text: "<@U0> What is 6 * 7?" } },
+      payload: { type: "event_callback", event_id: "Ev0001", team_id: "T1", event: { type: "app_mention", channel: "C1", user: "U1", ts: "1763800000.000100", text: Words.slackQuestion } },
     },
-    template: "In the channel {{event.channel}} the user {{event.user}} wrote to you:\n\n{{event.text}}\n\nAnswer in a few sentences.",
+    template: Words.inChannelEventChannel,
     filter: [{ path: "event.type", op: "eq", value: "app_mention" }], key: "{{event.channel}}",
   },
   standard: {
-    title: "Standard Webhooks", what: "Any sender that signs according to standardwebhooks.com, including Parley.", theirs: false, secret: "Signing secret",
+    title: Words.standardWebhooks, what: Words.anySenderThatSigns, theirs: false, secret: Words.signingSecret,
     steps: [
-      "Enter the webhook's URL in the sender's webhook settings.",
-      "The secret is whsec_…. Enter it in the sender's webhook settings, or set the sender's secret here.",
+      Words.enterWebhooksUrl,
+      Words.secretIsWhsecEnter,
     ],
-    note: "The headers are webhook-id, webhook-timestamp and webhook-signature.",
+    note: Words.headersAreWebhookId,
     example: { event: "order.paid", payload: ordered },
-    template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
+    template: Words.typeOrderDataId,
     filter: [{ path: "type", op: "eq", value: "order.paid" }], key: "{{data.id}}",
   },
   hmac: {
-    title: "Signed (HMAC)", what: "Any sender that signs the body with HMAC-SHA256, in its own header.", theirs: false, secret: "Secret",
+    title: Words.signedHmac, what: Words.anySenderThatSignsBody, theirs: false, secret: Words.secret,
     steps: [
-      "Enter the webhook's URL and secret in the sender's webhook settings.",
-      "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
+      Words.enterWebhooksUrlAndSecret,
+      Words.senderMustSendHmac,
     ],
-    note: "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery starts no second run. Without this header, the body identifies the delivery: equal bodies start only one run.",
+    note: Words.ifSenderHasHeader,
     example: { event: "", payload: ordered },
-    template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
+    template: Words.typeOrderDataId,
     filter: [], key: "{{data.id}}",
   },
   token: {
-    title: "Token", what: "Any sender that can send a fixed header, for example GitLab or a script.", theirs: false, secret: "Token",
-    steps: ["Enter the webhook's URL in the sender's webhook settings.", "The sender must send the token in the token header of each delivery."],
-    note: "A token authenticates the sender, but does not prove that the payload is unchanged. Prefer a signature if the sender supports it.",
+    title: Words.token, what: Words.anySenderThatCanSend, theirs: false, secret: Words.token,
+    steps: [Words.enterWebhooksUrl, Words.senderMustSendToken],
+    note: Words.tokenAuthenticatesSender,
     example: { event: "", payload: ordered },
-    template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
+    template: Words.typeOrderDataId,
     filter: [], key: "{{data.id}}",
   },
 };
@@ -124,7 +125,7 @@ export function commandOf(source: HookSource, url: string, header: string, idHea
   if (source !== "hmac" && source !== "token") return null;
   const named = quoted((header === "" ? usualHeader(source) : header) + ": ");
   const body = quoted(JSON.stringify(sources[source].example.payload));
-  const id = idHeader === "" ? "" : ` -H ${quoted(idHeader + ": delivery-1")}`;
+  const id = idHeader === "" ? "" : ` -H ${quoted([idHeader, "delivery-1"].join(": "))}`;
   const send = (proof: string) => `curl -sS ${quoted(url)} -H ${named}"${proof}"${id} \\\n  -H 'content-type: application/json' -d "$body"`;
   if (source === "token") return `body=${body}\n${send("$SECRET")}`;
   return `body=${body}\nsignature=$(printf %s "$body" | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d ' ' -f 1)\n${send("$signature")}`;

@@ -1,6 +1,7 @@
 // The dialog that sends a test delivery, signed like the sender's.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
+import { Words } from "../../texts/hooks";
 import type { Hook, Received } from "../../types";
 import { Button, LinkButton } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -15,7 +16,7 @@ export function SendTest({ hook }: { hook: Hook }) {
   const [open, setOpen] = useState(false);
   return (
     <>
-      <Button icon="send" disabled={!hook.enabled} onClick={() => setOpen(true)}>Send a test</Button>
+      <Button icon="send" disabled={!hook.enabled} onClick={() => setOpen(true)}>{Words.sendATest}</Button>
       {open && <Test hook={hook} onClose={() => setOpen(false)} />}
     </>
   );
@@ -41,22 +42,22 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
     }
   };
   return (
-    <Dialog title="Send a test" onClose={onClose} foot={
+    <Dialog title={Words.sendATest} onClose={onClose} foot={
       <>
-        <Curl what="Send a test" request={{ method: "POST", path: "/api/hooks", params, body }} />
-        <Button onClick={onClose}>Close</Button>
-        <Button look="primary" disabled={!sample} onClick={test}>Send</Button>
+        <Curl what={Words.sendATest} request={{ method: "POST", path: "/api/hooks", params, body }} />
+        <Button onClick={onClose}>{Words.close}</Button>
+        <Button look="primary" disabled={!sample} onClick={test}>{Words.send}</Button>
       </>
     }>
       <div class="stack">
-        <p class="quiet">The test is handled like a real delivery: it is signed, verified and filtered, and runs the agent.</p>
-        <TextField label="Event" value={event} onChange={setEvent} fault={faultOf(error, "event")} />
-        <TextArea label="Payload" mono rows={10} value={text} onChange={setText} fault={sample ? faultOf(error, "payload") : "is not valid JSON"} />
+        <p class="quiet">{Words.testIsHandledLike}</p>
+        <TextField label={Words.event} value={event} onChange={setEvent} fault={faultOf(error, "event")} />
+        <TextArea label={Words.payload} mono rows={10} value={text} onChange={setText} fault={sample ? faultOf(error, "payload") : Words.isNotValidJson} />
         {error && error.errors.length === 0 && <Problem error={error} />}
         {answer && (
           <p class="row" role="status">
             <Status of={answer.status} /> {answer.error?.message ?? outcome[answer.status]}
-            {answer.runId && <LinkButton look="bare" href={"/dashboard/runs/" + answer.runId}>Open run</LinkButton>}
+            {answer.runId && <LinkButton look="bare" href={"/dashboard/runs/" + answer.runId}>{Words.openRun}</LinkButton>}
           </p>
         )}
       </div>
@@ -65,7 +66,7 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
 }
 
 const outcome: Record<Received["status"], string> = {
-  accepted: "The agent runs.", coalesced: "It waits to be coalesced with other deliveries.", filtered: "The filter excludes it, so nothing runs.",
-  answered: "The service responded as it does to the sender’s own tests.", refused: "No run starts. See Deliveries for the reason.",
-  rejected: "The signature is not valid.",
+  accepted: Words.agentRuns, coalesced: Words.itWaitsToBeCoalesced, filtered: Words.filterExcludesItSoNothing,
+  answered: Words.serviceRespondedAsItDoesToSenders, refused: Words.noRunStartsSee,
+  rejected: Words.signatureIsNotValid,
 };

@@ -1,6 +1,7 @@
 // Asks before unsaved changes are lost.
 import { useState } from "preact/hooks";
 import { useGuard } from "../../router";
+import { Words } from "../../texts/hooks";
 import { Leave } from "../../ui/dialog";
 
 /** Guards a page with unsaved changes. Returns the question, which the page must render. */
@@ -12,6 +13,6 @@ export function useUnsaved(dirty: boolean) {
   });
   const close = () => setLeave(null);
   return leave && (
-    <Leave onStay={close} onLeave={() => { close(); leave.go(); }}>Your changes will be lost.</Leave>
+    <Leave onStay={close} onLeave={() => { close(); leave.go(); }}>{Words.yourChangesWillBeLost}</Leave>
   );
 }

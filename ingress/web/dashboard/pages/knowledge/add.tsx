@@ -1,6 +1,8 @@
 // The dialog that adds a document from typed text or from a URL.
 import { useState } from "preact/hooks";
 import { post, type ApiError } from "../../api";
+import * as texts from "../../texts/knowledge";
+import { Words } from "../../texts/knowledge";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -22,26 +24,26 @@ export function AddDialog({ onClose, onAdded }: { onClose: () => void; onAdded: 
   const add = async () => {
     try {
       const made = await post<Document>("/api/knowledge", body);
-      toast(`${made.name} is being processed.`);
+      toast(texts.nameIsBeingProcessed(made.name));
       onAdded();
     } catch (fault) {
       setError(fault as ApiError);
     }
   };
   return (
-    <Dialog title="Add a document" onClose={onClose} foot={
+    <Dialog title={Words.addADocument} onClose={onClose} foot={
       <>
-        <Curl what="Add a document" request={{ method: "POST", path: "/api/knowledge", body }} />
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={add}>Add document</Button>
+        <Curl what={Words.addADocument} request={{ method: "POST", path: "/api/knowledge", body }} />
+        <Button onClick={onClose}>{Words.cancel}</Button>
+        <Button look="primary" onClick={add}>{Words.addDocument}</Button>
       </>
     }>
       <div class="stack">
-        <Select label="Source" value={way} onChange={setWay} options={[{ value: "text", label: "Text, typed or pasted here" }, { value: "address", label: "A URL to fetch" }]} />
-        <TextField label={way === "text" ? "Name" : "Name (optional)"} value={name} onChange={setName} placeholder="opening-hours.md" maxLength={255} fault={faultOf(error, "name")} />
+        <Select label={Words.source} value={way} onChange={setWay} options={[{ value: "text", label: Words.textTypedOrPasted }, { value: "address", label: Words.urlToFetch }]} />
+        <TextField label={way === "text" ? Words.name : Words.nameOptional} value={name} onChange={setName} placeholder={Words.openingHoursMd} maxLength={255} fault={faultOf(error, "name")} />
         {way === "text"
-          ? <TextArea label="Text" hint="Markdown keeps its headings and tables." rows={8} value={text} onChange={setText} fault={faultOf(error, "content")} />
-          : <TextField label="URL" type="url" hint="A public URL that begins with https:// or http://. It is fetched once." value={url} onChange={setUrl} fault={faultOf(error, "url")} />}
+          ? <TextArea label={Words.text} hint={Words.markdownKeepsItsHeadings} rows={8} value={text} onChange={setText} fault={faultOf(error, "content")} />
+          : <TextField label={Words.url} type="url" hint={Words.publicUrlThatBegins} value={url} onChange={setUrl} fault={faultOf(error, "url")} />}
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

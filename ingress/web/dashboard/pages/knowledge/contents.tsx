@@ -4,6 +4,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../../api";
 import { place } from "../../answer/place";
 import { useQuery } from "../../query";
+import * as texts from "../../texts/knowledge";
+import { Words } from "../../texts/knowledge";
 import type { Document, Found } from "../../types";
 import { Button } from "../../ui/button";
 import { Loaded, Problem, Waiting } from "../../ui/parts";
@@ -42,12 +44,12 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
   });
   const quote = page === first ? (passage?.quote ?? "") : "";
   return (
-    <section class="stack" aria-label="Contents">
+    <section class="stack" aria-label={Words.contents}>
       <div class="row between">
-        <h3>{paged ? "Page" : "Passage"} {page} of {last}</h3>
+        <h3>{texts.partPageOfLast(paged ? Words.page : Words.passage, page, last)}</h3>
         <div class="actions">
-          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>Back</Button>
-          <Button onClick={() => setPage(page + 1)} disabled={page >= last}>Next</Button>
+          <Button onClick={() => setPage(page - 1)} disabled={page <= 1}>{Words.back}</Button>
+          <Button onClick={() => setPage(page + 1)} disabled={page >= last}>{Words.next}</Button>
         </div>
       </div>
       {d.mimeType === "application/pdf" && paged
@@ -55,7 +57,7 @@ export function Contents({ of: d, passage }: { of: Document; passage?: CitedPass
           <>
             <Picture of={d} page={page} quote={quote} passages={content.data?.passages} />
             <details class="fold">
-              <summary>Text of the page</summary>
+              <summary>{Words.textOfPage}</summary>
               <Loaded query={content}>{(part) => <Text text={part.text} quote={quote} />}</Loaded>
             </details>
           </>
@@ -73,8 +75,8 @@ function Text({ text, quote, seen }: { text: string; quote: string; seen?: boole
     if (seen) mark.current?.scrollIntoView({ block: "center" });
   }, [text, quote]);
   return (
-    <div class="read-text" tabIndex={0} role="region" aria-label="Extracted text">
-      {text === "" && <span class="quiet">No text.</span>}
+    <div class="read-text" tabIndex={0} role="region" aria-label={Words.extractedText}>
+      {text === "" && <span class="quiet">{Words.noText}</span>}
       {at === null ? text : <>{text.slice(0, at[0])}<mark ref={mark}>{text.slice(...at)}</mark>{text.slice(at[1])}</>}
     </div>
   );
@@ -92,10 +94,10 @@ interface PagePicture {
 function Picture({ of: d, page, quote, passages }: { of: Document; page: number; quote: string; passages: Found[] | undefined }) {
   const query = useQuery(`picture ${d.id} ${page} ${d.updatedAt}`, async (signal) =>
     (await get<{ picture: PagePicture }>("/api/knowledge", { id: d.id, page, picture: 1 }, signal)).picture);
-  if (query.data) return <Sheet key={page} picture={query.data} name={`Page ${page} of ${d.name}`} quote={quote} passages={passages} />;
+  if (query.data) return <Sheet key={page} picture={query.data} name={texts.pagePageOfName(page, d.name)} quote={quote} passages={passages} />;
   if (query.error?.status === 404) return <p class="note warn">{query.error.detail}</p>;
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
-  return <div class="page-waiting"><Waiting words="Loading the page" /></div>;
+  return <div class="page-waiting"><Waiting words={Words.loadingThePage} /></div>;
 }
 
 function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name: string; quote: string; passages: Found[] | undefined }) {
@@ -116,8 +118,8 @@ function Sheet({ picture, name, quote, passages }: { picture: PagePicture; name:
         </div>
       </div>
       <div class="row between">
-        <p class="hint">{quote === "" ? "" : marks.length > 0 ? "The cited words are marked." : "The cited words could not be found in the picture. See the text of the page."}</p>
-        <Button pressed={large} onClick={() => setLarge(!large)}>Enlarge</Button>
+        <p class="hint">{quote === "" ? "" : marks.length > 0 ? Words.citedWordsAreMarked : Words.citedWordsCouldNotBeFound}</p>
+        <Button pressed={large} onClick={() => setLarge(!large)}>{Words.enlarge}</Button>
       </div>
     </div>
   );

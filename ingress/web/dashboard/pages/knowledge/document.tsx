@@ -5,6 +5,8 @@ import { download, upload } from "../../files";
 import { useLive } from "../../live";
 import { useQuery } from "../../query";
 import { useMay } from "../../state";
+import * as texts from "../../texts/knowledge";
+import { Words } from "../../texts/knowledge";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
@@ -12,7 +14,7 @@ import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField, faultOf } from "../../ui/field";
-import { Loaded, Problem, Time, many, size } from "../../ui/parts";
+import { Loaded, Problem, Time, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { Contents, type CitedPassage } from "./contents";
 import { Standing } from "./standing";
@@ -29,7 +31,7 @@ export function DocumentDialog({ id, passage, onClose, onChange }: { id: string;
     onChange();
   };
   return (
-    <Dialog side title={document.data?.name ?? "Document"} onClose={onClose}>
+    <Dialog side title={document.data?.name ?? Words.document} onClose={onClose}>
       <Loaded query={document}>{(d) => (
         <div class="stack loose">
           {passage && d.status === "ready" && <Contents of={d} passage={passage} />}
@@ -49,11 +51,11 @@ function Facts({ of: d }: { of: Document }) {
       <div><Standing of={d} /></div>
       {d.notes.length > 0 && <ul class="notes">{d.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
       <dl class="facts">
-        <dt>Id</dt><dd class="row"><code>{d.id}</code><Copy text={d.id} label="Copy the document's id" /></dd>
-        <dt>Kind</dt><dd>{d.mimeType || "unknown"}{d.bytes > 0 && `, ${size(d.bytes)}`}</dd>
-        {d.url !== null && <><dt>From</dt><dd>{d.url}</dd></>}
-        <dt>Contents</dt><dd>{d.pages !== null && `${many(d.pages, "page")}, `}{many(d.chunks, "passage")}{d.language && `, language ${d.language}`}</dd>
-        <dt>Added</dt><dd><Time at={d.createdAt} /></dd>
+        <dt>{Words.id}</dt><dd class="row"><code>{d.id}</code><Copy text={d.id} label={Words.copyDocumentsId} /></dd>
+        <dt>{Words.kind}</dt><dd>{d.mimeType || Words.unknown}{d.bytes > 0 && `, ${size(d.bytes)}`}</dd>
+        {d.url !== null && <><dt>{Words.from}</dt><dd>{d.url}</dd></>}
+        <dt>{Words.contents}</dt><dd>{d.pages !== null && `${texts.pagesLower(d.pages)}, `}{texts.passagesLower(d.chunks)}{d.language && texts.languageLanguage(d.language)}</dd>
+        <dt>{Words.added}</dt><dd><Time at={d.createdAt} /></dd>
       </dl>
     </div>
   );
@@ -68,10 +70,10 @@ function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; delet
     setSending(0);
     try {
       await upload<Document>("PUT", "/api/knowledge", { id: d.id }, file, setSending, new AbortController().signal);
-      toast("The new content is being processed.");
+      toast(Words.newContentIsBeingProcessed);
       onChange();
     } catch (fault) {
-      toast(fault instanceof ApiError ? fault.detail : "Couldn't send the file. Try again.", "bad");
+      toast(fault instanceof ApiError ? fault.detail : Words.couldntSendFileTry, "bad");
     } finally {
       setSending(null);
     }
@@ -80,7 +82,7 @@ function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; delet
   const remove = () => {
     deleting.current = true;
     return del("/api/knowledge", { id: d.id }).then(() => {
-      toast(`${d.name} is deleted.`);
+      toast(texts.nameIsDeleted(d.name));
       onDeleted();
     }).finally(() => {
       deleting.current = false;
@@ -89,22 +91,22 @@ function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; delet
   return (
     <div class="stack">
       <div class="actions">
-        <Button onClick={() => download("/api/knowledge", { id: d.id, content: 1 }, d.name)} disabled={d.bytes === 0}>Download</Button>
-        {may && <Button onClick={() => input.current?.click()} disabled={sending !== null}>Replace</Button>}
-        {may && (d.status === "failed" || d.status === "ready") && <Button onClick={retry}>{d.status === "failed" ? "Try again" : "Process again"}</Button>}
-        {may && <Confirm action="Delete" question={`Delete ${d.name}?`} onConfirm={remove} detail={
+        <Button onClick={() => download("/api/knowledge", { id: d.id, content: 1 }, d.name)} disabled={d.bytes === 0}>{Words.download}</Button>
+        {may && <Button onClick={() => input.current?.click()} disabled={sending !== null}>{Words.replace}</Button>}
+        {may && (d.status === "failed" || d.status === "ready") && <Button onClick={retry}>{d.status === "failed" ? Words.tryAgain : Words.processAgain}</Button>}
+        {may && <Confirm action={Words.deleteIt} question={texts.deleteName(d.name)} onConfirm={remove} detail={
           <div class="stack">
-            <p>The document and its passages are deleted immediately and permanently.</p>
-            <p>In each session, the first run that received text from the document and all later runs are erased, too, because their answers may quote it.</p>
+            <p>{Words.documentAndItsPassages}</p>
+            <p>{Words.inEachSessionFirst}</p>
           </div>
         } />}
       </div>
-      <Curl what="Download this document" request={{ method: "GET", path: "/api/knowledge", params: { id: d.id, content: 1 } }} />
-      {may && <Curl what="Replace this document" request={{ method: "PUT", path: "/api/knowledge", params: { id: d.id }, file: d.name }} />}
-      {may && <Curl what="Process this document again" request={{ method: "POST", path: "/api/knowledge", params: { id: d.id, action: "retry" } }} />}
-      {may && <Curl what="Delete this document" request={{ method: "DELETE", path: "/api/knowledge", params: { id: d.id } }} />}
-      {sending !== null && <progress value={sending} max={1} aria-label="Upload of the new content" />}
-      <input ref={input} type="file" hidden aria-label={`New content of ${d.name}`} onChange={(e) => { void replace(e.currentTarget.files?.[0]); e.currentTarget.value = ""; }} />
+      <Curl what={Words.downloadThisDocument} request={{ method: "GET", path: "/api/knowledge", params: { id: d.id, content: 1 } }} />
+      {may && <Curl what={Words.replaceThisDocument} request={{ method: "PUT", path: "/api/knowledge", params: { id: d.id }, file: d.name }} />}
+      {may && <Curl what={Words.processThisDocumentAgain} request={{ method: "POST", path: "/api/knowledge", params: { id: d.id, action: "retry" } }} />}
+      {may && <Curl what={Words.deleteThisDocument} request={{ method: "DELETE", path: "/api/knowledge", params: { id: d.id } }} />}
+      {sending !== null && <progress value={sending} max={1} aria-label={Words.uploadOfNewContent} />}
+      <input ref={input} type="file" hidden aria-label={texts.newContentOfName(d.name)} onChange={(e) => { void replace(e.currentTarget.files?.[0]); e.currentTarget.value = ""; }} />
     </div>
   );
 }
@@ -127,7 +129,7 @@ function Details({ of: d, onChange }: { of: Document; onChange: () => void }) {
   const body = { name, metadata: fromLines(lines) };
   const save = () => put<Document>("/api/knowledge", body, { id: d.id }).then(() => {
     setError(undefined);
-    toast("Saved.");
+    toast(Words.saved);
     onChange();
   }, (fault: ApiError) => setError(fault));
   if (!may) {
@@ -135,14 +137,14 @@ function Details({ of: d, onChange }: { of: Document; onChange: () => void }) {
   }
   return (
     <details class="fold">
-      <summary>Name and metadata</summary>
+      <summary>{Words.nameAndMetadata}</summary>
       <div class="stack">
-        <TextField label="Name" value={name} onChange={setName} maxLength={255} hint="Changing the name processes the document again, because search includes names." fault={faultOf(error, "name")} />
-        <TextArea label="Metadata" rows={3} value={lines} onChange={setLines} hint="One pair per line, for example product: kettle. Agents and searches can filter by metadata." fault={faultOf(error, "metadata")} />
+        <TextField label={Words.name} value={name} onChange={setName} maxLength={255} hint={Words.changingNameProcessesDocument} fault={faultOf(error, "name")} />
+        <TextArea label={Words.metadata} rows={3} value={lines} onChange={setLines} hint={Words.onePairPerLine} fault={faultOf(error, "metadata")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
         <div class="actions">
-          <Button look="primary" onClick={save}>Save</Button>
-          <Curl what="Change this document" request={{ method: "PUT", path: "/api/knowledge", params: { id: d.id }, body }} />
+          <Button look="primary" onClick={save}>{Words.save}</Button>
+          <Curl what={Words.changeThisDocument} request={{ method: "PUT", path: "/api/knowledge", params: { id: d.id }, body }} />
         </div>
       </div>
     </details>

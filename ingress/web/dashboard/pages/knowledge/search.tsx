@@ -1,6 +1,8 @@
 // A search that shows the passages an agent would get.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError } from "../../api";
+import * as texts from "../../texts/knowledge";
+import { Words } from "../../texts/knowledge";
 import type { Found, List } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -23,23 +25,23 @@ export function Search({ onShow }: { onShow: (id: string, passage: CitedPassage)
     await get<Result>("/api/knowledge", { query, limit: 5 }).then((found) => setResult({ asked: query, found }), (error: ApiError) => setResult({ asked: query, error }));
   };
   return (
-    <section class="sheet stack" aria-label="Search">
+    <section class="sheet stack" aria-label={Words.search}>
       <form role="search" class="search-form" onSubmit={(e) => void ask(e)}>
-        <TextField label="Search the documents" hint="Finds the passages that an agent would get." type="search" value={text} onChange={setText} maxLength={1000} />
-        <Button type="submit" icon="search">Search</Button>
-        <Curl what="Search the documents" request={{ method: "GET", path: "/api/knowledge", params: { query: text.trim() || "How long is the warranty?" } }} />
+        <TextField label={Words.searchTheDocuments} hint={Words.findsPassagesThatAgent} type="search" value={text} onChange={setText} maxLength={1000} />
+        <Button type="submit" icon="search">{Words.search}</Button>
+        <Curl what={Words.searchTheDocuments} request={{ method: "GET", path: "/api/knowledge", params: { query: text.trim() || Words.howLongIsWarranty } }} />
       </form>
       <div aria-live="polite" class="stack search-results">
         {result?.error && <Problem error={result.error} />}
-        {result?.found?.without && <p class="small quiet">Searched by words only: the embeddings service did not respond.</p>}
-        {result?.found && result.found.data.length === 0 && <p>No passage matches “{result.asked}”. Try other words.</p>}
+        {result?.found?.without && <p class="small quiet">{Words.searchedByWords}</p>}
+        {result?.found && result.found.data.length === 0 && <p>{texts.noPassageMatchesTry(result.asked)}</p>}
         {result?.found && result.found.data.length > 0 && (
           <ol class="found">
             {result.found.data.map((f) => (
               <li key={f.documentId + f.chunk}>
                 <p class="small quiet">
                   <button type="button" class="name-button" onClick={() => onShow(f.documentId, { page: f.page, chunk: f.chunk, quote: f.text })}>{f.name}</button>
-                  {f.page !== null && ` · page ${f.page}`}{f.headings.length > 0 && ` · ${f.headings.join(" › ")}`}
+                  {f.page !== null && texts.pagePage(f.page)}{f.headings.length > 0 && ` · ${f.headings.join(" › ")}`}
                 </p>
                 <Passage text={f.text} />
               </li>

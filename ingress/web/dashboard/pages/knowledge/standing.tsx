@@ -1,3 +1,4 @@
+import * as texts from "../../texts/knowledge";
 import type { Document } from "../../types";
 import { Status } from "../../ui/parts";
 
@@ -8,8 +9,8 @@ export function Standing({ of: d }: { of: Document }) {
   return (
     <span class="standing">
       <Status of="processing" />
-      <progress value={d.pagesDone} max={d.pages} aria-label={`Processed pages of ${d.name}`} />
-      <span class="small quiet number">{d.pagesDone} of {d.pages}</span>
+      <progress value={d.pagesDone} max={d.pages} aria-label={texts.processedPagesOfName(d.name)} />
+      <span class="small quiet number">{texts.pagesDoneOfPages(d.pagesDone, d.pages)}</span>
     </span>
   );
 }

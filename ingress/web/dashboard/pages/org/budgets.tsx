@@ -3,6 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { del, post, put, type ApiError } from "../../api";
 import { useLive } from "../../live";
 import { useList } from "../../query";
+import * as texts from "../../texts/org";
+import { Words } from "../../texts/org";
 import type { Budget, BudgetMetric, BudgetPeriod, BudgetScope } from "../../types";
 import { Button } from "../../ui/button";
 import type { Request } from "../../ui/copy";
@@ -15,12 +17,12 @@ import { toast } from "../../ui/toast";
 import { choicesOf, type Subjects } from "./subjects";
 
 const scopes: { value: BudgetScope; label: string }[] = [
-  { value: "organization", label: "The organization" }, { value: "agent", label: "An agent" }, { value: "key", label: "An API key" }, { value: "automation", label: "An automation" },
+  { value: "organization", label: Words.theOrganization }, { value: "agent", label: Words.anAgent }, { value: "key", label: Words.anApiKey }, { value: "automation", label: Words.anAutomation },
 ];
 const metrics: { value: BudgetMetric; label: string }[] = [
-  { value: "costMicros", label: "Cost" }, { value: "tokens", label: "Tokens" }, { value: "runs", label: "Runs" }, { value: "sandboxSeconds", label: "Sandbox seconds" },
+  { value: "costMicros", label: Words.cost }, { value: "tokens", label: Words.tokens }, { value: "runs", label: Words.runs }, { value: "sandboxSeconds", label: Words.sandboxSeconds },
 ];
-const periods: { value: BudgetPeriod; label: string }[] = [{ value: "day", label: "Day" }, { value: "month", label: "Month" }];
+const periods: { value: BudgetPeriod; label: string }[] = [{ value: "day", label: Words.day }, { value: "month", label: Words.month }];
 
 const labelOf = <T extends string>(from: { value: T; label: string }[], value: T): string => from.find((c) => c.value === value)?.label ?? value;
 
@@ -36,11 +38,11 @@ export function BudgetsSection({ subjects }: { subjects: Subjects }) {
     if (keyed) subjects.want("key");
   }, [keyed]);
   return (
-    <Section title="Budgets" intro="A call starts only if its worst case fits the budget: the amount is reserved before the call."
-      actions={<><Curl what="List the budgets" request={{ method: "GET", path: "/api/budgets" }} /><Button look="primary" icon="plus" onClick={() => setEditing("new")}>New budget</Button></>}>
+    <Section title={Words.budgets} intro={Words.callStartsOnlyIfItsWorst}
+      actions={<><Curl what={Words.listTheBudgets} request={{ method: "GET", path: "/api/budgets" }} /><Button look="primary" icon="plus" onClick={() => setEditing("new")}>{Words.newBudget}</Button></>}>
       <Loaded query={budgets} room="8rem">{(list) => list.length === 0 ? (
-        <Empty title="No budgets yet" action={<Button onClick={() => setEditing("new")}>Create a budget</Button>}>
-          Without a budget only the limits of a single run stop an agent, and nothing stops the next run. A budget caps usage per day or month. When the budget is used up, new runs are refused with 429 and the time of the reset.
+        <Empty title={Words.noBudgetsYet} action={<Button onClick={() => setEditing("new")}>{Words.createABudget}</Button>}>
+          {Words.withoutBudgetOnlyLimits}
         </Empty>
       ) : (
         <div class="stack">
@@ -54,15 +56,15 @@ export function BudgetsSection({ subjects }: { subjects: Subjects }) {
 }
 
 function titleOf(b: Budget, subjects: Subjects): string {
-  const whose = b.scope === "organization" || b.subjectId === null ? "The organization" : subjects.nameOf(b.scope, b.subjectId);
-  return `${whose}: ${labelOf(metrics, b.metric).toLowerCase()} per ${b.period}`;
+  const whose = b.scope === "organization" || b.subjectId === null ? Words.theOrganization : subjects.nameOf(b.scope, b.subjectId);
+  return texts.whoseLabelPerPeriod(whose, labelOf(metrics, b.metric).toLowerCase(), b.period);
 }
 
 function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects: Subjects; edit: () => void; reload: () => void }) {
   const title = titleOf(b, subjects);
   const request: Request = { method: "DELETE", path: "/api/budgets", params: { id: b.id } };
   const remove = () => del("/api/budgets", { id: b.id }).then(() => {
-    toast("Budget deleted.");
+    toast(Words.budgetDeleted);
     reload();
   });
   const entry = useRef<HTMLLIElement>(null);
@@ -74,8 +76,8 @@ function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects
       <div class="row between">
         <h3>{title}</h3>
         <div class="actions">
-          <Button look="bare" icon="edit" label={`Edit ${title}`} onClick={edit}>Edit</Button>
-          <Confirm look="remove" action="Delete" label={`Delete ${title}`} request={request} question="Delete this budget?" detail={`${title}. This cap is removed.`} onConfirm={remove} />
+          <Button look="bare" icon="edit" label={texts.editTitle(title)} onClick={edit}>{Words.edit}</Button>
+          <Confirm look="remove" action={Words.deleteIt} label={texts.deleteTitle(title)} request={request} question={Words.deleteThisBudget} detail={texts.thisCapIsRemoved(title)} onConfirm={remove} />
         </div>
       </div>
       <Meter budget={b} title={title} />
@@ -86,7 +88,7 @@ function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects
 function Meter({ budget: b, title }: { budget: Budget; title: string }) {
   const share = (n: number) => `${Math.min(100, b.limit === 0 ? 100 : (n / b.limit) * 100)}%`;
   const over = b.used >= b.limit;
-  const said = `${amount(b.metric, b.used)} of ${amount(b.metric, b.limit)} used` + (b.reserved > 0 ? `, ${amount(b.metric, b.reserved)} reserved` : "");
+  const said = texts.amountOfAmountUsed(amount(b.metric, b.used), amount(b.metric, b.limit)) + (b.reserved > 0 ? texts.amountReserved(amount(b.metric, b.reserved)) : "");
   return (
     <>
       <div class={"meter" + (over ? " over" : "")} role="meter" aria-label={title} aria-valuemin={0} aria-valuemax={Math.max(1, b.limit)} aria-valuenow={Math.min(b.used, Math.max(1, b.limit))} aria-valuetext={said}>
@@ -95,7 +97,7 @@ function Meter({ budget: b, title }: { budget: Budget; title: string }) {
       </div>
       <p class="row between small">
         <span class="number">{said}</span>
-        <span class={over ? "fault" : "quiet"}>{over ? "Used up: new runs are refused. Resets " : "Resets "}<Time at={b.resetsAt} /></span>
+        <span class={over ? "fault" : "quiet"}>{over ? Words.usedUpNewRuns : Words.resets}<Time at={b.resetsAt} /></span>
       </p>
     </>
   );
@@ -136,34 +138,34 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
 
   const known = ["scope", "subjectId", "metric", "period", "limit"];
   return (
-    <Dialog title={budget ? "Edit the budget" : "New budget"} onClose={onClose} foot={
+    <Dialog title={budget ? Words.editTheBudget : Words.newBudget} onClose={onClose} foot={
       <>
-        <Curl what={budget ? "Change the budget" : "Create the budget"} request={request} />
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" disabled={limit === null} onClick={save}>{budget ? "Save" : "Create budget"}</Button>
+        <Curl what={budget ? Words.changeTheBudget : Words.createTheBudget} request={request} />
+        <Button onClick={onClose}>{Words.cancel}</Button>
+        <Button look="primary" disabled={limit === null} onClick={save}>{budget ? Words.save : Words.createBudget}</Button>
       </>
     }>
       <div class="stack">
         {budget ? <p>{titleOf(budget, subjects)}</p> : (
           <>
-            <Select label="Applies to" value={scope} options={scopes} onChange={choose} fault={faultOf(error, "scope")} />
+            <Select label={Words.appliesTo} value={scope} options={scopes} onChange={choose} fault={faultOf(error, "scope")} />
             {scope !== "organization" && scope !== "automation" && (
-              <Select label={scope === "agent" ? "Agent" : "API key"} value={subjectId ?? ""} options={choices} onChange={setSubject} fault={faultOf(error, "subjectId")} />
+              <Select label={scope === "agent" ? Words.agent : Words.apiKey} value={subjectId ?? ""} options={choices} onChange={setSubject} fault={faultOf(error, "subjectId")} />
             )}
             {scope === "automation" && (
               <>
-                <TextField label="Automation" value={subjectId ?? ""} onChange={setSubject} maxLength={128} fault={faultOf(error, "subjectId")} hint="The automation’s x-automation-id, or the webhook’s name." list="automations-known" />
+                <TextField label={Words.automation} value={subjectId ?? ""} onChange={setSubject} maxLength={128} fault={faultOf(error, "subjectId")} hint={Words.automationsXAutomationId} list="automations-known" />
                 <datalist id="automations-known">{choices.map((c) => <option key={c.value} value={c.value} />)}</datalist>
               </>
             )}
             <div class="columns">
-              <Select label="Metric" value={metric} options={metrics} onChange={setMetric} fault={faultOf(error, "metric")} />
-              <Select label="Period" value={period} options={periods} onChange={setPeriod} fault={faultOf(error, "period")} />
+              <Select label={Words.metric} value={metric} options={metrics} onChange={setMetric} fault={faultOf(error, "metric")} />
+              <Select label={Words.period} value={period} options={periods} onChange={setPeriod} fault={faultOf(error, "period")} />
             </div>
           </>
         )}
-        <TextField label="Limit" value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? "must be a number" : faultOf(error, "limit")}
-          hint={metric === "costMicros" ? "In the currency of the price table, for example 25 or 0.50. With 0, nothing may run. Days and months are in UTC." : "With 0, nothing may run. Days and months are in UTC."} />
+        <TextField label={Words.limit} value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? Words.mustBeNumber : faultOf(error, "limit")}
+          hint={metric === "costMicros" ? Words.inCurrencyOfPrice : Words.with0Nothing} />
         {error && !error.errors.some((e) => known.includes(e.field)) && <Problem error={error} />}
       </div>
     </Dialog>

@@ -1,6 +1,8 @@
 // Two small SVG plots. Screen readers get them as images; the figures are also in a table.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
+import * as texts from "../../texts/chart";
+import { Words } from "../../texts/chart";
 import { count } from "../../ui/parts";
 
 const width = 480;
@@ -37,7 +39,7 @@ function Frame({ title, unit, empty, none, top, format, labels, legend, says, ch
   const y = (share: number) => (height - bottom) * (1 - share) + 8 * share;
   return (
     <figure class="chart">
-      <figcaption class="row between"><span><strong id={id}>{title}</strong> <span class="small quiet">{unit}</span></span><span class="legend small">{legend.map((name) => <span key={name} class={"key " + name.replaceAll(" ", "-")}>{name}</span>)}</span></figcaption>
+      <figcaption class="row between"><span><strong id={id}>{title}</strong> <span class="small quiet">{unit}</span></span><span class="legend small">{legend.map((name) => <span key={name} class={"key " + name.replaceAll(" ", "-")}>{texts.measures[name] ?? name}</span>)}</span></figcaption>
       <div class="chart-plot">
         <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-labelledby={id} aria-describedby={id + "-says"}>
           <desc id={id + "-says"}>{says}</desc>
@@ -65,12 +67,12 @@ export function Bars({ points, ...axes }: Axes & { points: { label: string; part
   const step = (width - left) / Math.max(1, points.length);
   const full = height - bottom - 8;
   return (
-    <Frame {...axes} none={most === 0} top={top} format={count} labels={points.map((p) => p.label)} legend={["completed", "failed", "other"]} says={`The maximum is ${count(most)}.`}>
+    <Frame {...axes} none={most === 0} top={top} format={count} labels={points.map((p) => p.label)} legend={["completed", "failed", "other"]} says={texts.maximumIsMost(count(most))}>
       {points.map((p, i) => {
         let below = 0;
         return (
           <g key={p.label}>
-            <title>{`${p.label}: ${p.parts.map((part) => `${count(part.value)} ${part.name}`).join(", ")}`}</title>
+            <title>{`${p.label}: ${p.parts.map((part) => `${count(part.value)} ${texts.measures[part.name] ?? part.name}`).join(", ")}`}</title>
             <rect class="touch" x={left + i * step} y={8} width={step} height={full} />
             {p.parts.map((part) => {
               const tall = (part.value / top) * full;
@@ -92,7 +94,7 @@ export function Lines({ points, format, ...axes }: Axes & { points: { label: str
   const step = (width - left) / Math.max(1, points.length);
   const place = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
   return (
-    <Frame {...axes} none={most === 0} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? "No run finished in this period." : `The longest is ${format(most)}.`}>
+    <Frame {...axes} none={most === 0} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? Words.noRunFinished : texts.longestIsFormat(format(most))}>
       {names.map((name) => {
         const known = points.flatMap((p, i) => {
           const value = p.values[name];
@@ -101,7 +103,7 @@ export function Lines({ points, format, ...axes }: Axes & { points: { label: str
         return (
           <g key={name} class={"line " + name.replaceAll(" ", "-")}>
             <polyline points={known.map((k) => k.at.join(",")).join(" ")} />
-            {known.map((k) => <circle key={k.label} cx={k.at[0]} cy={k.at[1]} r="3"><title>{`${k.label}: ${name} in ${format(k.value)}`}</title></circle>)}
+            {known.map((k) => <circle key={k.label} cx={k.at[0]} cy={k.at[1]} r="3"><title>{texts.labelNameInFormat(k.label, texts.measures[name] ?? name, format(k.value))}</title></circle>)}
           </g>
         );
       })}

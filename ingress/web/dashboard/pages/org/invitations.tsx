@@ -2,12 +2,13 @@
 import { chooseOrganization, post } from "../../api";
 import { useList } from "../../query";
 import { useSession } from "../../state";
+import * as texts from "../../texts/org";
+import { Words } from "../../texts/org";
 import type { OwnInvitation } from "../../types";
 import { Button } from "../../ui/button";
 import { Confirm } from "../../ui/confirm";
 import { Loaded, More, Section, Time } from "../../ui/parts";
 import { Table } from "../../ui/table";
-import { invitations as texts } from "./texts";
 import { toast } from "../../ui/toast";
 
 const path = "/api/auth/invitations";
@@ -15,8 +16,8 @@ const path = "/api/auth/invitations";
 export function Invitations() {
   const proven = useSession()?.emailProven === true;
   return (
-    <Section title={texts.title} intro={texts.intro}>
-      {proven ? <List /> : <p class="quiet">{texts.unproven}</p>}
+    <Section title={Words.yourInvitations} intro={Words.invitationsToYourEmail}>
+      {proven ? <List /> : <p class="quiet">{Words.toAcceptOrDecline}</p>}
     </Section>
   );
 }
@@ -30,20 +31,20 @@ function List() {
   };
   const decline = async (i: OwnInvitation) => {
     await post(path, undefined, { id: i.id, action: "decline" });
-    toast(texts.declined(i.organization.name));
+    toast(texts.youDeclinedInvitationFrom(i.organization.name));
     invitations.reload();
   };
   return (
-    <Loaded query={invitations} room="3rem">{(list) => list.length === 0 ? <p class="quiet">{texts.none}</p> : (
+    <Loaded query={invitations} room="3rem">{(list) => list.length === 0 ? <p class="quiet">{Words.youHaveNoOpen}</p> : (
       <div class="stack">
-        <Table caption={texts.title} rows={list} id={(i) => i.id} columns={[
-          { head: texts.organization, cell: (i) => i.organization.name },
-          { head: texts.role, tight: true, cell: (i) => i.role },
-          { head: texts.expires, tight: true, cell: (i) => <Time at={i.expiresAt} /> },
-          { head: texts.actions, silent: true, tight: true, cell: (i) => (
+        <Table caption={Words.yourInvitations} rows={list} id={(i) => i.id} columns={[
+          { head: Words.organization, cell: (i) => i.organization.name },
+          { head: Words.role, tight: true, cell: (i) => i.role },
+          { head: Words.expires, tight: true, cell: (i) => <Time at={i.expiresAt} /> },
+          { head: Words.actions, silent: true, tight: true, cell: (i) => (
             <div class="actions">
-              <Button look="bare" label={texts.acceptFrom(i.organization.name)} onClick={() => accept(i)}>{texts.accept}</Button>
-              <Confirm look="remove" action={texts.decline} label={texts.declineFrom(i.organization.name)} question={texts.declineQuestion(i.organization.name)} detail={texts.declines}
+              <Button look="bare" label={texts.acceptInvitationFrom(i.organization.name)} onClick={() => accept(i)}>{Words.accept}</Button>
+              <Confirm look="remove" action={Words.decline} label={texts.declineInvitationFrom(i.organization.name)} question={texts.declineTheInvitationFrom(i.organization.name)} detail={Words.itsLinkStopsWorking}
                 request={{ method: "POST", path, params: { id: i.id, action: "decline" }, credential: "session" }} onConfirm={() => decline(i)} />
             </div>
           ) },

@@ -1,33 +1,34 @@
 // The organization's limits and their use.
 import { get } from "../../api";
 import { useQuery } from "../../query";
+import * as texts from "../../texts/org";
+import { Words } from "../../texts/org";
 import type { Limits } from "../../types";
 import { Curl } from "../../ui/curl";
 import { Loaded, Section, count, duration, size } from "../../ui/parts";
 import { Table } from "../../ui/table";
 
 const tiers: Record<string, string> = {
-  demo: "Demo visitors", user: "People and API keys", "user-total": "A person with all sessions and API keys", system: "Automations", "widget-visitor": "A widget visitor", "widget-address": "Widgets, from one IP address", "widget-agent": "An agent's widgets", "widget-tokens": "New visitors to an agent's widgets",
+  demo: Words.demoVisitors, user: Words.peopleAndApiKeys, "user-total": Words.personWithAllSessions, system: Words.automations, "widget-visitor": Words.aWidgetVisitor, "widget-address": Words.widgetsFromOneIp, "widget-agent": Words.anAgentsWidgets, "widget-tokens": Words.newVisitorsToAgents,
 };
 
 export function LimitsSection() {
   const limits = useQuery("limits", (signal) => get<Limits>("/api/organizations/limits", undefined, signal));
   return (
-    <Section title="Limits" intro="Set by the operator of this service." actions={<Curl what="Read the limits" request={{ method: "GET", path: "/api/organizations/limits" }} />}>
+    <Section title={Words.limits} intro={Words.setByOperator} actions={<Curl what={Words.readTheLimits} request={{ method: "GET", path: "/api/organizations/limits" }} />}>
       <Loaded query={limits} room="28rem">{(l) => (
         <div class="stack">
-          <Table caption="Requests" rows={l.rates} id={(r) => r.name} columns={[
-            { head: "Requests from", cell: (r) => tiers[r.name] ?? r.name },
-            { head: "At most", end: true, tight: true, cell: (r) => `${count(r.requests)} in ${r.windowSeconds === 60 ? "a minute" : duration(r.windowSeconds * 1000)}` },
-            { head: "Counted per", tight: true, cell: (r) => r.per },
+          <Table caption={Words.requests} rows={l.rates} id={(r) => r.name} columns={[
+            { head: Words.requestsFrom, cell: (r) => tiers[r.name] ?? r.name },
+            { head: Words.atMost, end: true, tight: true, cell: (r) => texts.requestsInPart(count(r.requests), r.windowSeconds === 60 ? Words.aMinute : duration(r.windowSeconds * 1000)) },
+            { head: Words.countedPer, tight: true, cell: (r) => r.per },
           ]} />
           <div class="columns">
-            <Share what="Documents" used={l.documents.count} most={l.documents.most} words={`${count(l.documents.count)} of ${count(l.documents.most)}`} />
-            <Share what="Total size of documents" used={l.documents.bytes} most={l.documents.bytesMost} words={`${size(l.documents.bytes)} of ${size(l.documents.bytesMost)}`} />
+            <Share what={Words.documents} used={l.documents.count} most={l.documents.most} words={texts.countOfMost(count(l.documents.count), count(l.documents.most))} />
+            <Share what={Words.totalSizeOfDocuments} used={l.documents.bytes} most={l.documents.bytesMost} words={texts.bytesOfBytesMost(size(l.documents.bytes), size(l.documents.bytesMost))} />
           </div>
           <p class="small quiet">
-            A run must finish within {duration(l.run.deadlineSeconds * 1000)} of its acceptance. Each server allows {count(l.streams.perOrganization)} open streams, {count(l.streams.perCredential)} per credential,
-            and {count(l.voice.perOrganization)} voice connections.
+            {texts.runMustFinishWithin(duration(l.run.deadlineSeconds * 1000), count(l.streams.perOrganization), count(l.streams.perCredential), count(l.voice.perOrganization))}
           </p>
         </div>
       )}</Loaded>

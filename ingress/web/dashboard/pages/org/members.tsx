@@ -3,6 +3,8 @@ import { useState } from "preact/hooks";
 import { chooseOrganization, del, post, type ApiError } from "../../api";
 import { useList } from "../../query";
 import { useMay, useSession } from "../../state";
+import * as texts from "../../texts/org";
+import { Words } from "../../texts/org";
 import type { Member, Role } from "../../types";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
@@ -15,9 +17,9 @@ import { Table } from "../../ui/table";
 import { toast } from "../../ui/toast";
 
 const roles: { value: Role; label: string }[] = [
-  { value: "member", label: "Member: chat, view agents and documents, own sessions" },
-  { value: "admin", label: "Admin: also edit agents, documents and API keys, all runs" },
-  { value: "owner", label: "Owner: also manage members and the organization" },
+  { value: "member", label: Words.memberChatViewAgents },
+  { value: "admin", label: Words.adminAlsoEditAgents },
+  { value: "owner", label: Words.ownerAlsoManageMembers },
 ];
 
 interface Link {
@@ -35,29 +37,29 @@ export function Members() {
   const added = (m: Member) => {
     setAdding(false);
     members.reload();
-    if (m.url) setLink({ title: `Invitation for ${m.email}`, text: "Send this link to them: Parley sends no email. Anyone with the link can accept the invitation.", url: m.url, until: m.expiresAt ?? "" });
-    else toast(`${m.email} is now ${m.role === "member" ? "a member" : `an ${m.role}`}.`);
+    if (m.url) setLink({ title: texts.invitationForEmail(m.email), text: Words.sendThisLink, url: m.url, until: m.expiresAt ?? "" });
+    else toast(texts.emailIsNowPart(m.email, m.role === "member" ? Words.aMember : texts.anRole(m.role)));
   };
   return (
-    <Section title="Members" intro="All members see the agents and documents. Their roles grant further rights."
-      actions={owner && <Button onClick={() => setAdding(true)} icon="plus">Invite a member</Button>}>
+    <Section title={Words.members} intro={Words.allMembersSeeAgents}
+      actions={owner && <Button onClick={() => setAdding(true)} icon="plus">{Words.inviteAMember}</Button>}>
       <Loaded query={members} room="7rem">{(list) => (
         <div class="stack">
-          <Table caption="Members" rows={list} id={(m) => m.id} columns={[
-            { head: "Person", cell: (m) => <span class="person"><span>{m.name ?? m.email}</span>{m.name !== null && <span class="small quiet">{m.email}</span>}</span> },
-            { head: "Role", tight: true, cell: (m) => m.role },
-            { head: "Since", tight: true, cell: (m) => (m.status === "invited" ? <span class="tag">invited</span> : <Time at={m.createdAt} />) },
-            { head: "Actions", silent: true, tight: true, cell: (m) => <MemberActions of={m} onChange={members.reload} onLink={setLink} /> },
+          <Table caption={Words.members} rows={list} id={(m) => m.id} columns={[
+            { head: Words.person, cell: (m) => <span class="person"><span>{m.name ?? m.email}</span>{m.name !== null && <span class="small quiet">{m.email}</span>}</span> },
+            { head: Words.role, tight: true, cell: (m) => m.role },
+            { head: Words.since, tight: true, cell: (m) => (m.status === "invited" ? <span class="tag">{Words.invited}</span> : <Time at={m.createdAt} />) },
+            { head: Words.actions, silent: true, tight: true, cell: (m) => <MemberActions of={m} onChange={members.reload} onLink={setLink} /> },
           ]} />
           <More list={members} />
         </div>
       )}</Loaded>
       {adding && <MemberDialog onClose={() => setAdding(false)} onDone={added} />}
       {link && (
-        <Dialog firm title={link.title} onClose={() => setLink(undefined)} foot={<Button look="primary" onClick={() => setLink(undefined)}>Done</Button>}>
+        <Dialog firm title={link.title} onClose={() => setLink(undefined)} foot={<Button look="primary" onClick={() => setLink(undefined)}>{Words.done}</Button>}>
           <div class="stack">
-            <p>{link.text} The link is shown once{link.until && `, and is valid until ${exactTime(link.until)}`}.</p>
-            <Snippet label="the link" text={link.url} />
+            <p>{texts.linkIsShownOnce(link.text, link.until && texts.andIsValidUntil(exactTime(link.until)))}</p>
+            <Snippet label={Words.theLink} text={link.url} />
           </div>
         </Dialog>
       )}
@@ -75,20 +77,20 @@ function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () =
       location.assign("/dashboard");
       return;
     }
-    toast(`${m.email} was removed.`);
+    toast(texts.emailWasRemoved(m.email));
     onChange();
   });
   const [changing, setChanging] = useState(false);
   const reset = () => post<{ url: string; expiresAt: string }>("/api/organizations/members", undefined, { id: m.id, action: "reset" })
-    .then((made) => onLink({ title: `New password for ${m.email}`, text: "Send this link to them. It lets them set a new password.", url: made.url, until: made.expiresAt }));
-  const remover = me ? "Leave" : m.status === "invited" ? "Withdraw" : "Remove";
+    .then((made) => onLink({ title: texts.newPasswordForEmail(m.email), text: Words.sendThisLinkToThem, url: made.url, until: made.expiresAt }));
+  const remover = me ? Words.leave : m.status === "invited" ? Words.withdraw : Words.remove;
   return (
     <div class="actions">
-      {owner && !me && m.status === "active" && <Button look="bare" label={`Change the role of ${m.email}`} onClick={() => setChanging(true)}>Change role</Button>}
+      {owner && !me && m.status === "active" && <Button look="bare" label={texts.changeRoleOf(m.email)} onClick={() => setChanging(true)}>{Words.changeRole}</Button>}
       {changing && <MemberDialog of={m} onClose={() => setChanging(false)} onDone={() => { setChanging(false); onChange(); }} />}
-      {admin && !me && m.status === "active" && <Confirm look="bare" action="Reset password" label={`Reset the password of ${m.email}`} question={`Reset the password of ${m.email}?`} detail="You get a link to send to them. Their old password works until they use the link."
+      {admin && !me && m.status === "active" && <Confirm look="bare" action={Words.resetPassword} label={texts.resetPasswordOf(m.email)} question={texts.resetThePasswordOf(m.email)} detail={Words.youGetLink}
         request={{ method: "POST", path: "/api/organizations/members", params: { id: m.id, action: "reset" } }} onConfirm={reset} />}
-      {(owner || me) && <Confirm look="remove" action={remover} label={`${remover}: ${m.email}`} question={me ? "Leave the organization?" : m.status === "invited" ? `Withdraw the invitation for ${m.email}?` : `Remove ${m.email}?`} detail={me ? "You lose access immediately." : m.status === "invited" ? "The invitation link stops working." : "They lose access within five seconds."}
+      {(owner || me) && <Confirm look="remove" action={remover} label={`${remover}: ${m.email}`} question={me ? Words.leaveTheOrganization : m.status === "invited" ? texts.withdrawInvitationFor(m.email) : texts.removeEmail(m.email)} detail={me ? Words.youLoseAccessImmediately : m.status === "invited" ? Words.invitationLinkStopsWorking : Words.theyLoseAccessWithin}
         request={{ method: "DELETE", path: "/api/organizations/members", params: { id: m.id } }} onConfirm={remove} />}
     </div>
   );
@@ -101,16 +103,16 @@ function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => 
   const [error, setError] = useState<ApiError>();
   const add = () => post<Member>("/api/organizations/members", { email: email.trim(), role }).then(onDone, (fault: ApiError) => setError(fault));
   return (
-    <Dialog title={m ? `Change the role of ${m.email}` : "Invite a member"} onClose={onClose} foot={
+    <Dialog title={m ? texts.changeRoleOf(m.email) : Words.inviteAMember} onClose={onClose} foot={
       <>
-        <Curl what={m ? "Change a role" : "Invite a member"} request={{ method: "POST", path: "/api/organizations/members", body: { email: email.trim(), role } }} />
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={add}>{m ? "Change role" : "Invite"}</Button>
+        <Curl what={m ? Words.changeARole : Words.inviteAMember} request={{ method: "POST", path: "/api/organizations/members", body: { email: email.trim(), role } }} />
+        <Button onClick={onClose}>{Words.cancel}</Button>
+        <Button look="primary" onClick={add}>{m ? Words.changeRole : Words.invite}</Button>
       </>
     }>
       <div class="stack">
-        {!m && <TextField label="Email address" type="email" value={email} onChange={setEmail} hint="You get a link to send. They become a member when they accept." fault={faultOf(error, "email")} />}
-        <Select label="Role" value={role} onChange={setRole} options={roles} fault={faultOf(error, "role")} />
+        {!m && <TextField label={Words.emailAddress} type="email" value={email} onChange={setEmail} hint={Words.youGetLinkToSend} fault={faultOf(error, "email")} />}
+        <Select label={Words.role} value={role} onChange={setRole} options={roles} fault={faultOf(error, "role")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

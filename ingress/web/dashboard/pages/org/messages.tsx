@@ -3,6 +3,8 @@ import { useState } from "preact/hooks";
 import { get, post } from "../../api";
 import { useLive } from "../../live";
 import { useList, useQuery } from "../../query";
+import * as texts from "../../texts/org";
+import { Words } from "../../texts/org";
 import type { Notification, NotificationEndpoint } from "../../types";
 import { Button } from "../../ui/button";
 import { Copy, Snippet } from "../../ui/copy";
@@ -22,16 +24,16 @@ export function Messages({ endpoint }: { endpoint: NotificationEndpoint }) {
   return (
     <Loaded query={list}>{(messages) => (
       <div class="stack tight">
-        {messages.length === 0 ? <p class="small quiet">No messages yet. Send a test to try the endpoint.</p> : (
-          <Table caption={`Messages to ${endpoint.url}`} rows={messages} id={(m) => m.id} columns={[
-            { head: "Event", cell: (m) => <Button look="bare" label={`${m.event}, message ${m.id}`} onClick={() => setShown(m)}>{m.event}</Button> },
-            { head: "Status", tight: true, cell: (m) => <Status of={m.status} /> },
-            { head: "Attempts", end: true, tight: true, cell: (m) => m.attempts },
-            { head: "Response", cell: (m) => <Answer of={m} /> },
-            { head: "Created", tight: true, cell: (m) => <Time at={m.createdAt} /> },
+        {messages.length === 0 ? <p class="small quiet">{Words.noMessagesYetSend}</p> : (
+          <Table caption={texts.messagesToUrl(endpoint.url)} rows={messages} id={(m) => m.id} columns={[
+            { head: Words.event, cell: (m) => <Button look="bare" label={texts.eventMessageId(m.event, m.id)} onClick={() => setShown(m)}>{m.event}</Button> },
+            { head: Words.status, tight: true, cell: (m) => <Status of={m.status} /> },
+            { head: Words.attempts, end: true, tight: true, cell: (m) => m.attempts },
+            { head: Words.response, cell: (m) => <Answer of={m} /> },
+            { head: Words.created, tight: true, cell: (m) => <Time at={m.createdAt} /> },
           ]} />
         )}
-        <div class="row"><More list={list} /><Curl what="List the messages" request={{ method: "GET", path, params }} /></div>
+        <div class="row"><More list={list} /><Curl what={Words.listTheMessages} request={{ method: "GET", path, params }} /></div>
         {shown && <One id={shown.id} onClose={() => setShown(undefined)} onSent={list.reload} />}
       </div>
     )}</Loaded>
@@ -40,7 +42,7 @@ export function Messages({ endpoint }: { endpoint: NotificationEndpoint }) {
 
 function Answer({ of: m }: { of: Notification }) {
   if (m.error) return <span>{m.error}</span>;
-  return m.responseStatus === null ? <span class="quiet">none yet</span> : <code>{m.responseStatus}</code>;
+  return m.responseStatus === null ? <span class="quiet">{Words.noneYet}</span> : <code>{m.responseStatus}</code>;
 }
 
 function One({ id, onClose, onSent }: { id: string; onClose: () => void; onSent: () => void }) {
@@ -49,30 +51,30 @@ function One({ id, onClose, onSent }: { id: string; onClose: () => void; onSent:
   const params = { id, action: "resend" };
   const resend = async () => {
     await post(path, undefined, params);
-    toast("The message is being sent again with the same id.");
+    toast(Words.messageIsBeingSent);
     onSent();
     onClose();
   };
   return (
-    <Dialog side title="Message" onClose={onClose} foot={
+    <Dialog side title={Words.message} onClose={onClose} foot={
       <>
-        <Curl what="Send the message again" request={{ method: "POST", path, params }} />
-        <Button look="primary" disabled={query.data?.status === "pending"} onClick={resend}>Send again</Button>
+        <Curl what={Words.sendMessageAgain} request={{ method: "POST", path, params }} />
+        <Button look="primary" disabled={query.data?.status === "pending"} onClick={resend}>{Words.sendAgain}</Button>
       </>
     }>
       <Loaded query={query}>{(m) => (
         <div class="stack">
           <dl class="facts">
-            <dt>Status</dt><dd><Status of={m.status} /></dd>
-            <dt>Id</dt><dd><code>{m.id}</code> <Copy text={m.id} label="Copy the message’s id" /></dd>
-            <dt>Event</dt><dd>{m.event}</dd>
-            <dt>Created</dt><dd>{exactTime(m.createdAt)}</dd>
-            <dt>Attempts</dt><dd>{m.attempts}</dd>
-            <dt>Response</dt><dd><Answer of={m} /></dd>
-            {m.deliveredAt && <><dt>Delivered</dt><dd>{exactTime(m.deliveredAt)}</dd></>}
-            {m.status === "pending" && m.nextAttemptAt && <><dt>Next attempt</dt><dd><Time at={m.nextAttemptAt} /></dd></>}
+            <dt>{Words.status}</dt><dd><Status of={m.status} /></dd>
+            <dt>{Words.id}</dt><dd><code>{m.id}</code> <Copy text={m.id} label={Words.copyMessagesId} /></dd>
+            <dt>{Words.event}</dt><dd>{m.event}</dd>
+            <dt>{Words.created}</dt><dd>{exactTime(m.createdAt)}</dd>
+            <dt>{Words.attempts}</dt><dd>{m.attempts}</dd>
+            <dt>{Words.response}</dt><dd><Answer of={m} /></dd>
+            {m.deliveredAt && <><dt>{Words.delivered}</dt><dd>{exactTime(m.deliveredAt)}</dd></>}
+            {m.status === "pending" && m.nextAttemptAt && <><dt>{Words.nextAttempt}</dt><dd><Time at={m.nextAttemptAt} /></dd></>}
           </dl>
-          {m.payload !== undefined && <Snippet label="the payload" text={JSON.stringify(m.payload, null, 2)} />}
+          {m.payload !== undefined && <Snippet label={Words.thePayload} text={JSON.stringify(m.payload, null, 2)} />}
         </div>
       )}</Loaded>
     </Dialog>

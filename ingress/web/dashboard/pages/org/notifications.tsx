@@ -4,13 +4,15 @@ import { del, get, post, put } from "../../api";
 import { useLive } from "../../live";
 import { useOverview } from "../../overview";
 import { useList, useQuery } from "../../query";
+import * as texts from "../../texts/org";
+import { Words } from "../../texts/org";
 import type { Agent, NotificationEndpoint } from "../../types";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
 import { Confirm } from "../../ui/confirm";
 import { Dialog } from "../../ui/dialog";
-import { Empty, Loaded, many, Section, Status, Time } from "../../ui/parts";
+import { Empty, Loaded, Section, Status, Time } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { EditEndpoint } from "./endpoint";
 import { Messages } from "./messages";
@@ -31,7 +33,7 @@ export function DisabledNote() {
   if (off.length === 0) return null;
   return (
     <div class="note warn above-tabs" role="status">
-      <p><strong>{off.length === 1 ? `The notification endpoint ${off[0]?.description || off[0]?.url} was disabled.` : `${off.length} notification endpoints were disabled.`}</strong> {off.length === 1 ? "It gets" : "They get"} no messages. <a href="/dashboard/org/notifications">See why</a></p>
+      <p>{texts.noMessagesSeeWhy(off.length === 1 ? texts.notificationEndpointWasDisabled(off[0]?.description || off[0]?.url) : texts.notificationEndpointsWereDisabled(off.length), off.length === 1 ? Words.itGets : Words.theyGet)}</p>
     </div>
   );
 }
@@ -41,11 +43,11 @@ export function NotificationsSection({ endpoints }: { endpoints: Endpoints }) {
   const [made, setMade] = useState<NotificationEndpoint>();
   const add = () => setEditing("new");
   return (
-    <Section title="Notifications" intro="Parley notifies your services of events. Messages are signed according to Standard Webhooks, and resent if a delivery fails."
-      actions={<><Curl what="List the endpoints" request={{ method: "GET", path }} /><Button look="primary" icon="plus" onClick={add}>New endpoint</Button></>}>
+    <Section title={Words.notifications} intro={Words.parleyNotifiesYourServices}
+      actions={<><Curl what={Words.listTheEndpoints} request={{ method: "GET", path }} /><Button look="primary" icon="plus" onClick={add}>{Words.newEndpoint}</Button></>}>
       <Loaded query={endpoints} room="12rem">{(list) => list.length === 0 ? (
-        <Empty title="No endpoints yet" action={<Button onClick={add}>Create an endpoint</Button>}>
-          An endpoint is a URL of your service. It gets a POST request when a run finishes or waits for a person, or when a document is ready, so that your service need not poll. Each message has a signature, and an id that stays the same on retries.
+        <Empty title={Words.noEndpointsYet} action={<Button onClick={add}>{Words.createAnEndpoint}</Button>}>
+          {Words.endpointIsUrl}
         </Empty>
       ) : (
         <ul class="endpoints">{list.map((e) => <Entry key={e.id} endpoint={e} reload={endpoints.reload} edit={() => setEditing(e)} onMade={setMade} />)}</ul>
@@ -58,10 +60,10 @@ export function NotificationsSection({ endpoints }: { endpoints: Endpoints }) {
         }} />
       )}
       {made && (
-        <Dialog firm title="Copy this secret now" onClose={() => setMade(undefined)} foot={<Button look="primary" onClick={() => setMade(undefined)}>I have saved it</Button>}>
+        <Dialog firm title={Words.copyThisSecretNow} onClose={() => setMade(undefined)} foot={<Button look="primary" onClick={() => setMade(undefined)}>{Words.iHaveSavedIt}</Button>}>
           <div class="stack">
-            <p>Your service uses it to verify that messages come from Parley. It is not shown again.</p>
-            <Snippet label="the secret" text={made.secret} />
+            <p>{Words.yourServiceUses}</p>
+            <Snippet label={Words.theSecret} text={made.secret} />
           </div>
         </Dialog>
       )}
@@ -83,8 +85,8 @@ function Entry({ endpoint: e, reload, edit, onMade }: { endpoint: NotificationEn
       {!e.enabled && <Disabled endpoint={e} reload={reload} />}
       <p class="tags">{e.events.map((event) => <span class="tag" key={event}>{event}</span>)}{e.agentId && <OnlyAgent id={e.agentId} />}</p>
       <p class="small quiet">
-        {e.lastSuccessAt ? <>Last delivered <Time at={e.lastSuccessAt} /></> : "Nothing delivered yet"}{e.failures > 0 && `; ${many(e.failures, "attempt")} failed${e.lastSuccessAt ? " since" : ""}`}.
-        {e.previousSecretUntil && <> Also signed with the previous secret, which expires <Time at={e.previousSecretUntil} />.</>}
+        {e.lastSuccessAt ? <>{texts.lastDeliveredTime(<Time at={e.lastSuccessAt} />)}</> : Words.nothingDeliveredYet}{e.failures > 0 && texts.attemptsFailedPart(e.failures, e.lastSuccessAt ? Words.sincePart : "")}.
+        {e.previousSecretUntil && <>{" "}{texts.alsoSignedWithPrevious(<Time at={e.previousSecretUntil} />)}</>}
       </p>
       <Actions endpoint={e} reload={reload} edit={edit} onMade={onMade} open={open} onOpen={() => setOpen(!open)} />
       {open && <Messages endpoint={e} />}
@@ -95,25 +97,25 @@ function Entry({ endpoint: e, reload, edit, onMade }: { endpoint: NotificationEn
 /** Names the agent that an endpoint is limited to. */
 function OnlyAgent({ id }: { id: string }) {
   const agent = useQuery<Agent>("agent " + id, (signal) => get("/api/agents", { id }, signal));
-  return <a class="tag" href={"/dashboard/agents/" + encodeURIComponent(id)}>Only {agent.data?.name ?? id}</a>;
+  return <a class="tag" href={"/dashboard/agents/" + encodeURIComponent(id)}>{texts.onlyName(agent.data?.name ?? id)}</a>;
 }
 
 function Disabled({ endpoint: e, reload }: { endpoint: NotificationEndpoint; reload: () => void }) {
   const request = { method: "PUT", path, params: { id: e.id }, body: { enabled: true } };
   const enable = async () => {
     await put(path, request.body, request.params);
-    toast("Endpoint enabled. Waiting messages are being sent.");
+    toast(Words.endpointEnabledWaitingMessages);
     reload();
   };
   return (
     <div class="note warn">
       <p>
-        <strong>{e.disabledReason === null ? "This endpoint is disabled." : "The service disabled this endpoint."}</strong>{" "}
+        <strong>{e.disabledReason === null ? Words.thisEndpointIsDisabled : Words.serviceDisabledThisEndpoint}</strong>{" "}
         {e.disabledReason} {e.disabledAt && <span class="small">(<Time at={e.disabledAt} />)</span>}
       </p>
       <div class="actions">
-        <Button look="primary" label={`Enable again: ${e.url}`} onClick={enable}>Enable again</Button>
-        <Curl what="Enable the endpoint" request={request} />
+        <Button look="primary" label={texts.enableAgainUrl(e.url)} onClick={enable}>{Words.enableAgain}</Button>
+        <Curl what={Words.enableTheEndpoint} request={request} />
       </div>
     </div>
   );
@@ -126,7 +128,7 @@ function Actions({ endpoint: e, reload, edit, onMade, open, onOpen }: {
   const ask = (action: string) => ({ method: "POST", path, params: { ...params, action } });
   const test = async () => {
     await post(path, undefined, { ...params, action: "test" });
-    toast("Test sent. See Messages for the result.");
+    toast(Words.testSentSeeMessages);
     reload();
   };
   const rotate = () => post<NotificationEndpoint>(path, undefined, { ...params, action: "rotate" }).then((made) => {
@@ -135,18 +137,18 @@ function Actions({ endpoint: e, reload, edit, onMade, open, onOpen }: {
   });
   const disable = () => put(path, { enabled: false }, params).then(reload);
   const remove = () => del(path, params).then(() => {
-    toast("The endpoint is deleted.");
+    toast(Words.endpointIsDeleted);
     reload();
   });
   return (
     <div class="actions">
-      <Button look="bare" icon="down" expanded={open} label={`Messages to ${e.url}`} onClick={onOpen}>Messages</Button>
-      <Button look="bare" icon="send" label={`Send a test to ${e.url}`} onClick={test}>Send a test</Button>
-      <Curl what={`Send a test to ${e.url}`} request={ask("test")} />
-      <Button look="bare" icon="edit" label={`Edit ${e.url}`} onClick={edit}>Edit</Button>
-      <Confirm look="bare" action="Rotate the secret" label={`Rotate the secret of ${e.url}`} request={ask("rotate")} question={`Rotate the secret of ${e.description || e.url}?`} detail="A new secret is generated and shown once. For a day, messages are signed with both secrets." onConfirm={rotate} />
-      {e.enabled && <Confirm look="bare" action="Disable" label={`Disable ${e.url}`} request={{ method: "PUT", path, params, body: { enabled: false } }} question={`Disable ${e.description || e.url}?`} detail="Nothing is sent to it until you enable it again." onConfirm={disable} />}
-      <Confirm look="remove" action="Delete" label={`Delete ${e.url}`} request={{ method: "DELETE", path, params }} question={`Delete ${e.description || e.url}?`} detail="Messages that have not been sent yet are discarded." onConfirm={remove} />
+      <Button look="bare" icon="down" expanded={open} label={texts.messagesToUrl(e.url)} onClick={onOpen}>{Words.messages}</Button>
+      <Button look="bare" icon="send" label={texts.sendTestTo(e.url)} onClick={test}>{Words.sendATest}</Button>
+      <Curl what={texts.sendTestTo(e.url)} request={ask("test")} />
+      <Button look="bare" icon="edit" label={texts.editUrl(e.url)} onClick={edit}>{Words.edit}</Button>
+      <Confirm look="bare" action={Words.rotateTheSecret} label={texts.rotateSecretOf(e.url)} request={ask("rotate")} question={texts.rotateTheSecretOf(e.description || e.url)} detail={Words.newSecretIsGenerated} onConfirm={rotate} />
+      {e.enabled && <Confirm look="bare" action={Words.disable} label={texts.disableUrl(e.url)} request={{ method: "PUT", path, params, body: { enabled: false } }} question={texts.disableDescription(e.description || e.url)} detail={Words.nothingIsSent} onConfirm={disable} />}
+      <Confirm look="remove" action={Words.deleteIt} label={texts.deleteUrl(e.url)} request={{ method: "DELETE", path, params }} question={texts.deleteDescription(e.description || e.url)} detail={Words.messagesThatHaveNotBeenSent} onConfirm={remove} />
     </div>
   );
 }

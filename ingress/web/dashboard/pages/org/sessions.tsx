@@ -1,11 +1,12 @@
 // The person's login sessions.
 import { del } from "../../api";
 import { useList } from "../../query";
+import * as texts from "../../texts/org";
+import { Words } from "../../texts/org";
 import type { LoginSession } from "../../types";
 import { Confirm } from "../../ui/confirm";
 import { Loaded, More, Section, Time } from "../../ui/parts";
 import { Table } from "../../ui/table";
-import { sessions as texts } from "./texts";
 
 export function Sessions() {
   const sessions = useList<LoginSession>("/api/auth/sessions");
@@ -14,18 +15,18 @@ export function Sessions() {
     else sessions.reload();
   });
   return (
-    <Section title={texts.title} intro={texts.intro}>
+    <Section title={Words.yourLoginSessions} intro={Words.browsersAndPrograms}>
       <Loaded query={sessions} room="7.5rem">{(list) => (
         <div class="stack">
-          <Table caption={texts.title} rows={list} id={(s) => s.id} columns={[
-            { head: texts.program, cell: (s) => <span class="browser"><span title={s.userAgent}>{browserOf(s.userAgent)}</span>{s.current && <span class="tag">{texts.thisOne}</span>}</span> },
-            { head: texts.address, tight: true, cell: (s) => s.address },
-            { head: texts.since, tight: true, cell: (s) => <Time at={s.createdAt} /> },
-            { head: texts.lastUsed, tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
-            { head: texts.actions, silent: true, tight: true, cell: (s) => (
+          <Table caption={Words.yourLoginSessions} rows={list} id={(s) => s.id} columns={[
+            { head: Words.browserOrProgram, cell: (s) => <span class="browser"><span title={s.userAgent}>{browserOf(s.userAgent)}</span>{s.current && <span class="tag">{Words.thisOne}</span>}</span> },
+            { head: Words.ipAddress, tight: true, cell: (s) => s.address },
+            { head: Words.since, tight: true, cell: (s) => <Time at={s.createdAt} /> },
+            { head: Words.lastUsed, tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
+            { head: Words.actions, silent: true, tight: true, cell: (s) => (
               <div class="actions">
-                <Confirm look="remove" action={texts.end} label={s.current ? texts.endThis : texts.endFrom(s.address)}
-                  question={texts.endQuestion} detail={s.current ? texts.endsHere : texts.endsThere}
+                <Confirm look="remove" action={Words.end} label={s.current ? Words.endThisSession : texts.endSessionFrom(s.address)}
+                  question={Words.endThisSessionQuestion} detail={s.current ? Words.youWillBeSigned : Words.browserOrProgramThatUses}
                   request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id }, credential: "session" }} onConfirm={() => end(s)} />
               </div>
             ) },
@@ -48,6 +49,6 @@ function browserOf(userAgent: string): string {
   const named = (from: [RegExp, string][]) => from.find(([mark]) => mark.test(userAgent))?.[1];
   const browser = named(browsers);
   const system = named(systems);
-  if (browser === undefined) return userAgent.slice(0, 40) || texts.unknown;
-  return system === undefined ? browser : texts.on(browser, system);
+  if (browser === undefined) return userAgent.slice(0, 40) || Words.unknown;
+  return system === undefined ? browser : texts.browserOnSystem(browser, system);
 }

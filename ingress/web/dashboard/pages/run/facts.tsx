@@ -1,6 +1,8 @@
 // The ids and times of a run.
 import type { ComponentChildren } from "preact";
 import { address } from "../../api";
+import * as texts from "../../texts/run";
+import { Words } from "../../texts/run";
 import type { Run } from "../../types";
 import { Copy } from "../../ui/copy";
 import { exactTime, Section, Time } from "../../ui/parts";
@@ -9,26 +11,26 @@ import { settingWords, type SettingName } from "../agent/draft";
 export function Facts({ run, name, known }: { run: Run; name: string; known: boolean }) {
   const { type, automationId } = run.trigger;
   return (
-    <Section title="Details">
+    <Section title={Words.details}>
       <dl class="run-facts">
-        <Fact name="Run"><Id text={run.id} of="run id" /></Fact>
-        <Fact name={run.agentId === null ? "Template" : "Agent"}><Target run={run} name={name} known={known} /></Fact>
-        <Fact name="Session">
+        <Fact name={Words.run}><Id text={run.id} of={Words.runId} /></Fact>
+        <Fact name={run.agentId === null ? Words.template : Words.agent}><Target run={run} name={name} known={known} /></Fact>
+        <Fact name={Words.session}>
           <a class="code" href={address("/dashboard/runs", { session: run.sessionId, agent: run.agentId })}>{run.sessionId}</a>
-          <Copy text={run.sessionId} label="Copy session id" words="" />
+          <Copy text={run.sessionId} label={Words.copySessionId} words="" />
         </Fact>
-        {run.previousRunId && <Fact name="Continues"><a class="code" href={"/dashboard/runs/" + run.previousRunId}>{run.previousRunId}</a></Fact>}
-        <Fact name="Trigger">{type}</Fact>
-        {automationId !== null && <Fact name="Automation"><a href={address("/dashboard/runs", { automation: automationId })}>{automationId}</a></Fact>}
-        {run.usage.model !== "" && <Fact name="Model"><span class="code">{run.usage.model}</span></Fact>}
+        {run.previousRunId && <Fact name={Words.continues}><a class="code" href={"/dashboard/runs/" + run.previousRunId}>{run.previousRunId}</a></Fact>}
+        <Fact name={Words.trigger}>{type}</Fact>
+        {automationId !== null && <Fact name={Words.automation}><a href={address("/dashboard/runs", { automation: automationId })}>{automationId}</a></Fact>}
+        {run.usage.model !== "" && <Fact name={Words.model}><span class="code">{run.usage.model}</span></Fact>}
         {run.settings && Object.entries(run.settings).map(([name, value]) => (
           <Fact key={name} name={settingWords[name as SettingName] ?? name}><span class="code">{JSON.stringify(value)}</span></Fact>
         ))}
-        {run.idempotencyKey !== null && <Fact name="Idempotency key"><Id text={run.idempotencyKey} of="idempotency key" /></Fact>}
-        <Fact name="Accepted"><When at={run.createdAt} /></Fact>
-        {run.startedAt !== null && <Fact name="Started"><When at={run.startedAt} /></Fact>}
-        {run.finishedAt !== null && <Fact name="Finished"><When at={run.finishedAt} /></Fact>}
-        {run.expiresAt !== null && <Fact name="Stored until"><When at={run.expiresAt} /></Fact>}
+        {run.idempotencyKey !== null && <Fact name={Words.idempotencyKey}><Id text={run.idempotencyKey} of={Words.idempotencyKeyLower} /></Fact>}
+        <Fact name={Words.accepted}><When at={run.createdAt} /></Fact>
+        {run.startedAt !== null && <Fact name={Words.started}><When at={run.startedAt} /></Fact>}
+        {run.finishedAt !== null && <Fact name={Words.finished}><When at={run.finishedAt} /></Fact>}
+        {run.expiresAt !== null && <Fact name={Words.storedUntil}><When at={run.expiresAt} /></Fact>}
       </dl>
     </Section>
   );
@@ -44,14 +46,14 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
 }
 
 function Id({ text, of }: { text: string; of: string }) {
-  return <><span class="code">{text}</span><Copy text={text} label={`Copy ${of}`} words="" /></>;
+  return <><span class="code">{text}</span><Copy text={text} label={texts.copyOf(of)} words="" /></>;
 }
 
 /**
  * Links to the agent or template. If it was deleted there is no page for it, so its id is shown.
  */
 function Target({ run, name, known }: { run: Run; name: string; known: boolean }) {
-  if (!known) return <Id text={name} of={run.agentId === null ? "template id" : "agent id"} />;
+  if (!known) return <Id text={name} of={run.agentId === null ? Words.templateId : Words.agentId} />;
   if (run.agentId === null) return <a href={"/dashboard/templates/" + encodeURIComponent(run.templateId ?? "")}>{name}</a>;
   return <a href={"/dashboard/agents/" + encodeURIComponent(run.agentId)}>{name}</a>;
 }

@@ -1,4 +1,6 @@
 // The names and notes of the parts of a run.
+import * as texts from "../../texts/run";
+import { Words } from "../../texts/run";
 import type { Span, Timeline, ToolCall } from "../../types";
 import { count, duration, money } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
@@ -32,8 +34,8 @@ export interface Part {
 }
 
 const decisions: Record<string, string> = {
-  approve: "approved", deny: "denied", happened: "marked as done", resend: "sent again", abandon: "run ended",
-  approval: "waiting for an approval", unknown_outcome: "outcome of the call unknown",
+  approve: Words.approved, deny: Words.denied, happened: Words.markedAsDone, resend: Words.sentAgain, abandon: Words.runEnded,
+  approval: Words.waitingForApproval, unknown_outcome: Words.outcomeOfCallUnknown,
 };
 
 /** Whether an attempt failed or was lost, so that the next attempt was delayed. */
@@ -42,10 +44,10 @@ const unlucky = (t: Timeline, attempt: number): boolean =>
 
 function nameOf(s: Span, t: Timeline): string {
   switch (s.kind) {
-    case "queue": return unlucky(t, s.attempt - 1) ? `Pause before attempt ${s.attempt}` : s.attempt > 1 ? "Queue again" : "Queue";
-    case "attempt": return `Attempt ${s.attempt}`;
-    case "turn": return s.status === "lost" ? "Work lost with its worker" : s.name.charAt(0).toUpperCase() + s.name.slice(1);
-    case "wait": return s.name === "wait" ? "Waiting for a person" : `Decision on ${toolNamed(s.name)}`;
+    case "queue": return unlucky(t, s.attempt - 1) ? texts.pauseBeforeAttempt(s.attempt) : s.attempt > 1 ? Words.queueAgain : Words.queue;
+    case "attempt": return texts.attemptNumber(s.attempt);
+    case "turn": return s.status === "lost" ? Words.workLostWithItsWorker : s.name.charAt(0).toUpperCase() + s.name.slice(1);
+    case "wait": return s.name === "wait" ? Words.waitingForPerson : texts.decisionOnToolNamed(toolNamed(s.name));
     default: return toolNamed(s.name);
   }
 }
@@ -53,8 +55,8 @@ function nameOf(s: Span, t: Timeline): string {
 function notesOf(s: Span): string[] {
   const notes: string[] = [];
   if (s.model) notes.push(s.model);
-  if (s.inputTokens !== undefined || s.outputTokens !== undefined) notes.push(`${count(s.inputTokens ?? 0)} tokens in, ${count(s.outputTokens ?? 0)} out`);
-  if (s.costMicros) notes.push(`cost ${money(s.costMicros)}`);
+  if (s.inputTokens !== undefined || s.outputTokens !== undefined) notes.push(texts.tokensInAndOut(count(s.inputTokens ?? 0), count(s.outputTokens ?? 0)));
+  if (s.costMicros) notes.push(texts.costOf(money(s.costMicros)));
   if (s.message) notes.push(s.kind === "wait" ? (decisions[s.message] ?? s.message) : s.message);
   return notes;
 }
@@ -72,14 +74,14 @@ export function partsOf(t: Timeline, now: number, calls: ToolCall[] = []): Part[
     return {
       key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, name: nameOf(span, t), from,
       within: span.kind === "turn" || span.kind === "tool",
-      took: call && span.finishedAt !== null ? call.durationMs : overAt(span, now) - start - from, call, status: span.kind === "wait" && span.status === "completed" ? "decided" : span.status, notes: notesOf(span),
+      took: call && span.finishedAt !== null ? call.durationMs : overAt(span, now) - start - from, call, status: span.kind === "wait" && span.status === "completed" ? Words.decided : span.status, notes: notesOf(span),
       why: (span.kind === "attempt" || span.kind === "tool") && (span.status === "failed" || span.status === "lost") ? span.message : undefined,
     };
   });
 }
 
 /** Describes a part for screen readers, which cannot see its bar. */
-export const saidOf = (p: Part): string => ["", p.status, `from ${after(p.from)}`, ...p.notes.filter((note) => note !== p.why)].join(", ");
+export const saidOf = (p: Part): string => ["", p.status, texts.fromAfter(after(p.from)), ...p.notes.filter((note) => note !== p.why)].join(", ");
 
 /** Formats a time from the start of the run. */
 export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);

@@ -3,6 +3,8 @@ import { useState } from "preact/hooks";
 import { get, type Params } from "../../api";
 import { useNarrow } from "../../narrow";
 import { useQuery } from "../../query";
+import * as texts from "../../texts/runs";
+import { Words } from "../../texts/runs";
 import type { Usage } from "../../types";
 import { Loaded } from "../../ui/parts";
 import { Bars } from "../org/chart";
@@ -46,7 +48,7 @@ function Rate({ filter }: { filter: Filter }) {
         const format = u.interval === "hour" ? hours : dates;
         const points = u.data.filter((p) => !(Date.parse(p.startsAt) >= Date.parse(filter.to)));
         return (
-          <Bars title={`Runs per ${u.interval}`} unit={others ? "UTC, before the other filters" : "UTC"} empty="No runs in this time."
+          <Bars title={texts.runsPerInterval(u.interval)} unit={others ? Words.utcBeforeOtherFilters : Words.utc} empty={Words.noRunsInThisTime}
             points={points.map((p) => ({ label: format.format(new Date(p.startsAt)), parts: [
               { name: "completed", value: p.completed },
               { name: "failed", value: p.failed + p.timedOut },

@@ -2,6 +2,8 @@
 import { post } from "../../api";
 import { titleOf } from "../../chat/turn";
 import { markdown, type Make } from "../../../kit/markdown";
+import * as texts from "../../texts/runs";
+import { Words } from "../../texts/runs";
 import type { Run, RunSummary } from "../../types";
 import { Confirm } from "../../ui/confirm";
 import { count, money, Status, Time } from "../../ui/parts";
@@ -35,41 +37,41 @@ export const waitsForClient = (run: Pick<RunSummary, "requiredAction">): boolean
 /** Describes the state or result of a run in one line. */
 export function gist(run: RunSummary): string {
   const asks = run.requiredAction;
-  if (asks?.kind === "client_tools") return "Waiting for results of the client's tools";
-  if (asks) return asks.kind === "approval" ? `Allow ${toolNamed(asks.name ?? "")}?` : `Did the call to ${toolNamed(asks.name ?? "")} go through? Its response was lost.`;
+  if (asks?.kind === "client_tools") return Words.waitingForResults;
+  if (asks) return asks.kind === "approval" ? texts.allowToolNamed(toolNamed(asks.name ?? "")) : texts.didCallToGo(toolNamed(asks.name ?? ""));
   if (run.error) return run.error.message;
   if (run.message) return plain(run.message.slice(0, 400));
   const last = run.toolCalls.at(-1);
-  if (last && !ended(run)) return `Calling ${toolNamed(last.name)}`;
+  if (last && !ended(run)) return texts.callingToolNamed(toolNamed(last.name));
   switch (run.status) {
-    case "queued": return run.attempts > 0 ? "Waiting for a retry" : "Waiting for a worker";
-    case "running": return "Working";
-    case "cancelled": return "Cancelled";
-    case "timed_out": return "Timed out";
-    default: return "No answer";
+    case "queued": return run.attempts > 0 ? Words.waitingForRetry : Words.waitingForWorker;
+    case "running": return Words.working;
+    case "cancelled": return Words.cancelled;
+    case "timed_out": return Words.timedOut;
+    default: return Words.noAnswer;
   }
 }
 
 /** Explains the effect of cancelling. */
-export const cancelling = "The run is cancelled within two seconds. Tool calls that were already made are not undone.";
+export const cancelling = Words.runIsCancelledWithin;
 
 export async function cancelRun(id: string): Promise<Run> {
   return post<Run>("/api/runs", undefined, { id, action: "cancel" });
 }
 
-const heads = ["Status", "Run", "Trigger", "Created", "Queue", "Run time", "Tokens", "Cost"];
-const numbers = new Set(["Queue", "Run time", "Tokens", "Cost"]);
+const heads = [Words.status, Words.run, Words.trigger, Words.created, Words.queue, Words.runTime, Words.tokens, Words.cost];
+const numbers = new Set([Words.queue, Words.runTime, Words.tokens, Words.cost]);
 
 /** A table of runs. Each row links to its run. */
 export function RunRows({ rows, names, onCancelled }: { rows: RunSummary[]; names: Names; onCancelled: (run: RunSummary) => void }) {
   return (
     <div class="table-box run-rows">
       <table>
-        <caption class="visually-hidden">Runs, newest first</caption>
+        <caption class="visually-hidden">{Words.runsNewestFirst}</caption>
         <thead>
           <tr>
             {heads.map((head) => <th key={head} scope="col" class={numbers.has(head) ? "end" : undefined}>{head}</th>)}
-            <th scope="col"><span class="visually-hidden">Cancel</span></th>
+            <th scope="col"><span class="visually-hidden">{Words.cancel}</span></th>
           </tr>
         </thead>
         <tbody>{rows.map((run) => <Row key={run.id} run={run} name={names.of(run)} onCancelled={onCancelled} />)}</tbody>
@@ -83,7 +85,7 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
   const tokens = run.usage.inputTokens + run.usage.outputTokens;
   return (
     <tr class={run.status === "requires_action" && !waitsForClient(run) ? "asks-you" : undefined} onClick={openRow}>
-      <td class="run-status"><Status of={waitsForClient(run) ? "waits for client" : run.status} /></td>
+      <td class="run-status"><Status of={waitsForClient(run) ? "waits_for_client" : run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
         {run.input && <span class="run-question">{titleOf(run.input.message, run.attachments).slice(0, 300)}</span>}
@@ -93,11 +95,11 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
       <td class="run-created"><Time at={run.createdAt} /></td>
       <td class="end run-queue" data-label="Queue"><QueueTime run={run} /></td>
       <td class="end run-took" data-label="Run time"><RunTime run={run} /></td>
-      <td class="end run-tokens" data-label="Tokens" title={`${count(run.usage.inputTokens)} in, ${count(run.usage.outputTokens)} out`}>{count(tokens)}</td>
+      <td class="end run-tokens" data-label="Tokens" title={texts.tokensInAndOut(count(run.usage.inputTokens), count(run.usage.outputTokens))}>{count(tokens)}</td>
       <td class="end run-cost" data-label="Cost">{money(run.usage.costMicros)}</td>
       <td class="tight run-cancel">
         {!ended(run) && (
-          <Confirm look="remove" action="Cancel" label={`Cancel this run of ${name}`} question={`Cancel this run of ${name}?`}
+          <Confirm look="remove" action={Words.cancel} label={texts.cancelThisRunOf(name)} question={texts.cancelThisRunOfQuestion(name)}
             detail={cancelling} request={{ method: "POST", path: "/api/runs", params: { id: run.id, action: "cancel" } }}
             onConfirm={() => cancelRun(run.id).then(onCancelled)} />
         )}

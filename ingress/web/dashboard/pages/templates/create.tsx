@@ -1,6 +1,8 @@
 import { useId, useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import { go } from "../../router";
+import * as texts from "../../texts/templates";
+import { Words } from "../../texts/templates";
 import type { Agent, Template } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -24,7 +26,7 @@ export function CreateDialog({ template, onClose }: { template: Template; onClos
       const agent = await post<Agent>("/api/agents", body);
       onClose();
       go(`/dashboard/agents/${agent.id}`);
-      toast(`${agent.name} was created.`);
+      toast(texts.nameWasCreated(agent.name));
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
       setError(cause);
@@ -33,16 +35,16 @@ export function CreateDialog({ template, onClose }: { template: Template; onClos
   };
   const fault = faultOf(error, "name");
   return (
-    <Dialog title="Create an agent" onClose={onClose} foot={
+    <Dialog title={Words.createAnAgent} onClose={onClose} foot={
       <>
-        <Curl what="Create this agent" request={{ method: "POST", path: "/api/agents", body }} />
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" disabled={busy} onClick={create}>Create agent</Button>
+        <Curl what={Words.createThisAgent} request={{ method: "POST", path: "/api/agents", body }} />
+        <Button onClick={onClose}>{Words.cancel}</Button>
+        <Button look="primary" disabled={busy} onClick={create}>{Words.createAgent}</Button>
       </>
     }>
       <form id={form} class="stack" onSubmit={(e) => { e.preventDefault(); void create(); }}>
-        <p class="quiet">The agent starts with the instructions and tools of “{template.name}”. You can change them later.</p>
-        <TextField label="Name" value={name} onChange={setName} required maxLength={120} fault={fault} />
+        <p class="quiet">{texts.agentStartsWithInstructions(template.name)}</p>
+        <TextField label={Words.name} value={name} onChange={setName} required maxLength={120} fault={fault} />
         {error && !fault && <Problem error={error} />}
       </form>
     </Dialog>

@@ -1,14 +1,15 @@
 import { useLimit } from "../../chat/limit";
+import * as texts from "../../texts/templates";
+import { Words } from "../../texts/templates";
 
 /** Explains the demo and its limits. */
 export function DemoBar() {
   const limit = useLimit();
-  const most = limit === null ? "a few requests per minute" : limit.windowSeconds === 60 ? `${limit.most} requests per minute` : `${limit.most} requests in ${limit.windowSeconds} s`;
+  const most = limit === null ? Words.fewRequestsPerMinute : limit.windowSeconds === 60 ? texts.mostRequestsPerMinute(limit.most) : texts.mostRequestsInWindowSeconds(limit.most, limit.windowSeconds);
   return (
-    <section class="demo-bar" aria-label="Demo">
+    <section class="demo-bar" aria-label={Words.demo}>
       <p>
-        <strong>This is the demo.</strong> You can chat with templates, with up to {most}. Your messages are private, and stored for one day.
-        {" "}<a href="/signup">Sign up</a> to create your own agents, give them documents and run them on a schedule.
+        {texts.thisIsDemoYou(most)}
       </p>
     </section>
   );

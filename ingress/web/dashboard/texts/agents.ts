@@ -1,0 +1,52 @@
+// The texts of the list of agents.
+
+export enum Words {
+  // pages/agents
+  agents = "Agents",
+  listAgents = "List agents",
+  newAgent = "New agent",
+  eachAgentHasInstructions = "Each agent has instructions, a model, and the tools that it may use.",
+  showAll = "Show all",
+  searchAgentsByName = "Search agents by name",
+  searchByName = "Search by name",
+  noAgentsYet = "No agents yet",
+  createAnAgent = "Create an agent",
+  releaseNotes = "Release notes",
+  youWriteShortRelease = "You write short release notes.",
+  startWithName = "Start with a name and instructions, or with a template.",
+  adminsOfOrganizationCreate = "Admins of the organization create agents.",
+  agent = "Agent",
+  schedulersOnly = "schedulers only",
+  model = "Model",
+  tools = "Tools",
+  changed = "Changed",
+  actions = "Actions",
+  none = "none",
+  settings = "Settings",
+  deleteIt = "Delete",
+
+  // pages/agents/create
+  createTheAgent = "Create the agent",
+  cancel = "Cancel",
+  createAgent = "Create agent",
+  name = "Name",
+  shownToPeopleYou = "Shown to people. You can change it later.",
+  ifEmptyTemplatesName = "If empty, the template's name is used.",
+  systemPrompt = "System prompt",
+  youWriteShortReleaseNotes = "You write short release notes. Group changes by what a user gets from them.",
+  agentsRoleHowItWorks = "The agent's role, how it works, and what it must not do. You choose tools and the model later, under Settings.",
+  startFrom = "Start from",
+  anEmptyAgent = "An empty agent",
+  youWriteInstructions = "You write the instructions.",
+}
+
+// pages/agents
+export const noAgentNameContains = (value: string): string => `No agent name contains “${value}”.`;
+export const agentAnswersPeople = (part: string): string => `An agent answers people in a chat or on your own pages, or runs on a schedule. ${part}`;
+export const nameWasDeleted = (name: string): string => `${name} was deleted.`;
+export const settingsOfName = (name: string): string => `Settings of ${name}`;
+export const deleteName = (name: string): string => `Delete ${name}`;
+export const deleteNameQuestion = (name: string): string => `Delete ${name}?`;
+
+// pages/agents/delete
+export const canNoLonger = (name: string): string => `${name} can no longer be called, and its queued runs are cancelled. Finished runs stay readable. This can't be undone.`;

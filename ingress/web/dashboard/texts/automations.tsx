@@ -1,0 +1,84 @@
+// The texts of the page of automations.
+import type { ComponentChildren } from "preact";
+
+export enum Words {
+  // pages/automations
+  automations = "Automations",
+  automationsAreForAdmins = "Automations are for admins",
+  automationsUseOrganizationsApi = "Automations use the organization's API keys, which only admins can create. Ask an admin to set up the automation, or to make you an admin.",
+  listTheAutomations = "List the automations",
+  agentsThatRun = "Agents that run on a schedule, or when another service sends a request.",
+  automationsThatHaveRun = "Automations that have run",
+  noAutomationHasRun = "No automation has run yet",
+  runAgentAsAutomation = "Run an agent as an automation",
+  automationIsScheduler = "An automation is a scheduler or a service that sends a request to run an agent with a message. It appears here after its first run. Set one up below.",
+  summarizeDay = "Summarize the day.",
+  deliveries = "Deliveries",
+  itsRunsAreNoLonger = "Its runs are no longer stored.",
+  noIdempotencyKey = "no idempotency key",
+  showAllRuns = "Show all runs",
+
+  // pages/automations/recipes
+  thisLineMayBeTooLong = " This line may be too long for cron. Let cron start a script instead, like the program under systemd.",
+  cron = "cron",
+  runsInMachinesTime = "Runs in the machine's time zone. cron mails the output to the crontab's owner.",
+  systemd = "systemd",
+  runsInMachinesTimeZone = "Runs in the machine's time zone. A run missed while the machine was off starts after the next boot.",
+  etcParleyEnvReadable = "/etc/parley.env, readable by root only",
+  inAShell = "in a shell",
+  githubActions = "GitHub Actions",
+  runsInUtcOften = "Runs in UTC, often some minutes late. The idempotency key is the workflow run's id, so a repeated job gets the first run's result. ",
+  storeApiKey = "Store the API key in the repository's secrets as PARLEY_API_KEY.",
+  kubernetes = "Kubernetes",
+  idempotencyKeyIsJobs = "The idempotency key is the job's name, which Kubernetes derives from the scheduled minute. A restarted pod gets the first run's result. ",
+  requiresKubernetes127 = "Requires Kubernetes 1.27 or later.",
+  inShellOnce = "in a shell, once",
+  webhookSender = "Webhook sender",
+  forAnyService = "For any service that can set headers. Use its delivery id as the idempotency key, so that a repeated delivery starts no second run. ",
+  agentGetsAllOtherKeys = "The agent gets all other keys of input as data.",
+  requestThatServiceSends = "the request that the service sends",
+  sameFromShell = "the same from a shell, with the delivery's id in DELIVERY_ID",
+
+  // pages/automations/setup
+  everyHour = "Every hour",
+  everyDay = "Every day",
+  everyMonday = "Every Monday",
+  onFirstOfEveryMonth = "On the first of every month",
+  hoursDefault24 = "24 hours (default)",
+  days3 = "3 days",
+  days7 = "7 days",
+  daysMaximum30 = "30 days (maximum)",
+  anySchedulerOrService = "Any scheduler or service that can send a request can run an agent. Choose the agent and the time, then copy the lines for your scheduler.",
+  setUp = "Set up",
+  automationRunsOneOfYourAgents = "An automation runs one of your agents. Create an agent first.",
+  createAnAgent = "Create an agent",
+  agent = "Agent",
+  automation = "Automation",
+  automationsNameSent = "The automation's name, sent as x-automation-id.",
+  when = "When",
+  atOnlyMinutesCount = "At (only minutes count)",
+  at = "At",
+  mustBeTimeSuch = "must be a time such as 07:30",
+  keepResultsFor = "Keep results for",
+  message = "Message",
+  isRequired = "is required",
+  mustContainOnlyPrintable = "must contain only printable characters",
+  runItWith = "Run it with",
+  requestRepeatedWithSame = "A request repeated with the same key and message starts no second run: it gets the first run's result. The same key with another message is refused.",
+  automationsNameItGroups = "The automation's name. It groups the runs here and under Runs.",
+  howManySecondsResult = "How many seconds a result is stored after the run finishes, if 24 hours are too short. At most 30 days.",
+}
+
+// pages/automations
+export const timeNoLongerStored = (time: ComponentChildren) => <>{time} no longer stored</>;
+export const lastDeliveriesOfId = (id: string): string => `Last deliveries of ${id}`;
+export const listRunsOf = (id: string): string => `List the runs of ${id}`;
+
+// pages/automations/recipes
+export const workflow = (name: string): string => `Parley ${name}`;
+export const monTime = (time: string): string => `Mon *-*-* ${time}`;
+export const usrLocalBin = (unit: string): string => `/usr/local/bin/${unit}, with chmod 755`;
+export const parleyYamlForKubectl = (slug: string): string => `parley-${slug}.yaml, for kubectl apply -f`;
+
+// pages/automations/setup
+export const parleyApiKey = () => <><code>PARLEY_API_KEY</code> is an API key of the organization. <a href="/dashboard/org">Create one under Organization</a>. Use a separate key for each automation, so that you can revoke it separately.</>;

@@ -1,0 +1,153 @@
+// The texts of chats.
+import { many } from "./plural";
+import type { ComponentChildren } from "preact";
+
+export enum Words {
+  // chat/attachments
+  fileIsEmpty = "The file is empty.",
+  attachFiles = "Attach files",
+  filesToAttach = "Files to attach",
+  attachedFiles = "Attached files",
+  tryAgain = "Try again",
+
+  // chat/chat
+  newSession = "New session",
+  jumpToNewestMessage = "Jump to the newest message",
+  loadingTheSession = "Loading the session",
+  loading = "Loading …",
+  showEarlierMessages = "Show earlier messages",
+  oneMessageWas = "One message was",
+  showOtherBranches = "Show other branches",
+  messages = "Messages",
+  agentIsWaiting = "The agent is waiting for your decision.",
+  connectionLostReconnecting = "Connection lost. Reconnecting.",
+  connectedAgainAnswer = "Connected again. The answer is being resumed.",
+  agentIsAnswering = "The agent is answering.",
+  runEndedWithoutAnswer = "The run ended without an answer.",
+  answerWasInterrupted = "The answer was interrupted.",
+  askSomethingOrStart = "Ask something, or start with one of these",
+  askSomething = "Ask something",
+  eachAnswerIsRun = " Each answer is a run that you can inspect.",
+
+  // chat/composer
+  message = "Message",
+  dropFilesToAttach = "Drop the files to attach them",
+  writeAMessage = "Write a message",
+  stopTheRun = "Stop the run",
+  stop = "Stop",
+  sendMessage = "Send message",
+  send = "Send",
+  removeFilesThatFailed = "Remove the files that failed, and wait for the others. Then send.",
+  youCanSendNext = "You can send the next message after this answer.",
+  enterSendsShiftEnter = "Enter sends. Shift+Enter starts a new line.",
+  sendThisMessage = "Send this message",
+  whatCanYouDo = "What can you do?",
+
+  // chat/demo
+  inThisMinute = "in this minute",
+  youCanSendRequests = "You can send requests again",
+
+  // chat/sessions
+  yourSessions = "Your sessions",
+  yourSessionsAppearHere = "Your sessions appear here after you send a message.",
+  listSessions = "List sessions",
+  session = "Session",
+  eraseThisSession = "Erase this session?",
+  eraseThisSessionText = "Erase this session",
+  goBack = "Go back",
+  erase = "Erase",
+  itsMessagesAreDeleted = "Its messages are deleted permanently, with the texts and steps of its runs. Unfinished runs are cancelled.",
+
+  // chat/trouble
+  sendAgain = "Send again",
+  discardMessage = "Discard message",
+  signUp = "Sign up",
+  demoBudgetUsedUp = "Demo budget used up",
+  demoLimitReached = "Demo limit reached",
+  tooManyRequests = "Too many requests this minute",
+  budgetUsedUp = "Budget used up",
+  serviceBusy = "Service busy",
+  peopleMayNotChat = "People may not chat with this agent",
+  agentNotFound = "Agent not found",
+  messageErased = "Message erased",
+  notAnswered = "Not answered",
+  serviceUnavailable = "Service unavailable",
+  messageNotAccepted = "Message not accepted",
+  demoAcceptsFewRequests = "The demo accepts a few requests per minute from each visitor. Your message was not sent. Send it again after the countdown, ",
+  orSignUpForHigher = "or sign up for a higher limit.",
+  inAgentsSettingsAllow = "In the agent's settings, allow People under “Who may call it”.",
+  agentWasDeleted = "The agent was deleted. Its finished runs can still be read.",
+  messageWasNotAccepted = "The message was not accepted. Send it again in a moment.",
+  changeTheBudget = "Change the budget",
+  askAdminToRaise = "Ask an admin to raise it.",
+  chooseAnotherModel = "Choose another model in the agent's settings, or ask the operator of this service to configure the provider.",
+  tryAgainLater = "Try again later, or add a fallback model in the agent's settings.",
+  askOperatorOfThisService = "Ask the operator of this service to check its account with the provider.",
+  sendShorterMessage = "Send a shorter message, or start a new session.",
+  noDecisionWasMade = "No decision was made in time. Ask again if you still need it.",
+  openAgentsSettings = "Open the agent’s settings",
+  theRunFailed = "The run failed",
+  runTimedOut = "The run timed out",
+  runWasCancelled = "The run was cancelled",
+  askAgain = "Ask again",
+
+  // chat/turnview
+  beingSpoken = "being spoken",
+  thisAnswerWasNotSpoken = "This answer was not spoken.",
+  connectionLostReconnectingText = "Connection lost. Reconnecting …",
+  stopping = "Stopping",
+  sending = "Sending",
+  working = "Working",
+  waitingInQueue = "Waiting in the queue",
+  thinking = "Thinking",
+  runIsWaiting = "The run is waiting for a decision. The demo can't make one.",
+  copyAnswer = "Copy answer",
+  runDetails = "Run details",
+  incompleteModelReached = "incomplete: the model reached its output limit",
+  incompleteProviderWithheldRest = "incomplete: the provider withheld the rest",
+}
+
+// chat/attachments
+export const filesSizeIsLimit = (size: string): string => `The file's size is ${size}. The limit is 20 MiB.`;
+export const messageTakesAtMost = (mostFiles: number, files: string): string => `A message takes at most ${mostFiles} files. Not attached: ${files}.`;
+export const uploadOfName = (name: string): string => `Upload of ${name}`;
+export const tryAgainName = (name: string): string => `Try again: ${name}`;
+export const removeName = (name: string): string => `Remove ${name}`;
+
+// chat/chat
+export const droppedMessagesWere = (dropped: number): string => `${dropped} messages were`;
+export const editedOrAnsweredAgain = (part: string): string => `${part} edited or answered again.`;
+export const answerText = (text: string): string => `Answer: ${text}`;
+export const agentIsUsing = (calls: string): string => `The agent is using ${calls}.`;
+export const agentSaidShownText = (shownText: string): string => `The agent said: ${shownText}`;
+export const youSaidMessage = (message: string): string => `You said: ${message}`;
+export const yourMessagesFormSession = (inDemo: ComponentChildren) => <>Your messages form a session, which the agent remembers.{inDemo}</>;
+
+// chat/composer
+export const messageIsBytes = (bytes: string): string => `The message is ${bytes} bytes too long. Shorten it.`;
+
+// chat/demo
+export const inSeconds = (windowSeconds: number): string => `in ${windowSeconds} s`;
+export const leftOfMostRequests = (left: number, most: number, span: string): string => `${left} of ${most} requests left ${span}`;
+
+// chat/sessions
+export const sessionsHowMany = (howMany: string): string => `Sessions${howMany}`;
+export const runs = (n: number): string => many(n, "run");
+export const eraseSessionTitle = (title: string): string => `Erase session: ${title}`;
+
+// chat/trouble
+export const limitResetsBeforeThatMessage = (time: ComponentChildren) => <>The limit resets {time}. Before that, the message may be refused again.</>;
+export const sendAgainInS = (rest: number): string => `Send again in ${rest} s`;
+export const requestRequestId = (requestId: string) => <>Request <code>{requestId}</code></>;
+
+// chat/turnview
+export const messageStart = (message: string): string => `Message: ${message}`;
+export const interruptedYouHeard = () => <><span class="tag">Interrupted</span> You heard this part of the answer.</>;
+export const connectedAgainAnswerIsBeingResumed = () => <><span class="dots" aria-hidden="true"><i /><i /><i /></span>Connected again. The answer is being resumed.</>;
+export const runIsWaitingForDecision = (href: string) => <>The run is waiting for a decision. <a href={href}>Open the run</a></>;
+export const spokenAfterLatency = (latency: string): string => `spoken after ${latency}`;
+export const played = (time: string): string => `${time} played`;
+export const earlierTurnsOmittedModels = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} omitted: the model's context is too small`;
+export const citationsRemovedNotFound = (citationsRemoved: number): string => `${many(citationsRemoved, "citation")} removed: not found in the source`;
+export const tokens = (tokens: string): string => ` · ${tokens} tokens`;
+export const cost = (costMicros: string): string => ` · cost ${costMicros}`;

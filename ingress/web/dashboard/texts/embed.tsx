@@ -1,0 +1,66 @@
+// The texts of the Embed tab of an agent.
+
+export enum Words {
+  // pages/agent/appearance
+  rightCorner = "Right corner",
+  leftCorner = "Left corner",
+  theVisitorsSystem = "The visitor's system",
+  light = "Light",
+  dark = "Dark",
+  howItLooks = "How it looks",
+  yourChoicesBecomePart = "Your choices become part of the code below. The preview works before you allow an origin, and its messages are sent as yours.",
+  title = "Title",
+  greeting = "Greeting",
+  howCanIHelp = "How can I help?",
+  firstTextInChat = "The first text in the chat, as Markdown.",
+  lightOrDark = "Light or dark",
+  position = "Position",
+  accentColour = "Accent colour",
+  defaultWord = "default",
+  useTheDefault = "Use the default",
+  textOnItIsBlack = "Text on it is black or white, whichever is readable.",
+  couldntLoadPreviewReload = "Couldn't load the preview. Reload the page.",
+  previewOfWidget = "Preview of the widget",
+
+  // pages/agent/embed
+  youCanViewThese = "You can view these settings. Only admins and owners of the organization can change them.",
+  whereItMayAppear = "Where it may appear",
+  widgetShowsChat = "The widget shows a chat with this agent on your own pages. A page contains no key: browsers get short-lived tokens, and only on the origins listed here.",
+  widget = "Widget",
+  pagesOnAllowedOrigins = "Pages on the allowed origins can show this agent.",
+  putItOnYourPage = "Put it on your page",
+  pasteItBeforeEnd = "Paste it before the end of the page's body. A second copy on the page has no effect.",
+  scriptTag = "Script tag",
+  orInlineWhereElement = "Or inline, where the element is placed",
+  element = "Element",
+  ifPageHasContent = "If the page has a Content-Security-Policy",
+  policyMustAllow = "The policy must allow this service's script and requests to this service. The widget needs no inline scripts or styles.",
+  contentSecurityPolicy = "Content-Security-Policy",
+  signedVisitors = "Signed visitors",
+  optionalWithoutIdentitySecret = "Optional. Without an identity secret, visitors are anonymous, and only their browser remembers their chat. If your server signs their identity, they find their chat on every device, and no other visitor can impersonate them.",
+  identitySecret = "Identity secret",
+  to256Characters = "16 to 256 characters, for your server only.",
+  signAVisitor = "Sign a visitor",
+  scriptTagWithSigned = "Script tag with a signed visitor",
+  allowedOrigins = "Allowed origins",
+  noOriginYet = "No origin yet, so no page can show the widget. Add an origin.",
+  theOrigin = "The origin",
+  theList = "The list",
+  addAnOrigin = "Add an origin",
+  schemeAndHost = "Scheme and host, and the port if it isn't the default. Separate several with spaces.",
+  add = "Add",
+
+  // pages/agent/origin
+  patternsAreNotSupported = "Patterns are not supported. Add each origin",
+  useSchemeAndHost = "Use a scheme and a host, without a path",
+}
+
+// pages/agent/appearance
+export const openPageWithWidget = (href: string) => <><a href={href} target="_blank" rel="noopener">Open a page with the widget</a>, as visitors see it.</>;
+
+// pages/agent/embed
+export const widgetOfName = (name: string): string => `Widget of ${name}`;
+export const removeValue = (value: string): string => `Remove ${value}`;
+
+// pages/agent/origin
+export const notOriginForExample = (wrong: string, why: string): string => `Not an origin: ${wrong}. ${why}, for example https://www.example.com.`;

@@ -1,0 +1,46 @@
+// The texts of the finder.
+
+export enum Words {
+  // finder
+  page = "Page",
+  action = "Action",
+  usageAndBudgets = "Usage and budgets",
+  notifications = "Notifications",
+  newAgent = "New agent",
+  newWebhook = "New webhook",
+  uploadADocument = "Upload a document",
+  createApiKey = "Create an API key",
+  runsThatNeedYou = "Runs that need you",
+  failedRuns = "Failed runs",
+  documentation = "Documentation",
+  apiReference = "API reference",
+  lightTheme = "Light theme",
+  darkTheme = "Dark theme",
+  themeOfSystem = "Theme of the system",
+  keyboardShortcuts = "Keyboard shortcuts",
+  signOut = "Sign out",
+  agent = "Agent",
+  template = "Template",
+  document = "Document",
+  run = "Run",
+  search = "Search",
+  find = "Find",
+  pagesAgentsDocumentsRuns = "Pages, agents, documents, runs by id, and actions",
+  pagesAgentsDocumentsRunsId = "Pages, agents, documents, a run’s id, actions",
+  found = "Found",
+  noPageAgentDocument = "No page, agent, document or action has this name.",
+  ctrlKOrK = "Ctrl K or ⌘ K",
+  findPagesAgentsDocuments = "Find pages, agents, documents, runs and actions",
+  searchOnThisPage = "Search on this page, or open Find",
+  showTheseShortcuts = "Show these shortcuts",
+  esc = "Esc",
+  closeDialogOrMenu = "Close a dialog or a menu",
+  sendMessageShiftEnter = "Send a message; Shift+Enter starts a new line",
+  muteMicrophoneWhileFocus = "Mute the microphone while the focus is in the voice panel",
+  shortcutsOfSingleKey = "Shortcuts of a single key",
+  keysAnd = "The keys / and ?.",
+}
+
+// finder
+export const runsWithTyped = (typed: string): string => `Runs with “${typed}”`;
+export const documentationAboutTyped = (typed: string): string => `Documentation about “${typed}”`;

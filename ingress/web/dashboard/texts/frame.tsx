@@ -1,0 +1,83 @@
+// The texts of the frame around all pages.
+import type { ComponentChildren } from "preact";
+
+export enum Words {
+  // api
+  cantReachServiceCheck = "Can't reach the service. Check the connection and try again.",
+  cantReachService = "Can't reach the service, or its response was lost. Check whether the change was made before you try again.",
+
+  // app
+  skipToContent = "Skip to content",
+  thisPageFailed = "This page failed",
+  couldntShowThisPage = "Couldn't show this page",
+  reloadThePage = "Reload the page",
+  yourSavedData = "Your saved data is safe. Reload the page. If it fails again, the browser’s console shows the error.",
+  notAvailableInDemo = "Not available in the demo",
+  pageNotFound = "Page not found",
+  demoOffersChats = "The demo offers chats with templates only",
+  thereIsNothing = "There is nothing at this address",
+  goToTemplates = "Go to templates",
+  goToHome = "Go to Home",
+  signUpToCreate = "Sign up to create agents, give them documents and run them on a schedule.",
+  linkMayBeIncomplete = "The link may be incomplete, or the item was deleted.",
+
+  // files
+  connectionLostBeforeWhole = "Connection lost before the whole file was sent. Try again.",
+  uploadCancelled = "Upload cancelled.",
+
+  // later
+  couldntLoadThisPage = "Couldn't load this page",
+  stillCouldntLoad = "Still couldn't load",
+  partOfDashboardCouldnt = "Part of the dashboard couldn't be loaded",
+  tryAgain = "Try again",
+  serviceMayBeDown = "The service may be down, or was upgraded after you opened the dashboard. Check the connection and try again.",
+
+  // rail
+  inbox = "Inbox",
+  agents = "Agents",
+  templates = "Templates",
+  knowledge = "Knowledge",
+  runs = "Runs",
+  automations = "Automations",
+  organization = "Organization",
+  find = "Find",
+  ctrl = "Ctrl",
+  menu = "Menu",
+  leaveTheDemo = "Leave the demo",
+  signIn = "Sign in",
+  signUp = "Sign up",
+  waiting = "waiting",
+  pages = "Pages",
+  account = "Account: ",
+  documentation = "Documentation",
+  apiReference = "API reference",
+  signOut = "Sign out",
+  themeOfSystem = "Theme of the system",
+  lightTheme = "Light theme",
+  darkTheme = "Dark theme",
+  theme = "Theme",
+  home = "Home",
+
+  // title
+  parley = "Parley",
+
+  // toolnames
+  webSearch = "Web search",
+  codeExecution = "Code execution",
+  httpEndpoints = "HTTP endpoints",
+  mcpServers = "MCP servers",
+  voice = "Voice",
+}
+
+// api
+export const serviceRespondedWithStatus = (status: number): string => `The service responded with status ${status}.`;
+
+// later
+export const theServiceResponded = (status: number): string => `the service responded with status ${status}`;
+
+// rail
+export const brand = (mark: ComponentChildren) => <>{mark}Parley</>;
+export const findShortcut = (modifier: string): string => `${modifier} K`;
+
+// title
+export const pageParley = (page: string): string => `${page} · Parley`;

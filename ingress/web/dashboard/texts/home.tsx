@@ -1,0 +1,75 @@
+// The texts of Home and the inbox.
+import type { ComponentChildren } from "preact";
+import { many } from "./plural";
+
+export enum Words {
+  // pages/home
+  whatNeedsYou = "What needs you, and what your agents have done.",
+  home = "Home",
+
+  // pages/home/needs
+  needsYou = "Needs you",
+  nothingAtMoment = "Nothing at the moment.",
+  runWaitsForYourDecision = "1 run waits for your decision",
+  wasDisabled = "was disabled",
+  theOrganization = "the organization",
+  tokens = "tokens",
+  runsLower = "runs",
+  ofCost = "of cost",
+  sandboxSeconds = "sandbox seconds",
+  documentCouldNotBeRead = "1 document could not be read",
+
+  // pages/home/newest
+  newestRuns = "Newest runs",
+  allRuns = "All runs",
+  noRunsYet = "No runs yet. Each message to an agent and each trigger is a run.",
+
+  // pages/home/steps
+  chatWithAgent = "Chat with an agent",
+  askItSomething = "Ask it something and see which tools it uses.",
+  uploadADocument = "Upload a document",
+  agentsSearchItAndCite = "Agents search it and cite the page.",
+  createApiKey = "Create an API key",
+  yourProgramsCallAgents = "Your programs call agents with it.",
+  runAgentFromScheduler = "Run an agent from a scheduler or webhook",
+  copyCommandForCron = "Copy a command for cron, or connect GitHub.",
+  putAgentOnYourWebsite = "Put an agent on your website",
+  pasteOneLine = "Paste one line into your page.",
+  firstSteps = "First steps",
+  hideFirstSteps = "Hide the first steps",
+  hide = "Hide",
+  done = "(done)",
+
+  // pages/home/week
+  last7Days = "Last 7 days",
+  usage = "Usage",
+  runs = "Runs",
+  failed = "Failed",
+  cost = "Cost",
+  perDay = "per day",
+  noRunsInLast = "No runs in the last seven days. A bar is the number of runs of one day, by their result.",
+
+  // pages/inbox
+  yourDecisionIsSaved = "Your decision is saved.",
+  inbox = "Inbox",
+  runsThatWait = "Runs that wait for a decision before they continue.",
+  nothingWaitsForYou = "Nothing waits for you",
+  runWaitsHere = "A run waits here before a tool call that needs approval, and when it is unknown whether a call went through. In an agent’s settings, “Ask a person first” decides which calls need approval.",
+}
+
+// pages/home/needs
+export const runsWaitForYourDecision = (counted: string): string => `${counted} runs wait for your decision`;
+export const webhookLastDeliveryWas = (name: string, status: string): string => `Webhook ${name}: the last delivery was ${status}`;
+export const failedTimesInRow = (failures: number): string => `failed ${many(failures, "time")} in a row`;
+export const notificationEndpointDescriptionPart = (description: string, part: string): string => `Notification endpoint ${description} ${part}`;
+export const budgetOfSubjectUsed = (subject: string, used: number): string => `Budget of ${subject}: ${used} % used`;
+export const amountOfAmountUnits = (amount: string, amount2: string, units: string, period: string, time: ComponentChildren) => <>{amount} of {amount2} {units} per {period}. Resets {time}.</>;
+export const mostOrMore = (most: number): string => `${most} or more`;
+export const documentsCouldNotBeRead = (counted: string): string => `${counted} documents could not be read`;
+
+// pages/home/steps
+export const doneOfStepsDone = (done: number, steps: number): string => `${done} of ${steps} done`;
+
+// pages/inbox
+export const decisionNOf = (n: number, of: string): string => `Decision ${n}: ${of}`;
+export const startedTime = (time: ComponentChildren) => <>started {time}</>;

@@ -1,0 +1,282 @@
+// The texts of the pages of a webhook.
+import type { ComponentChildren } from "preact";
+
+export enum Words {
+  // pages/hook
+  deliveries = "Deliveries",
+  setup = "Setup",
+  settings = "Settings",
+  automations = "Automations",
+  webhook = "Webhook",
+  webhookNotFound = "Webhook not found",
+  thisWebhookDoesntExist = "This webhook doesn't exist here",
+  webhooksAreForAdmins = "Webhooks are for admins",
+  goToAutomations = "Go to automations",
+  itWasDeleted = "It was deleted, or it belongs to another of your organizations.",
+  webhooksUseOrganizationsApi = "Webhooks use the organization’s API keys. Ask an admin to show or change this webhook.",
+  copyWebhooksId = "Copy the webhook’s id",
+  readThisWebhook = "Read this webhook",
+  thisWebhookIsDisabled = "This webhook is disabled. Deliveries to its URL are refused until you enable it.",
+  below = "below.",
+  disable = "Disable",
+  deliveriesAreRefused = "Deliveries are refused until you enable it again. Most senders stop retrying after a while.",
+  enable = "Enable",
+  itsUrlAndItsLog = "Its URL and its log are deleted permanently. Runs that the webhook started are kept.",
+  saved = "Saved.",
+  save = "Save",
+  saveTheWebhook = "Save the webhook",
+  deleteIt = "Delete",
+
+  // pages/hooks/allow
+  allowAutomations = "Allow automations",
+
+  // pages/hooks/conditions
+  is = "is",
+  isNot = "is not",
+  isOneOf = "is one of",
+  contains = "contains",
+  exists = "exists",
+  startRunOnlyIf = "Start a run only if",
+  everyDeliveryStartsRun = "Every delivery starts a run.",
+  theFilter = "The filter",
+  addACondition = "Add a condition",
+  dataStatus = "data.status",
+  yes = "yes",
+  no = "no",
+  openedReopened = "opened, reopened",
+  paid = "paid",
+  coalesceDeliveriesIntoOneRun = "Coalesce deliveries into one run",
+  forSendersThatReport = "For senders that report every small change. Deliveries with the same key wait for each other. One run gets the newest payload and a list of all deliveries.",
+  coalescingKey = "Coalescing key",
+  templateLikeMessageDeliveries = "A template, like the message. Deliveries with the same key are coalesced.",
+  waitForMoreSeconds = "Wait for more (seconds)",
+  afterNewestDelivery1 = "After the newest delivery, 1 to 3,600.",
+  waitAtMostSeconds = "Wait at most (seconds)",
+  afterFirstDelivery = "After the first delivery, up to 3,600.",
+  coalescing = "Coalescing",
+
+  // pages/hooks/deliveries
+  all = "All",
+  accepted = "Accepted",
+  coalesced = "Coalesced",
+  filtered = "Filtered",
+  answered = "Answered",
+  refused = "Refused",
+  rejected = "Rejected",
+  show = "Show",
+  listTheDeliveries = "List the deliveries",
+  noDeliveriesYet = "No deliveries yet",
+  noDeliveriesWithThisStatus = "No deliveries with this status",
+  openSetup = "Open setup",
+  setUpSender = "Set up the sender, or send a test. Deliveries without a valid signature or token appear here as rejected.",
+  chooseAllToSee = "Choose All to see the other deliveries.",
+  received = "Received",
+  status = "Status",
+  event = "Event",
+  delivery = "Delivery",
+  run = "Run",
+  openRun = "Open run",
+  none = "none",
+  size = "Size",
+  redeliveredAsNewRun = "Redelivered as a new run.",
+  deliverItAgain = "Deliver it again",
+  redeliver = "Redeliver",
+  id = "Id",
+  copyDeliverysId = "Copy the delivery’s id",
+  readThisDelivery = "Read this delivery",
+  thePayload = "the payload",
+  payloadIsNotStored = "The payload is not stored. Only payloads of up to 1 MiB are stored, and none of rejected deliveries.",
+
+  // pages/hooks/form
+  agentAndApiKey = "Agent and API key",
+  messageToAgent = "Message to the agent",
+  textWithValues = "A text with values from the payload. The whole payload is attached as data.",
+  whenToRun = "When to run",
+  newKeyForThisWebhook = "A new key for this webhook",
+  name = "Name",
+  webhooksRunsAreGrouped = "The webhook's runs are grouped under this name.",
+  agent = "Agent",
+  deletedAgent = "Deleted agent",
+  apiKey = "API key",
+  revokedKey = "Revoked key",
+  apiKeyOfOrganization = "An API key of the organization. If it is revoked, the webhook stops within five seconds.",
+  headerWithToken = "Header with the token",
+  headerWithSignature = "Header with the signature",
+  headerWithDeliverysId = "Header with the delivery’s id",
+  xDeliveryId = "X-Delivery-Id",
+  ifEmptyBodyIdentifies = "If empty, the body identifies the delivery.",
+  sender = "Sender",
+
+  // pages/hooks/list
+  webhooks = "Webhooks",
+  agentsThatRun = "Agents that run on events from other services: GitHub, Stripe, Slack, and any service that signs its requests.",
+  listTheWebhooks = "List the webhooks",
+  newWebhook = "New webhook",
+  noWebhooksYet = "No webhooks yet",
+  webhookIsUrl = "A webhook is a URL and a secret for one sender. Each signed delivery runs an agent once, even if it is sent several times. The agent treats the payload as data, never as instructions.",
+  source = "Source",
+  lastDelivery = "Last delivery",
+  state = "State",
+
+  // pages/hooks/message
+  message = "Message",
+  noPreviewBecauseSample = "No preview, because the sample is not valid JSON.",
+  samplePayload = "Sample payload",
+  sampleEvent = "Sample event",
+  sendersNameForEvent = "The sender’s name for the event, used for @event.",
+  sampleJson = "Sample JSON",
+  pasteYourOwnPayload = "Paste your own payload. It is not saved.",
+  isNotValidJson = "is not valid JSON",
+  insertFieldFromSample = "Insert a field from the sample",
+  previewWithSample = "Preview with the sample",
+  empty = "empty",
+  deliveryLikeThisStarts = "A delivery like this starts a run.",
+  deliveryLikeThisIsFiltered = "A delivery like this is filtered out and starts no run.",
+
+  // pages/hooks/setup
+  theSender = "the sender",
+  address = "Address",
+  theAddress = "the address",
+  sendDeliveryFromShell = "Send a delivery from a shell, with the secret in SECRET",
+  commandThatSendsDelivery = "a command that sends a delivery",
+  verifiesSenderItWasShown = "Verifies the sender. It was shown once, when it was created.",
+  setTheSecret = "Set the secret",
+  rotateTheSecret = "Rotate the secret",
+  notAtAll = "Not at all",
+  forAnHour = "For an hour",
+  forADay = "For a day",
+  forAWeek = "For a week",
+  secretIsSet = "The secret is set.",
+  copyThisSecretNow = "Copy this secret now",
+  iHaveSavedIt = "I have saved it",
+  enterItInSenders = "Enter it in the sender's webhook settings. It is not shown again.",
+  theSecret = "the secret",
+  cancel = "Cancel",
+  generateNewSecret = "Generate a new secret",
+  ifEmptySecret = "If empty, a secret is generated and shown once.",
+  alsoAcceptPreviousSecret = "Also accept the previous secret",
+  deliveriesKeepWorking = "Deliveries keep working until the sender has the new secret.",
+
+  // pages/hooks/sources
+  slackQuestion = "<@U0> What is 6 * 7?",
+  kimLarsen = "Kim Larsen",
+  storkLamp = "Stork lamp",
+  github = "GitHub",
+  issuesPullRequestsPushes = "Issues, pull requests, pushes and other events of a repository or an organization.",
+  secret = "Secret",
+  inRepositoryOrOrganization = "In the repository or the organization, open Settings › Webhooks › Add webhook.",
+  payloadUrlWebhooksUrl = "Payload URL: the webhook's URL. Content type: application/json. Secret: the webhook's secret.",
+  chooseEventsGithubImmediately = "Choose the events. GitHub immediately sends a ping, which appears under Deliveries.",
+  githubDoesNotResend = "GitHub does not resend a delivery automatically. A delivery that cannot run immediately waits here instead of being refused.",
+  lampDoesNotShine = "The lamp does not shine",
+  itArrivedOnMonday = "It arrived on Monday and stays dark.",
+  stripe = "Stripe",
+  paymentsDisputesInvoices = "Payments, disputes, invoices, subscriptions.",
+  signingSecret = "Signing secret",
+  inStripesDashboardOpen = "In Stripe's dashboard, open Developers › Webhooks, and add an endpoint (a destination) with the webhook's URL.",
+  chooseEvents = "Choose the events.",
+  stripeShowsEndpointsSigning = "Stripe shows the endpoint's signing secret, whsec_…. Paste it here.",
+  stripeResendsDelivery = "Stripe resends a delivery for up to three days until it is accepted. Each delivery starts one run.",
+  paymentOfDataObject = "A payment of {{data.object.amount}} {{data.object.currency}} (in the smallest unit) is disputed, for the reason {{data.object.reason}}. Say in two sentences what to do next.",
+  slack = "Slack",
+  mentionsAndMessagesThrough = "Mentions and messages, through the Events API of your own app.",
+  inAppsSettingsOpen = "In the app's settings, open Basic Information. Its signing secret is the secret of this webhook.",
+  openEventSubscriptionsEnable = "Open Event Subscriptions, enable events, and enter the webhook's URL as Request URL. Slack verifies the URL immediately.",
+  subscribeToBotEvents = "Subscribe to bot events, for example app_mention, and reinstall the app.",
+  slackExpectsResponseWithin = "Slack expects a response within three seconds, and gets it before the agent starts. To answer in the thread, give the agent chat.postMessage as an endpoint of httpRequest.",
+  standardWebhooks = "Standard Webhooks",
+  anySenderThatSigns = "Any sender that signs according to standardwebhooks.com, including Parley.",
+  enterWebhooksUrl = "Enter the webhook's URL in the sender's webhook settings.",
+  secretIsWhsecEnter = "The secret is whsec_…. Enter it in the sender's webhook settings, or set the sender's secret here.",
+  headersAreWebhookId = "The headers are webhook-id, webhook-timestamp and webhook-signature.",
+  signedHmac = "Signed (HMAC)",
+  anySenderThatSignsBody = "Any sender that signs the body with HMAC-SHA256, in its own header.",
+  enterWebhooksUrlAndSecret = "Enter the webhook's URL and secret in the sender's webhook settings.",
+  senderMustSendHmac = "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
+  ifSenderHasHeader = "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery starts no second run. Without this header, the body identifies the delivery: equal bodies start only one run.",
+  token = "Token",
+  anySenderThatCanSend = "Any sender that can send a fixed header, for example GitLab or a script.",
+  senderMustSendToken = "The sender must send the token in the token header of each delivery.",
+  tokenAuthenticatesSender = "A token authenticates the sender, but does not prove that the payload is unchanged. Prefer a signature if the sender supports it.",
+  inRepositoryFullName = "In {{repository.full_name}} the issue {{issue.title}} was {{action}} by {{sender.login}}:\n\n{{issue.body}}\n\nSummarize it in two sentences and say which part of the shop it is about.",
+  inChannelEventChannel = "In the channel {{event.channel}} the user {{event.user}} wrote to you:\n\n{{event.text}}\n\nAnswer in a few sentences.",
+  typeOrderDataId = "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
+
+  // pages/hooks/test
+  sendATest = "Send a test",
+  close = "Close",
+  send = "Send",
+  testIsHandledLike = "The test is handled like a real delivery: it is signed, verified and filtered, and runs the agent.",
+  payload = "Payload",
+  agentRuns = "The agent runs.",
+  itWaitsToBeCoalesced = "It waits to be coalesced with other deliveries.",
+  filterExcludesItSoNothing = "The filter excludes it, so nothing runs.",
+  serviceRespondedAsItDoesToSenders = "The service responded as it does to the sender’s own tests.",
+  noRunStartsSee = "No run starts. See Deliveries for the reason.",
+  signatureIsNotValid = "The signature is not valid.",
+
+  // pages/hooks/unsaved
+  yourChangesWillBeLost = "Your changes will be lost.",
+
+  // pages/newhook
+  eventInAnotherService = "An event in another service runs an agent.",
+  webhooksUseOrganizationsApiKeys = "Webhooks use the organization’s API keys. Ask an admin to set one up.",
+  noAgentsYet = "No agents yet",
+  createAnAgent = "Create an agent",
+  webhookRunsOneOfYourAgents = "A webhook runs one of your agents. Create an agent first.",
+  createWebhook = "Create webhook",
+  createTheWebhook = "Create the webhook",
+  done = "Done",
+  deliveriesAreRefusedUntilYou = "Deliveries are refused until you set the sender’s secret under Setup.",
+}
+
+// pages/hook
+export const lastDeliveryTime = (time: ComponentChildren) => <>Last delivery: {time}</>;
+export const underSetup = (href: string) => <>under <a href={href}>Setup</a>.</>;
+export const newestDeliveryWasRejected = (time: ComponentChildren) => <><strong>The newest delivery was rejected</strong> ({time}): its signature or token doesn't match the webhook's secret. Enter the same secret at the sender, or set a new one</>;
+export const nameIsEnabled = (name: string): string => `${name} is enabled.`;
+export const nameIsDisabled = (name: string): string => `${name} is disabled.`;
+export const nameIsDeleted = (name: string): string => `${name} is deleted.`;
+export const disableName = (name: string): string => `Disable ${name}?`;
+export const enableName = (name: string): string => `Enable ${name}`;
+export const deleteName = (name: string): string => `Delete ${name}?`;
+
+// pages/hooks/allow
+export const automationsMayRunName = (name: string): string => `Automations may run ${name}.`;
+export const automationsMayNowRun = (name: string): string => `Automations may now run ${name}.`;
+export const automationsMayNotRun = (name: string) => <><strong>Automations may not run {name}.</strong> Only people may call it, so triggers are refused.</>;
+export const allowAutomationsToRun = (name: string): string => `Allow automations to run ${name}`;
+
+// pages/hooks/conditions
+export const allConditionsMustMatch = () => <>All conditions must match. Other deliveries appear in the log as filtered. <code>@event</code> is the sender’s name for the event.</>;
+export const pathOfConditionNumber = (number: number): string => `Path of condition ${number}`;
+export const comparisonOfConditionNumber = (number: number): string => `Comparison of condition ${number}`;
+export const valueOfConditionNumber = (number: number): string => `Value of condition ${number}`;
+export const removeConditionNumber = (number: number): string => `Remove condition ${number}`;
+export const conditionNumber = (number: number): string => `Condition ${number}:`;
+
+// pages/hooks/deliveries
+export const deliveryId = (id: string): string => `, delivery ${id}`;
+export const receivedDuplicatesTimes = (duplicates: number): string => `received ${duplicates} times`;
+export const redeliveredStatus = (status: string): string => `Redelivered: ${status}.`;
+export const receivedDuplicatesTimesPart = (duplicates: number): string => `, received ${duplicates} times`;
+export const payloadBytes = (bytes: string): string => `Payload, ${bytes}`;
+
+// pages/hooks/form
+export const nameAutomationsNotAllowed = (name: string): string => `${name} (automations not allowed)`;
+
+// pages/hooks/message
+export const pathsAreReplaced = () => <><code>{"{{a.b.0.c}}"}</code> is replaced by the payload’s value at that path, or by nothing if there is none. A message may have up to 2 MiB.</>;
+export const insertPath = (path: string): string => `Insert ${path}`;
+export const textBetweenAndComes = (part: string): string => `${part} Text between ⟦ and ⟧ comes from the sender. The agent treats it as data, not as instructions.`;
+
+// pages/hooks/setup
+export const atPart = (part: string): string => `At ${part}`;
+export const previousSecretIsAlso = (time: ComponentChildren) => <>The previous secret is also accepted. It expires {time}.</>;
+export const secretThatShows = (title: string): string => `The secret that ${title} shows. If empty, a secret is generated.`;
+
+// pages/newhook
+export const webhookName = (name: string): string => `Webhook ${name}`;
+export const generatesItPaste = (title: string): string => `${title} generates it. Paste it here, or later under Setup.`;
+export const setUpAtSender = (name: string): string => `Set up ${name} at the sender`;
+export const secretShownOnlyOnce = (secret: string): string => `${secret}, shown only once`;

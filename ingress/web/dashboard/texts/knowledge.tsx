@@ -1,0 +1,125 @@
+// The texts of the knowledge page.
+import type { ComponentChildren } from "preact";
+import { many } from "./plural";
+
+export enum Words {
+  // pages/knowledge
+  knowledge = "Knowledge",
+  uploadADocument = "Upload a document",
+  addTextOrUrl = "Add text or a URL",
+  uploadFiles = "Upload files",
+  dropFilesAnywhere = " Drop files anywhere on this page to add them.",
+  noDocumentsYet = "No documents yet",
+  uploadPdfWordPowerpoint = "Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. ",
+  adminsOfOrganizationAdd = "Admins of the organization add documents. ",
+  documents = "Documents",
+  name = "Name",
+  status = "Status",
+  size = "Size",
+  pages = "Pages",
+  passages = "Passages",
+  added = "Added",
+
+  // pages/knowledge/add
+  addADocument = "Add a document",
+  cancel = "Cancel",
+  addDocument = "Add document",
+  source = "Source",
+  textTypedOrPasted = "Text, typed or pasted here",
+  urlToFetch = "A URL to fetch",
+  nameOptional = "Name (optional)",
+  openingHoursMd = "opening-hours.md",
+  text = "Text",
+  markdownKeepsItsHeadings = "Markdown keeps its headings and tables.",
+  url = "URL",
+  publicUrlThatBegins = "A public URL that begins with https:// or http://. It is fetched once.",
+
+  // pages/knowledge/contents
+  contents = "Contents",
+  page = "Page",
+  passage = "Passage",
+  back = "Back",
+  next = "Next",
+  textOfPage = "Text of the page",
+  extractedText = "Extracted text",
+  noText = "No text.",
+  loadingThePage = "Loading the page",
+  citedWordsAreMarked = "The cited words are marked.",
+  citedWordsCouldNotBeFound = "The cited words could not be found in the picture. See the text of the page.",
+  enlarge = "Enlarge",
+
+  // pages/knowledge/document
+  document = "Document",
+  id = "Id",
+  copyDocumentsId = "Copy the document's id",
+  kind = "Kind",
+  unknown = "unknown",
+  from = "From",
+  newContentIsBeingProcessed = "The new content is being processed.",
+  couldntSendFileTry = "Couldn't send the file. Try again.",
+  download = "Download",
+  replace = "Replace",
+  tryAgain = "Try again",
+  processAgain = "Process again",
+  documentAndItsPassages = "The document and its passages are deleted immediately and permanently.",
+  inEachSessionFirst = "In each session, the first run that received text from the document and all later runs are erased, too, because their answers may quote it.",
+  downloadThisDocument = "Download this document",
+  replaceThisDocument = "Replace this document",
+  processThisDocumentAgain = "Process this document again",
+  deleteThisDocument = "Delete this document",
+  uploadOfNewContent = "Upload of the new content",
+  saved = "Saved.",
+  nameAndMetadata = "Name and metadata",
+  changingNameProcessesDocument = "Changing the name processes the document again, because search includes names.",
+  metadata = "Metadata",
+  onePairPerLine = "One pair per line, for example product: kettle. Agents and searches can filter by metadata.",
+  save = "Save",
+  changeThisDocument = "Change this document",
+  deleteIt = "Delete",
+
+  // pages/knowledge/search
+  search = "Search",
+  searchTheDocuments = "Search the documents",
+  findsPassagesThatAgent = "Finds the passages that an agent would get.",
+  howLongIsWarranty = "How long is the warranty?",
+  searchedByWords = "Searched by words only: the embeddings service did not respond.",
+
+  // pages/knowledge/uploads
+  fileIsEmpty = "The file is empty.",
+  filesToUpload = "Files to upload",
+  dropFilesToUpload = "Drop files to upload them",
+  uploads = "Uploads",
+  stop = "Stop",
+  dismiss = "Dismiss",
+}
+
+// pages/knowledge
+export const documentsThatAgentsSearch = (more: ComponentChildren) => <>Documents that agents search. Answers cite the page and the exact words.{more}</>;
+export const onceDocumentIsReady = (part: string): string => `${part}Once a document is ready, every agent with the knowledge tool can search and cite it.`;
+
+// pages/knowledge/add
+export const nameIsBeingProcessed = (name: string): string => `${name} is being processed.`;
+
+// pages/knowledge/contents
+export const partPageOfLast = (part: string, page: number, last: number): string => `${part} ${page} of ${last}`;
+export const pagePageOfName = (page: number, name: string): string => `Page ${page} of ${name}`;
+
+// pages/knowledge/document
+export const pagesLower = (n: number): string => many(n, "page");
+export const passagesLower = (n: number): string => many(n, "passage");
+export const languageLanguage = (language: string): string => `, language ${language}`;
+export const nameIsDeleted = (name: string): string => `${name} is deleted.`;
+export const deleteName = (name: string): string => `Delete ${name}?`;
+export const newContentOfName = (name: string): string => `New content of ${name}`;
+
+// pages/knowledge/search
+export const noPassageMatchesTry = (asked: string): string => `No passage matches “${asked}”. Try other words.`;
+export const pagePage = (page: number): string => ` · page ${page}`;
+
+// pages/knowledge/standing
+export const processedPagesOfName = (name: string): string => `Processed pages of ${name}`;
+export const pagesDoneOfPages = (pagesDone: number, pages: number): string => `${pagesDone} of ${pages}`;
+
+// pages/knowledge/uploads
+export const filesSizeIsLimit = (size: string): string => `The file's size is ${size}. The limit is 20 MiB.`;
+export const uploadOfName = (name: string): string => `Upload of ${name}`;

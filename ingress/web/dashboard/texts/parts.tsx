@@ -1,0 +1,66 @@
+// The texts of the parts that most pages use.
+
+export enum Words {
+  // ui/button
+  thisPageFailedReload = "This page failed. Reload it and try again.",
+
+  // ui/confirm
+  goBack = "Go back",
+  thisCannotBeUndone = "This cannot be undone.",
+
+  // ui/copy
+  copy = "Copy",
+  browserBlockedCopyingSelect = "The browser blocked copying. Select the text and copy it manually.",
+  copied = "Copied",
+
+  // ui/curl
+  apiRequests = "API requests",
+  api = "API",
+
+  // ui/dialog
+  close = "Close",
+  yourChangesWillBeLost = "Your changes will be lost.",
+  leaveWithoutSaving = "Leave without saving?",
+  stay = "Stay",
+  leave = "Leave",
+
+  // ui/parts
+  readTheGuide = "Read the guide",
+  requestWasRefusedCorrect = "The request was refused. Correct these fields:",
+  tryAgain = "Try again",
+  loading = "Loading",
+  loadingText = "Loading …",
+  showMore = "Show more",
+  never = "never",
+  justNow = "just now",
+
+  // ui/requests
+  yourOrganization = "your organization",
+  apiReference = "API reference",
+
+  // ui/toasts
+  dismiss = "Dismiss",
+}
+
+// ui/copy
+export const copyLabel = (label: string): string => `Copy: ${label}`;
+
+// ui/parts
+/** The names of statuses. Other statuses have the API's name. */
+export const statuses: Record<string, string> = {
+  requires_action: "needs you", timed_out: "timed out", waits_for_client: "waits for client", wrong_signature: "wrong signature",
+};
+export const tryAgainInS = (retryAfter: number): string => `Try again in ${retryAfter} s.`;
+export const requestRequestId = (requestId: string) => <>Request <code>{requestId}</code></>;
+export const milliseconds = (ms: number): string => `${ms} ms`;
+export const seconds = (s: string): string => `${s} s`;
+export const minutesAndSeconds = (minutes: number, s: number): string => `${minutes} min` + (s === 0 ? "" : ` ${s} s`);
+export const hoursAndMinutes = (hours: number, minutes: number): string => `${hours} h` + (minutes === 0 ? "" : ` ${minutes} min`);
+export const bytes = (n: number): string => `${n} B`;
+export const kibibytes = (n: string): string => `${n} KiB`;
+export const mebibytes = (n: string): string => `${n} MiB`;
+export const gibibytes = (n: string): string => `${n} GiB`;
+
+// ui/requests
+export const setParleySession = () => <>Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</>;
+export const setParleyApiKey = (name: string) => <>Set <code>PARLEY_API_KEY</code> to an API key of {name}. <a href="/dashboard/org">Create one under Organization</a>.</>;

@@ -1,0 +1,139 @@
+// The texts of the page of a run.
+import { many } from "./plural";
+
+export enum Words {
+  // pages/run
+  runs = "Runs",
+  run = "Run",
+  copyLinkToThisRun = "Copy the link to this run",
+  link = "Link",
+  readThisRun = "Read this run",
+  followThisRun = "Follow this run",
+  cancelThisRun = "Cancel this run",
+  cancelRun = "Cancel run",
+  cancelThisRunQuestion = "Cancel this run?",
+  resultsOfClient = "Results of the client are needed",
+  decisionIsNeeded = "A decision is needed",
+  runContinuedWithoutThese = "The run continued without these connections:",
+  message = "Message",
+  dataOfMessage = "the data of the message",
+  toolCalls = "Tool calls",
+  runAsJson = "Run as JSON",
+  theRunAsJson = "the run as JSON",
+  queueTime = "Queue time",
+  runTime = "Run time",
+  attempts = "Attempts",
+  agentVersion = "Agent version",
+  tokensIn = "Tokens in",
+  tokensOut = "Tokens out",
+  cost = "Cost",
+  error = "Error",
+  answer = "Answer",
+  partialOutputNotSaved = "Partial output, not saved.",
+  answerIsIncompleteModel = "The answer is incomplete: the model reached its output limit.",
+  answerIsIncompleteProvider = "The answer is incomplete: the provider withheld the rest.",
+  waitingForRetry = "Waiting for a retry.",
+  waitingForWorker = "Waiting for a worker.",
+  agentIsWorking = "The agent is working.",
+  runContinuesWhenItsClient = "The run continues when its client sends the results.",
+  runContinuesAfterDecision = "The run continues after the decision.",
+  runWasCancelled = "The run was cancelled before there was an answer.",
+  noAnswer = "No answer.",
+  runErased = "Run erased",
+  thisRunWasErased = "This run was erased",
+  goToRuns = "Go to runs",
+  runNotFound = "Run not found",
+  thisRunDoesntExist = "This run doesn’t exist here",
+  linkMayBeIncomplete = "The link may be incomplete, the run may have expired, or it belongs to another person or organization. Results are stored for 24 hours after a run finishes, unless its request asked for more.",
+
+  // pages/run/facts
+  details = "Details",
+  runId = "run id",
+  template = "Template",
+  agent = "Agent",
+  session = "Session",
+  copySessionId = "Copy session id",
+  continues = "Continues",
+  trigger = "Trigger",
+  automation = "Automation",
+  model = "Model",
+  idempotencyKey = "Idempotency key",
+  idempotencyKeyLower = "idempotency key",
+  accepted = "Accepted",
+  started = "Started",
+  finished = "Finished",
+  storedUntil = "Stored until",
+  templateId = "template id",
+  agentId = "agent id",
+
+  // pages/run/spans
+  approved = "approved",
+  denied = "denied",
+  decided = "decided",
+  markedAsDone = "marked as done",
+  sentAgain = "sent again",
+  runEnded = "run ended",
+  waitingForApproval = "waiting for an approval",
+  outcomeOfCallUnknown = "outcome of the call unknown",
+  queueAgain = "Queue again",
+  queue = "Queue",
+  workLostWithItsWorker = "Work lost with its worker",
+  waitingForPerson = "Waiting for a person",
+
+  // pages/run/timeline
+  timeline = "Timeline",
+  trueToScale = "True to scale",
+  showTimelineAs = "Show the timeline as",
+  chart = "Chart",
+  table = "Table",
+  wasAnswered = "was answered",
+  failed = "failed",
+  ended = "ended",
+  wasCancelled = "was cancelled",
+  timedOut = "timed out",
+  waitingForAWorker = "waiting for a worker",
+  inTheModel = "in the model",
+  inTools = "in tools",
+  waitingForAPerson = "waiting for a person",
+  lostWithWorker = "lost with a worker",
+  status = "Status",
+  duration = "Duration",
+  from = "From",
+  to = "To",
+  now = "now",
+  decision = "Decision",
+  reason = "Reason",
+  provider = "Provider",
+  pointAtPart = "Point at a part, or use the arrow keys, to see exact times and tokens. Click it to see its input and output.",
+  partsOfRun = "Parts of the run in order",
+  part = "Part",
+  attempt = "Attempt",
+  took = "Took",
+  notes = "Notes",
+}
+
+// pages/run
+export const runOfName = (name: string): string => `Run of ${name}`;
+export const mcpServerNameMessage = (name: string, message: string) => <>MCP server <code>{name}</code>: {message}</>;
+export const costsAreInCurrency = () => <>Costs are in the currency of the prices in <code>MODEL_PRICES</code>.</>;
+export const providerRespondedStatusMessage = (status: number, message: string): string => `The provider responded ${status}${message}`;
+export const citationsRemovedNotFound = (citationsRemoved: number): string => `${many(citationsRemoved, "citation")} removed: not found in the source.`;
+export const earlierTurnsInSession = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} in the session omitted: the model’s context is too small.`;
+export const yourOrganizationErasedContent = (id: string) => <>Your organization erased the content of <code>{id}</code>. Only the fact that it ran is stored. A request with its idempotency key gets 410.</>;
+
+// pages/run/facts
+export const copyOf = (of: string): string => `Copy ${of}`;
+
+// pages/run/spans
+export const pauseBeforeAttempt = (attempt: number): string => `Pause before attempt ${attempt}`;
+export const attemptNumber = (attempt: number): string => `Attempt ${attempt}`;
+export const decisionOnToolNamed = (toolNamed: string): string => `Decision on ${toolNamed}`;
+export const tokensInAndOut = (inputTokens: string, outputTokens: string): string => `${inputTokens} tokens in, ${outputTokens} out`;
+export const costOf = (costMicros: string): string => `cost ${costMicros}`;
+export const fromAfter = (after: string): string => `from ${after}`;
+
+// pages/run/timeline
+export const drawnShorter = (waits: number, times: string): string => `Striped: ${waits === 1 ? "a wait" : "waits"} of ${times}, drawn shorter than to scale.`;
+export const endSoFar = (end: string): string => `${end} so far`;
+export const fromAcceptanceUntilIt = (time: string, outcome: string): string => `${time} from acceptance until it ${outcome}`;
+export const closeName = (name: string): string => `Close ${name}`;

@@ -1,0 +1,50 @@
+// The texts of the templates.
+
+export enum Words {
+  // pages/templates
+  templateNotFound = "Template not found",
+  template = "Template",
+  thisTemplateDoesntExist = "This template doesn’t exist",
+  goToTemplates = "Go to templates",
+  linkMayBeIncomplete = "The link may be incomplete.",
+  templates = "Templates",
+  listTemplates = "List templates",
+  agentsThatAreReady = "Agents that are ready to use. Choose one and ask it something.",
+  agentsThatAreReadyToUse = "Agents that are ready to use. Try one here, or create your own agent from it.",
+  chat = "Chat",
+  createAnAgent = "Create an agent",
+  tools = "Tools",
+  createAgentFromThisTemplate = "Create an agent from this template",
+
+  // pages/templates/create
+  createThisAgent = "Create this agent",
+  cancel = "Cancel",
+  createAgent = "Create agent",
+  name = "Name",
+
+  // pages/templates/demobar
+  fewRequestsPerMinute = "a few requests per minute",
+  demo = "Demo",
+
+  // pages/templates/words
+  searchesTheWeb = "searches the web",
+  runsPython = "runs Python",
+  readsYourDocuments = "reads your documents",
+  callsHttpEndpoints = "calls HTTP endpoints",
+  usesMcpServers = "uses MCP servers",
+  speaks = "speaks",
+  needsNoTools = "needs no tools",
+}
+
+// pages/templates
+export const chatWithName = (name: string): string => `Chat with ${name}`;
+export const createAgentFrom = (name: string): string => `Create an agent from ${name}`;
+
+// pages/templates/create
+export const nameWasCreated = (name: string): string => `${name} was created.`;
+export const agentStartsWithInstructions = (name: string): string => `The agent starts with the instructions and tools of “${name}”. You can change them later.`;
+
+// pages/templates/demobar
+export const mostRequestsPerMinute = (most: number): string => `${most} requests per minute`;
+export const mostRequestsInWindowSeconds = (most: number, windowSeconds: number): string => `${most} requests in ${windowSeconds} s`;
+export const thisIsDemoYou = (most: string) => <><strong>This is the demo.</strong> You can chat with templates, with up to {most}. Your messages are private, and stored for one day. <a href="/signup">Sign up</a> to create your own agents, give them documents and run them on a schedule.</>;

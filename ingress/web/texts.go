@@ -1,0 +1,87 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+)
+
+// texts are the texts of the pages without scripts, as HTML. A text's values stand in place of its verbs, escaped.
+var texts = map[string]string{
+	// frame.html
+	"brand":        "Parley",
+	"title":        "%s · Parley",
+	"emailAddress": "Email address",
+	"password":     "Password",
+	"passwordRule": "At least 8 characters.",
+
+	// login.html
+	"signIn":           "Sign in",
+	"signInToOpen":     "Sign in to open this page.",
+	"or":               "or",
+	"signInWithOpenID": "Sign in with your organization’s account",
+	"takeOver": `Does another person's account use your email address? <a href="/api/auth/oidc?takeover=1">Take it over</a> ` +
+		`to get your own account.`,
+	"noAccountYet": `No account yet? <a href="/signup">Sign up</a>, or <a href="/dashboard/templates?token=demo">try the demo</a> ` +
+		`without one.`,
+	"oneTimeLink": `You can also sign in with a one-time link. Parley prints it on start, and stores it as <code>loginUrl</code> in ` +
+		`<code>credentials.json</code> in its data directory. Forgot your password? Ask an admin for a link to set a new one.`,
+
+	// signup.html
+	"signUp":             "Sign up",
+	"ownOrganization":    "You get your own organization. You can also join other organizations by invitation.",
+	"yourName":           `Your name <span class="hint">(optional)</span>`,
+	"choosePassword":     "Choose a password",
+	"createAccount":      "Create account",
+	"alreadyHaveAccount": `Already have an account? <a href="/login">Sign in</a>`,
+
+	// accept.html
+	"joinAnOrganization": "Join an organization",
+	"join":               "Join %s",
+	"invited":            "You are invited to join as %s. The invitation is for <strong>%s</strong>.",
+	"signedIn":           "You are signed in with this email address.",
+	"joinOrganization":   "Join organization",
+	"joinWithAccount":    "Join with your account",
+	"signInAndJoin":      "Sign in and join",
+	"joinWithNewAccount": "Join with a new account",
+	"takesOver":          "If another account uses your email address, the new account takes it over.",
+	"createAndJoin":      "Create account and join",
+	"decline":            "Decline invitation",
+
+	// reset.html
+	"setNewPassword":       "Set a new password",
+	"forAccount":           "For the account <strong>%s</strong>. All other sessions of this account are signed out.",
+	"newPassword":          "New password",
+	"setPasswordAndSignIn": "Set password and sign in",
+
+	// notice.html
+	"openDashboard": `<a href="/dashboard">Open the dashboard</a> or <a href="/docs">read the documentation</a>`,
+
+	// preview.html
+	"widgetPreview": "Widget preview",
+	"showsWidget": "This page shows the widget as it appears on your pages. The chat with agent <code>%s</code> opens from the corner " +
+		"of the window.",
+	"noChatAppears":        "If no chat appears, the agent does not allow this page’s origin.",
+	"openEmbedPage":        "Open the agent’s Embed page",
+	"previewWithoutOrigin": ", which has a preview that needs no origin.",
+
+	// dashboard.html
+	"needsJavaScript": `The dashboard needs JavaScript. Enable it, or use <a href="/docs/api">the API</a>, which offers every action ` +
+		`of the dashboard.`,
+}
+
+// textOf returns a text with its values, which are escaped unless they are HTML.
+func textOf(name string, values ...any) (template.HTML, error) {
+	format, ok := texts[name]
+	if !ok {
+		return "", fmt.Errorf("no text %q", name)
+	}
+	for i, value := range values {
+		if _, ok := value.(template.HTML); !ok {
+			values[i] = template.HTMLEscaper(value)
+		}
+	}
+	if len(values) == 0 {
+		return template.HTML(format), nil //nolint:gosec // a text of the table
+	}
+	return template.HTML(fmt.Sprintf(format, values...)), nil //nolint:gosec // the values are escaped
+}
