@@ -7,6 +7,8 @@ import { useQuery } from "./query";
 import { links } from "./rail";
 import { go } from "./router";
 import { useMay } from "./state";
+import * as texts from "./texts/finder";
+import { Words } from "./texts/finder";
 import { chooseTheme } from "./theme";
 import type { Agent, Document, List, Template } from "./types";
 import { Dialog } from "./ui/dialog";
@@ -32,20 +34,20 @@ export function matching(entries: Entry[], text: string): Entry[] {
 }
 
 function fixedEntries(admin: boolean, help: () => void): Entry[] {
-  const page = (words: string, icon: IconName, to: string): Entry => ({ kind: "Page", words, icon, to });
-  const action = (words: string, icon: IconName, to: Entry["to"]): Entry => ({ kind: "Action", words, icon, to });
+  const page = (words: string, icon: IconName, to: string): Entry => ({ kind: Words.page, words, icon, to });
+  const action = (words: string, icon: IconName, to: Entry["to"]): Entry => ({ kind: Words.action, words, icon, to });
   const pages = links.filter((l) => admin || l.least === "member").map((l) => page(l.words, l.icon, l.href));
   const administration = admin ? [
-    page("Usage and budgets", "org", "/dashboard/org/usage"), page("Notifications", "org", "/dashboard/org/notifications"),
-    action("New agent", "plus", "/dashboard/agents?new=1"), action("New webhook", "plus", "/dashboard/automations/new"),
-    action("Upload a document", "upload", "/dashboard/knowledge"), action("Create an API key", "plus", "/dashboard/org"),
+    page(Words.usageAndBudgets, "org", "/dashboard/org/usage"), page(Words.notifications, "org", "/dashboard/org/notifications"),
+    action(Words.newAgent, "plus", "/dashboard/agents?new=1"), action(Words.newWebhook, "plus", "/dashboard/automations/new"),
+    action(Words.uploadADocument, "upload", "/dashboard/knowledge"), action(Words.createApiKey, "plus", "/dashboard/org"),
   ] : [];
   return [
     ...pages, ...administration,
-    action("Runs that need you", "warn", "/dashboard/runs?waitsFor=person"), action("Failed runs", "warn", "/dashboard/runs?status=failed"),
-    page("Documentation", "file", "/docs"), page("API reference", "curl", "/docs/api"),
-    action("Light theme", "edit", () => chooseTheme("light")), action("Dark theme", "edit", () => chooseTheme("dark")),
-    action("Theme of the system", "edit", () => chooseTheme("system")), action("Keyboard shortcuts", "menu", help), action("Sign out", "out", signOut),
+    action(Words.runsThatNeedYou, "warn", "/dashboard/runs?waitsFor=person"), action(Words.failedRuns, "warn", "/dashboard/runs?status=failed"),
+    page(Words.documentation, "file", "/docs"), page(Words.apiReference, "curl", "/docs/api"),
+    action(Words.lightTheme, "edit", () => chooseTheme("light")), action(Words.darkTheme, "edit", () => chooseTheme("dark")),
+    action(Words.themeOfSystem, "edit", () => chooseTheme("system")), action(Words.keyboardShortcuts, "menu", help), action(Words.signOut, "out", signOut),
   ];
 }
 
@@ -79,15 +81,15 @@ function useFound(text: string, help: () => void): { entries: Entry[]; loading: 
 
   const entries = matching([
     ...fixedEntries(admin, help),
-    ...agents.data.map((a): Entry => ({ kind: "Agent", words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
-    ...(templates.data?.data ?? []).map((t): Entry => ({ kind: "Template", words: t.name, icon: "templates", to: "/dashboard/templates/" + encodeURIComponent(t.id) })),
-    ...documents.data.map((d): Entry => ({ kind: "Document", words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
+    ...agents.data.map((a): Entry => ({ kind: Words.agent, words: a.name, icon: "agents", to: "/dashboard/agents/" + encodeURIComponent(a.id) })),
+    ...(templates.data?.data ?? []).map((t): Entry => ({ kind: Words.template, words: t.name, icon: "templates", to: "/dashboard/templates/" + encodeURIComponent(t.id) })),
+    ...documents.data.map((d): Entry => ({ kind: Words.document, words: d.name, icon: "file", to: "/dashboard/knowledge?id=" + encodeURIComponent(d.id) })),
   ], typed).slice(0, most);
-  if (someRun.test(typed)) entries.unshift({ kind: "Run", words: typed, icon: "runs", to: "/dashboard/runs/" + typed });
+  if (someRun.test(typed)) entries.unshift({ kind: Words.run, words: typed, icon: "runs", to: "/dashboard/runs/" + typed });
   if (typed !== "") {
     const q = encodeURIComponent(typed.slice(0, 200));
-    entries.push({ kind: "Search", words: `Runs with “${typed}”`, icon: "search", to: "/dashboard/runs?q=" + q },
-      { kind: "Search", words: `Documentation about “${typed}”`, icon: "search", to: "/docs?q=" + q });
+    entries.push({ kind: Words.search, words: texts.runsWithTyped(typed), icon: "search", to: "/dashboard/runs?q=" + q },
+      { kind: Words.search, words: texts.documentationAboutTyped(typed), icon: "search", to: "/docs?q=" + q });
   }
   const failed = agents.failed || documents.failed || templates.error !== undefined;
   return { entries, loading: agents.loading || documents.loading || asked !== typed, failed };
@@ -117,31 +119,31 @@ export function Finder({ onClose, onHelp }: { onClose: () => void; onHelp: () =>
     event.preventDefault();
   };
   return (
-    <Dialog title="Find" onClose={onClose} kept>
+    <Dialog title={Words.find} onClose={onClose} kept>
       <div class="stack tight finder-body">
-        <input class="input" role="combobox" aria-label="Pages, agents, documents, runs by id, and actions" placeholder="Page, agent, document or run id"
+        <input class="input" role="combobox" aria-label={Words.pagesAgentsDocumentsRuns} placeholder={Words.pageAgentDocument}
           aria-expanded="true" aria-controls={id} aria-activedescendant={current >= 0 ? `${id}-${current}` : undefined} aria-autocomplete="list" autocomplete="off"
           spellcheck={false} autofocus value={text} onInput={(e) => { setText(e.currentTarget.value); setAt(0); }} onKeyDown={press} />
-        <ul id={id} role="listbox" aria-label="Found" aria-busy={loading}>
+        <ul id={id} role="listbox" aria-label={Words.found} aria-busy={loading}>
           {entries.map((e, i) => (
             <li key={e.kind + String(e.to) + e.words} id={`${id}-${i}`} role="option" aria-selected={i === current} onClick={() => choose(e)} onMouseMove={() => setAt(i)}>
               <Icon name={e.icon} /><span class="found">{e.words}</span><span class="quiet small">{e.kind}</span>
             </li>
           ))}
         </ul>
-        <p class="hint" role="status">{loading ? "" : failed ? "Couldn’t load all agents, templates and documents. Check the connection and try again." : entries.length === 2 && text.trim() !== "" ? "No page, agent, document or action has this name." : ""}</p>
+        <p class="hint" role="status">{loading ? "" : failed ? Words.couldntLoadAllAgents : entries.length === 2 && text.trim() !== "" ? Words.noPageAgentDocument : ""}</p>
       </div>
     </Dialog>
   );
 }
 
 const keys = [
-  ["Ctrl K or ⌘ K", "Find pages, agents, documents, runs and actions"],
-  ["/", "Search on this page, or open Find"],
-  ["?", "Show these shortcuts"],
-  ["Esc", "Close a dialog or a menu"],
-  ["Enter", "Send a message; Shift+Enter starts a new line"],
-  ["M", "Mute the microphone while the focus is in the voice panel"],
+  [Words.ctrlKOrK, Words.findPagesAgentsDocuments],
+  ["/", Words.searchOnThisPage],
+  ["?", Words.showTheseShortcuts],
+  [Words.esc, Words.closeDialogOrMenu],
+  ["Enter", Words.sendMessageShiftEnter],
+  ["M", Words.muteMicrophoneWhileFocus],
 ] as const;
 
 export function Help({ onClose }: { onClose: () => void }) {
@@ -151,12 +153,12 @@ export function Help({ onClose }: { onClose: () => void }) {
     setOn(wanted);
   };
   return (
-    <Dialog title="Keyboard shortcuts" onClose={onClose} kept>
+    <Dialog title={Words.keyboardShortcuts} onClose={onClose} kept>
       <div class="stack">
         <dl class="shortcuts">
           {keys.map(([key, means]) => <div key={key} class="shortcut"><dt><kbd>{key}</kbd></dt><dd>{means}</dd></div>)}
         </dl>
-        <Switch label="Shortcuts of a single key" hint="The keys / and ?." checked={on} onChange={choose} />
+        <Switch label={Words.shortcutsOfSingleKey} hint={Words.keysAnd} checked={on} onChange={choose} />
       </div>
     </Dialog>
   );

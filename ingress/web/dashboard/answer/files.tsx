@@ -2,6 +2,8 @@
 // attachments of its message.
 import { inDemo } from "../api";
 import { download, usePicture } from "../files";
+import * as texts from "../texts/answer";
+import { Words } from "../texts/answer";
 import type { Attachment, ToolCall } from "../types";
 import { Button } from "../ui/button";
 import { size } from "../ui/parts";
@@ -44,8 +46,8 @@ const lastPart = (name: string): string => name.split("/").at(-1) || name;
  */
 export function FileLink({ file }: { file: RunFile }) {
   const words = <>{file.name} <span class="quiet number">{size(file.bytes)}</span></>;
-  if (inDemo()) return <span class="tag" title="Files can't be opened in the demo">{words}</span>;
-  return <Button icon="file" look="bare" label={`Download ${file.name}, ${size(file.bytes)}`} onClick={() => download("/api/files", { id: file.id }, lastPart(file.name))}>{words}</Button>;
+  if (inDemo()) return <span class="tag" title={Words.filesCantBeOpened}>{words}</span>;
+  return <Button icon="file" look="bare" label={texts.downloadNameBytes(file.name, size(file.bytes))} onClick={() => download("/api/files", { id: file.id }, lastPart(file.name))}>{words}</Button>;
 }
 
 /**
@@ -67,8 +69,8 @@ export function Files({ files, images }: { files: RunFile[]; images: RunFile[] }
   return (
     <div class="answer-files">
       {shown.map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
-      <ul aria-label="Files">{files.map((f) => <li key={f.id}><FileLink file={f} /></li>)}</ul>
-      {inDemo() && <p class="hint">Files can't be opened in the demo. Sign up to open them.</p>}
+      <ul aria-label={Words.files}>{files.map((f) => <li key={f.id}><FileLink file={f} /></li>)}</ul>
+      {inDemo() && <p class="hint">{Words.filesCantBeOpenedInDemo}</p>}
     </div>
   );
 }
@@ -80,7 +82,7 @@ export function SentAttachments({ list, readable }: { list: Attachment[]; readab
   return (
     <div class="turn-attachments">
       {readable && !inDemo() && files.filter(isImage).map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
-      <ul aria-label="Attached files">{files.map((f) => <li key={f.id}>{readable ? <FileLink file={f} /> : <span class="tag">{f.name}</span>}</li>)}</ul>
+      <ul aria-label={Words.attachedFiles}>{files.map((f) => <li key={f.id}>{readable ? <FileLink file={f} /> : <span class="tag">{f.name}</span>}</li>)}</ul>
     </div>
   );
 }

@@ -1,6 +1,8 @@
 // The images and documents that a person attaches to a message.
 import { useEffect, useState } from "preact/hooks";
 import type { RunFile } from "../answer/files";
+import * as texts from "../texts/chat";
+import { Words } from "../texts/chat";
 import type { Attachment } from "../types";
 import { Button } from "../ui/button";
 import { Icon } from "../ui/icon";
@@ -25,7 +27,7 @@ export function useAttachments(sessionId: string) {
   useEffect(() => close, [close]); // uploads belong to one session
   const addSome = (files: File[]) => {
     const room = mostFiles - list.length;
-    if (files.length > room) toast(`A message takes at most ${mostFiles} files. Not attached: ${files.slice(room).map((f) => f.name).join(", ")}.`, "bad");
+    if (files.length > room) toast(texts.messageTakesAtMost(mostFiles, files.slice(room).map((f) => f.name).join(", ")), "bad");
     add(files.slice(0, room));
   };
   const stored = list.flatMap((a) => (a.stored ? [asAttachment(a.stored)] : []));
@@ -44,15 +46,15 @@ export function pastedFiles(from: DataTransfer | null): File[] {
 export function AttachedList({ list, onRemove, onRetry }: { list: Attached[]; onRemove: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;
   return (
-    <ul class="attached" aria-label="Attached files">
+    <ul class="attached" aria-label={Words.attachedFiles}>
       {list.map((a) => (
         <li key={a.id} class={a.fault ? "failed" : undefined}>
           {a.fault === undefined ? <Preview file={a.file} /> : <Icon name="warn" />}
           <span class="attached-name">{a.file.name} <span class="quiet number">{size(a.file.size)}</span></span>
           {a.fault !== undefined && <span class="fault" role="alert">{a.fault}</span>}
-          {a.fault === undefined && !a.stored && <progress value={a.part} max={1} aria-label={`Upload of ${a.file.name}`} />}
-          {a.again && <Button look="bare" label={`Try again: ${a.file.name}`} onClick={() => onRetry(a.id)}>Try again</Button>}
-          <Button look="bare" icon="close" label={`Remove ${a.file.name}`} onClick={() => onRemove(a.id)} />
+          {a.fault === undefined && !a.stored && <progress value={a.part} max={1} aria-label={texts.uploadOfName(a.file.name)} />}
+          {a.again && <Button look="bare" label={texts.tryAgainName(a.file.name)} onClick={() => onRetry(a.id)}>{Words.tryAgain}</Button>}
+          <Button look="bare" icon="close" label={texts.removeName(a.file.name)} onClick={() => onRemove(a.id)} />
         </li>
       ))}
     </ul>

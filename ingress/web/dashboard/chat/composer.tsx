@@ -2,6 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { useSession } from "../state";
+import * as texts from "../texts/chat";
+import { Words } from "../texts/chat";
 import type { Attachment } from "../types";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
@@ -68,24 +70,24 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
       <AttachedList list={attached.list} onRemove={(id) => { attached.remove(id); area.current?.focus(); }}
         onRetry={(id) => { attached.retry(id); area.current?.focus(); }} />
       <div class={"composer-box" + (dropping ? " dropping" : "")}>
-        {!inDemo() && <FilePicker look="bare" icon="plus" label="Attach files" words="Files to attach" onFiles={attached.add} disabled={attached.list.length >= mostFiles} />}
-        <label class="visually-hidden" for="chat-message">Message</label>
-        <textarea ref={area} id="chat-message" rows={1} value={text} placeholder={dropping ? "Drop the files to attach them" : "Write a message"} aria-describedby="chat-hint"
+        {!inDemo() && <FilePicker look="bare" icon="plus" label={Words.attachFiles} words={Words.filesToAttach} onFiles={attached.add} disabled={attached.list.length >= mostFiles} />}
+        <label class="visually-hidden" for="chat-message">{Words.message}</label>
+        <textarea ref={area} id="chat-message" rows={1} value={text} placeholder={dropping ? Words.dropFilesToAttach : Words.writeAMessage} aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
         {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
         {busy && settled && !inDemo() // visitors of the demo may not cancel runs
-          ? <Button icon="stop" label="Stop the run" disabled={busy.stopping} onClick={() => stop(busy)}>Stop</Button>
-          : <Button type="submit" look="primary" icon="send" label="Send message" disabled={!ready}>Send</Button>}
+          ? <Button icon="stop" label={Words.stopTheRun} disabled={busy.stopping} onClick={() => stop(busy)}>{Words.stop}</Button>
+          : <Button type="submit" look="primary" icon="send" label={Words.sendMessage} disabled={!ready}>{Words.send}</Button>}
       </div>
       <div class="composer-below">
         {length > most
-          ? <span id="chat-hint" class="fault small">The message is {(length - most).toLocaleString("en")} bytes too long. Shorten it.</span>
-          : <span id="chat-hint" class="hint">{!attached.ready ? "Remove the files that failed, and wait for the others. Then send." : busy ? "You can send the next message after this answer." : "Enter sends. Shift+Enter starts a new line."}</span>}
+          ? <span id="chat-hint" class="fault small">{texts.messageIsBytesTooLong((length - most).toLocaleString("en"))}</span>
+          : <span id="chat-hint" class="hint">{!attached.ready ? Words.removeFilesThatFailed : busy ? Words.youCanSendNext : Words.enterSendsShiftEnter}</span>}
         <DemoLimit />
         {busy?.runId && !inDemo()
-          ? <Curl what="Stop the run" request={{ method: "POST", path: "/api/runs", params: { id: busy.runId, action: "cancel" } }} />
-          : <Curl what="Send this message" request={{
-            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || (attached.stored.length > 0 ? "" : "What can you do?"), attached.stored),
+          ? <Curl what={Words.stopTheRun} request={{ method: "POST", path: "/api/runs", params: { id: busy.runId, action: "cancel" } }} />
+          : <Curl what={Words.sendThisMessage} request={{
+            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || (attached.stored.length > 0 ? "" : Words.whatCanYouDo), attached.stored),
           }} />}
       </div>
     </form>

@@ -5,9 +5,11 @@ import { Approval } from "../answer/approval";
 import { SentAttachments } from "../answer/files";
 import { ToolCalls } from "../answer/toolcalls";
 import { get, inDemo } from "../api";
+import * as texts from "../texts/chat";
+import { Words } from "../texts/chat";
 import type { Attachment, Run, RunSummary } from "../types";
 import { Copy } from "../ui/copy";
-import { count, duration, many, money, Time } from "../ui/parts";
+import { count, duration, money, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
 import { ended, shownText, titleOf, underWay, type Spoken, type Turn } from "./turn";
@@ -17,15 +19,15 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
   const answered = text !== "" || (turn.status === "completed" && turn.spoken?.phase !== "thinking");
   const listening = turn.spoken?.phase === "hearing" || turn.spoken?.phase === "understanding";
   return (
-    <article class="turn" aria-label={`Message: ${titleOf(turn.message, turn.attachments).slice(0, 60) || "being spoken"}`}>
+    <article class="turn" aria-label={texts.messageTitle(titleOf(turn.message, turn.attachments).slice(0, 60) || Words.beingSpoken)}>
       {(turn.message !== "" || turn.attachments.length === 0) && <div class="turn-asked" dir="auto">{turn.message || <Hearing />}</div>}
       <SentAttachments list={turn.attachments} readable={turn.run !== null} />
       {!listening && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
         <div class="turn-reply">
           <ToolCalls completed={turn.status === "completed"} calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
           {answered && <Answer text={text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
-          {turn.heard !== null && <p class="turn-ended"><span class="tag">Interrupted</span> You heard this part of the answer.</p>}
-          {turn.spoken?.silent && turn.heard === null && answered && <p class="turn-ended">This answer was not spoken.</p>}
+          {turn.heard !== null && <p class="turn-ended">{texts.interruptedYouHeard()}</p>}
+          {turn.spoken?.silent && turn.heard === null && answered && <p class="turn-ended">{Words.thisAnswerWasNotSpoken}</p>}
           <Going turn={turn} />
           {turn.status === "requires_action" && <Decision turn={turn} session={session} />}
           {ended(turn.status) && turn.status !== "completed" && turn.heard === null && <Ended turn={turn} target={session.target} onAsk={last ? () => onAsk(turn.message, turn.attachments) : undefined} />}
@@ -39,7 +41,7 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
 
 /** Shows that the person is speaking, before the words are transcribed. */
 function Hearing() {
-  return <><span class="dots" aria-hidden="true"><i /><i /><i /></span><span class="visually-hidden">being spoken</span></>;
+  return <><span class="dots" aria-hidden="true"><i /><i /><i /></span><span class="visually-hidden">{Words.beingSpoken}</span></>;
 }
 
 /** Shows that the agent is working, until its answer's text appears and during tool calls. */
@@ -52,12 +54,12 @@ function Going({ turn }: { turn: Turn }) {
   }, [turn.status]);
 
   if (!underWay(turn) || turn.status === "requires_action") return null;
-  if (turn.cutOff === "lost") return <p class="turn-going">Connection lost. Reconnecting …</p>;
-  if (turn.cutOff === "resuming") return <p class="turn-going"><span class="dots" aria-hidden="true"><i /><i /><i /></span>Connected again. The answer is being resumed.</p>;
+  if (turn.cutOff === "lost") return <p class="turn-going">{Words.connectionLostReconnectingText}</p>;
+  if (turn.cutOff === "resuming") return <p class="turn-going">{texts.connectedAgainAnswerIsBeingResumed()}</p>;
 
   const calls = turn.toolCalls.filter((c) => c.status === "running");
   if (shownText(turn).trim() !== "" && calls.length === 0 && !turn.stopping) return null;
-  const words = turn.stopping ? "Stopping" : turn.status === "sending" && !turn.spoken ? "Sending" : calls.length > 0 ? "Working" : slow ? "Waiting in the queue" : "Thinking";
+  const words = turn.stopping ? Words.stopping : turn.status === "sending" && !turn.spoken ? Words.sending : calls.length > 0 ? Words.working : slow ? Words.waitingInQueue : Words.thinking;
   return <p class="turn-going"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{words}</p>;
 }
 
@@ -72,9 +74,9 @@ function Decision({ turn, session }: { turn: Turn; session: ChatSession }) {
     get<Run>("/api/runs", { id: turn.runId }, stop.signal).then(setRun, () => {}); // on failure the link to the run's page is shown
     return () => stop.abort();
   }, [turn.runId, turn.requiredAction?.toolCallId, turn.requiredAction?.expiresAt]);
-  if (inDemo()) return <p class="quiet">The run is waiting for a decision. The demo can't make one.</p>;
+  if (inDemo()) return <p class="quiet">{Words.runIsWaiting}</p>;
   if (run?.requiredAction) return <Approval key={run.requiredAction.toolCallId ?? run.requiredAction.expiresAt} run={run} onDone={(now) => session.decided(turn, now)} />;
-  return <p class="turn-going">The run is waiting for a decision. <a href={`/dashboard/runs/${turn.runId}`}>Open the run</a></p>;
+  return <p class="turn-going">{texts.runIsWaitingForDecision(`/dashboard/runs/${turn.runId}`)}</p>;
 }
 
 /** Shows the duration, tokens and cost of an answer. */
@@ -82,8 +84,8 @@ function Took({ turn }: { turn: Turn }) {
   const { run, spoken } = turn;
   return (
     <div class="turn-took">
-      {shownText(turn) !== "" && <Copy text={shownText(turn)} label="Copy answer" />}
-      {turn.runId !== null && !inDemo() && <a href={`/dashboard/runs/${turn.runId}`}>Run details</a>}
+      {shownText(turn) !== "" && <Copy text={shownText(turn)} label={Words.copyAnswer} />}
+      {turn.runId !== null && !inDemo() && <a href={`/dashboard/runs/${turn.runId}`}>{Words.runDetails}</a>}
       {run && <Figures run={run} />}
       {spoken && <SpokenFigures spoken={spoken} />}
       <span class="quiet"><Time at={turn.createdAt} /></span>
@@ -94,8 +96,8 @@ function Took({ turn }: { turn: Turn }) {
 function SpokenFigures({ spoken }: { spoken: Spoken }) {
   return (
     <>
-      {spoken.latency !== null && <span class="quiet number">spoken after {duration(spoken.latency)}</span>}
-      {spoken.played > 0 && <span class="quiet number">{duration(spoken.played)} played</span>}
+      {spoken.latency !== null && <span class="quiet number">{texts.spokenAfterLatency(duration(spoken.latency))}</span>}
+      {spoken.played > 0 && <span class="quiet number">{texts.playedPlayed(duration(spoken.played))}</span>}
     </>
   );
 }
@@ -105,15 +107,15 @@ function Figures({ run }: { run: RunSummary }) {
   const took = run.finishedAt === null ? null : duration(Date.parse(run.finishedAt) - Date.parse(run.createdAt));
   const tokens = inputTokens + outputTokens;
   const notes = [
-    run.finishReason === "length" ? "incomplete: the model reached its output limit" : "",
-    run.finishReason === "content_filter" ? "incomplete: the provider withheld the rest" : "",
-    run.omittedTurns ? `${many(run.omittedTurns, "earlier turn")} omitted: the model's context is too small` : "",
-    run.citationsRemoved ? `${many(run.citationsRemoved, "citation")} removed: not found in the source` : "",
+    run.finishReason === "length" ? Words.incompleteModelReached : "",
+    run.finishReason === "content_filter" ? Words.incompleteProviderWithheldRest : "",
+    run.omittedTurns ? texts.earlierTurnsOmittedModels(run.omittedTurns) : "",
+    run.citationsRemoved ? texts.citationsRemovedNotFound(run.citationsRemoved) : "",
   ].filter(Boolean);
   return (
     <>
       <span class="quiet number">
-        {took}{tokens > 0 && ` · ${count(tokens)} tokens`}{costMicros > 0 && ` · cost ${money(costMicros)}`}{model && ` · ${model}`}
+        {took}{tokens > 0 && texts.tokens(count(tokens))}{costMicros > 0 && texts.cost(money(costMicros))}{model && ` · ${model}`}
       </span>
       {notes.map((note) => <span key={note} class="quiet">{note}</span>)}
     </>

@@ -4,6 +4,8 @@ import { useLive } from "../live";
 import { useList } from "../query";
 import { setQuery, usePlace } from "../router";
 import { useMay } from "../state";
+import * as texts from "../texts/knowledge";
+import { Words } from "../texts/knowledge";
 import type { Document } from "../types";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
@@ -34,26 +36,25 @@ export function KnowledgePage() {
   };
   return (
     <>
-      <PageHeader guide="knowledge" title="Knowledge" actions={may && (
+      <PageHeader guide="knowledge" title={Words.knowledge} actions={may && (
         <>
-          <Curl what="Upload a document" request={{ method: "POST", path: "/api/knowledge", file: "handbook.pdf" }} />
-          <Button onClick={() => setAdding(true)}>Add text or a URL</Button>
+          <Curl what={Words.uploadADocument} request={{ method: "POST", path: "/api/knowledge", file: "handbook.pdf" }} />
+          <Button onClick={() => setAdding(true)}>{Words.addTextOrUrl}</Button>
           <UploadButton onFiles={uploads.add} />
         </>
       )}>
-        Documents that agents search. Answers cite the page and the exact words.{may && " Drop files anywhere on this page to add them."}
+        {texts.documentsThatAgentsSearchAnswers(may && Words.dropFilesAnywhere)}
       </PageHeader>
       <DropZone enabled={may} onFiles={uploads.add}>
         <div class="stack loose">
           <Loaded query={documents}>{(list) => list.length === 0 ? (
-            <Empty title="No documents yet" action={may && <UploadButton onFiles={uploads.add} />}>
-              {may ? "Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. " : "Admins of the organization add documents. "}
-              Once a document is ready, every agent with the knowledge tool can search and cite it.
+            <Empty title={Words.noDocumentsYet} action={may && <UploadButton onFiles={uploads.add} />}>
+              {texts.onceDocumentIsReady(may ? Words.uploadPdfWordPowerpoint : Words.adminsOfOrganizationAdd)}
             </Empty>
           ) : (
             <>
               <Search onShow={(id, passage) => setShown({ id, passage })} />
-              <section class="stack" aria-label="Documents">
+              <section class="stack" aria-label={Words.documents}>
                 <Documents list={list} onShow={(id) => setShown({ id })} />
                 <More list={documents} />
               </section>
@@ -81,13 +82,13 @@ function shownInUrl(): Shown | null {
 
 function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) => void }) {
   return (
-    <Table caption="Documents" rows={list} id={(d) => d.id} columns={[
-      { head: "Name", cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
-      { head: "Status", cell: (d) => <Standing of={d} /> },
-      { head: "Size", end: true, tight: true, cell: (d) => (d.bytes === 0 ? "–" : size(d.bytes)) },
-      { head: "Pages", end: true, tight: true, cell: (d) => (d.pages === null ? "–" : count(d.pages)) },
-      { head: "Passages", end: true, tight: true, cell: (d) => count(d.chunks) },
-      { head: "Added", tight: true, cell: (d) => <Time at={d.createdAt} /> },
+    <Table caption={Words.documents} rows={list} id={(d) => d.id} columns={[
+      { head: Words.name, cell: (d) => <button type="button" class="name-button" onClick={() => onShow(d.id)}>{d.name}</button> },
+      { head: Words.status, cell: (d) => <Standing of={d} /> },
+      { head: Words.size, end: true, tight: true, cell: (d) => (d.bytes === 0 ? "–" : size(d.bytes)) },
+      { head: Words.pages, end: true, tight: true, cell: (d) => (d.pages === null ? "–" : count(d.pages)) },
+      { head: Words.passages, end: true, tight: true, cell: (d) => count(d.chunks) },
+      { head: Words.added, tight: true, cell: (d) => <Time at={d.createdAt} /> },
     ]} />
   );
 }

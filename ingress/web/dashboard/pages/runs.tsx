@@ -4,6 +4,8 @@ import { useConnected, useLive } from "../live";
 import { useNarrow } from "../narrow";
 import { useOverview } from "../overview";
 import { useMay } from "../state";
+import * as texts from "../texts/runs";
+import { Words } from "../texts/runs";
 import { Button, LinkButton } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
@@ -45,15 +47,15 @@ export function RunsPage() {
   };
   return (
     <>
-      <PageHeader guide="traces" title="Runs" actions={
+      <PageHeader guide="traces" title={Words.runs} actions={
         <>
-          <span role="status" class={"live" + (paused ? " paused" : connected ? "" : " lost")}>{paused ? "Paused" : connected ? "Live" : "Reconnecting"}</span>
-          <Button pressed={paused} onClick={resume}>{paused ? "Resume" : "Pause"}</Button>
-          <Curl what="List these runs" request={{ method: "GET", path: "/api/runs", params }} />
-          <Curl what="Export these runs" request={{ method: "GET", path: "/api/runs", params: { ...params, export: "csv" } }} />
+          <span role="status" class={"live" + (paused ? " paused" : connected ? "" : " lost")}>{paused ? Words.paused : connected ? Words.live : Words.reconnecting}</span>
+          <Button pressed={paused} onClick={resume}>{paused ? Words.resume : Words.pause}</Button>
+          <Curl what={Words.listTheseRuns} request={{ method: "GET", path: "/api/runs", params }} />
+          <Curl what={Words.exportTheseRuns} request={{ method: "GET", path: "/api/runs", params: { ...params, export: "csv" } }} />
         </>
       }>
-        {all ? "Every message to an agent and every trigger of an automation is a run." : "Each of your messages to an agent is a run."}
+        {all ? Words.everyMessageToAgent : Words.eachOfYourMessages}
       </PageHeader>
       <div class="stack">
         <div class={"run-choice" + (all ? " with-rate" : "")}>
@@ -62,7 +64,7 @@ export function RunsPage() {
             {(!narrow || filtered(filter)) && (
               <div class="actions">
                 {!narrow && <Export filter={filter} />}
-                {filtered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>Clear filters</Button>}
+                {filtered(filter) && <Button look="bare" icon="close" onClick={clearFilter}>{Words.clearFilters}</Button>}
               </div>
             )}
           </div>
@@ -74,7 +76,7 @@ export function RunsPage() {
         {list.rows === undefined || !counted ? !list.error && <Waiting /> : list.rows.length === 0 ? !list.error && <NoRuns filter={filter} more={list.hasMore} /> : (
           <RunRows rows={list.rows} names={names} onCancelled={list.replace} />
         )}
-        {counted && list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : filter.words !== "" ? "Search older runs" : "Show older runs"}</Button></div>}
+        {counted && list.hasMore && <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? Words.loading : filter.words !== "" ? Words.searchOlderRuns : Words.showOlderRuns}</Button></div>}
       </div>
     </>
   );
@@ -98,8 +100,8 @@ function NeedsYou({ count: n }: { count: number }) {
       {n > 0 && (
         <p class="needs-you">
           <Icon name="warn" />
-          <strong>{n === 1 ? "1 run is waiting for you" : `${n >= 100 ? "100 or more" : n} runs are waiting for you`}</strong>
-          <a href="/dashboard/inbox">Open the inbox</a>
+          <strong>{n === 1 ? Words.runIsWaiting : texts.runsAreWaiting(n >= 100 ? Words.hundredOrMore : n)}</strong>
+          <a href="/dashboard/inbox">{Words.openTheInbox}</a>
         </p>
       )}
     </div>
@@ -114,40 +116,39 @@ function Fresh({ count, show }: { count: number; show: () => void }) {
   };
   return (
     <div class="fresh" role="status">
-      {count > 0 && <Button look="primary" onClick={reveal}>{count >= 100 ? "100 or more new runs" : count === 1 ? "1 new run" : `${count} new runs`}</Button>}
+      {count > 0 && <Button look="primary" onClick={reveal}>{count >= 100 ? Words.hundredOrMoreNewRuns : count === 1 ? Words.oneNewRun : texts.countNewRuns(count)}</Button>}
     </div>
   );
 }
 
 const firstChat = {
-  method: "POST", path: "/api/agents", params: { template: "tpl_support", action: "chat" }, body: { sessionId: "first", message: "Hello" },
+  method: "POST", path: "/api/agents", params: { template: "tpl_support", action: "chat" }, body: { sessionId: "first", message: Words.hello },
 };
 
 function NoRuns({ filter, more }: { filter: Filter; more: boolean }) {
   if (filter.words !== "" && forOpen(filter)) {
     return (
-      <Empty title="A search finds finished runs only" action={<Button onClick={clearFilter}>Clear filters</Button>}>
-        Remove the words or choose another status.
+      <Empty title={Words.searchFindsFinishedRuns} action={<Button onClick={clearFilter}>{Words.clearFilters}</Button>}>
+        {Words.removeWordsOrChoose}
       </Empty>
     );
   }
-  if (more) return <Empty title="Nothing found so far">The search goes on in older runs.</Empty>;
+  if (more) return <Empty title={Words.nothingFoundSoFar}>{Words.searchGoesOnInOlder}</Empty>;
   if (filtered(filter)) {
     return (
-      <Empty title="No runs match these filters" action={<Button onClick={clearFilter}>Clear filters</Button>}>
-        New runs that match appear here automatically.
+      <Empty title={Words.noRunsMatchThese} action={<Button onClick={clearFilter}>{Words.clearFilters}</Button>}>
+        {Words.newRunsThatMatch}
       </Empty>
     );
   }
   return (
-    <Empty title="No runs yet" action={
+    <Empty title={Words.noRunsYet} action={
       <div class="actions">
-        <LinkButton href="/dashboard/agents" look="primary">Go to agents</LinkButton>
-        <Curl what="Chat with a template" request={firstChat} />
+        <LinkButton href="/dashboard/agents" look="primary">{Words.goToAgents}</LinkButton>
+        <Curl what={Words.chatWithTemplate} request={firstChat} />
       </div>
     }>
-      A run is one message to an agent or one trigger of an automation, with its result: the answer, the tools used,
-      the duration and the cost. Chat with an agent, and its run appears here immediately.
+      {Words.runIsOneMessage}
     </Empty>
   );
 }

@@ -58,6 +58,7 @@ export enum Words {
   identitySecret = "Identity secret",
   jsonSchema = "JSON Schema",
   settingsThatRequests = "Settings that requests may change",
+  attachments = "Attachments",
 
   // pages/agent/editor
   notSavedCorrectMarked = "Not saved. Correct the marked fields.",

@@ -31,6 +31,7 @@ export enum Words {
   filesCantBeOpened = "Files can't be opened in the demo",
   files = "Files",
   filesCantBeOpenedInDemo = "Files can't be opened in the demo. Sign up to open them.",
+  attachedFiles = "Attached files",
 
   // answer/source
   aDocument = ", a document",

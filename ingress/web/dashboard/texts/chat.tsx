@@ -4,7 +4,6 @@ import type { ComponentChildren } from "preact";
 
 export enum Words {
   // chat/attachments
-  fileIsEmpty = "The file is empty.",
   attachFiles = "Attach files",
   filesToAttach = "Files to attach",
   attachedFiles = "Attached files",
@@ -108,7 +107,6 @@ export enum Words {
 }
 
 // chat/attachments
-export const filesSizeIsLimit = (size: string): string => `The file's size is ${size}. The limit is 20 MiB.`;
 export const messageTakesAtMost = (mostFiles: number, files: string): string => `A message takes at most ${mostFiles} files. Not attached: ${files}.`;
 export const uploadOfName = (name: string): string => `Upload of ${name}`;
 export const tryAgainName = (name: string): string => `Try again: ${name}`;
@@ -124,7 +122,7 @@ export const youSaidMessage = (message: string): string => `You said: ${message}
 export const yourMessagesFormSession = (inDemo: ComponentChildren) => <>Your messages form a session, which the agent remembers.{inDemo}</>;
 
 // chat/composer
-export const messageIsBytes = (bytes: string): string => `The message is ${bytes} bytes too long. Shorten it.`;
+export const messageIsBytesTooLong = (toLocaleString: string): string => `The message is ${toLocaleString} bytes too long. Shorten it.`;
 
 // chat/demo
 export const inSeconds = (windowSeconds: number): string => `in ${windowSeconds} s`;
@@ -141,13 +139,13 @@ export const sendAgainInS = (rest: number): string => `Send again in ${rest} s`;
 export const requestRequestId = (requestId: string) => <>Request <code>{requestId}</code></>;
 
 // chat/turnview
-export const messageStart = (message: string): string => `Message: ${message}`;
 export const interruptedYouHeard = () => <><span class="tag">Interrupted</span> You heard this part of the answer.</>;
 export const connectedAgainAnswerIsBeingResumed = () => <><span class="dots" aria-hidden="true"><i /><i /><i /></span>Connected again. The answer is being resumed.</>;
 export const runIsWaitingForDecision = (href: string) => <>The run is waiting for a decision. <a href={href}>Open the run</a></>;
 export const spokenAfterLatency = (latency: string): string => `spoken after ${latency}`;
-export const played = (time: string): string => `${time} played`;
 export const earlierTurnsOmittedModels = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} omitted: the model's context is too small`;
 export const citationsRemovedNotFound = (citationsRemoved: number): string => `${many(citationsRemoved, "citation")} removed: not found in the source`;
 export const tokens = (tokens: string): string => ` · ${tokens} tokens`;
 export const cost = (costMicros: string): string => ` · cost ${costMicros}`;
+export const messageTitle = (title: string): string => `Message: ${title}`;
+export const playedPlayed = (played: string): string => `${played} played`;

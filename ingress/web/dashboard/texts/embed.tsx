@@ -49,6 +49,8 @@ export enum Words {
   addAnOrigin = "Add an origin",
   schemeAndHost = "Scheme and host, and the port if it isn't the default. Separate several with spaces.",
   add = "Add",
+  attachments = "Attachments",
+  visitorsCanAttachImages = "Visitors can attach images and documents to their messages. Visitors are strangers, and models read what they send.",
 
   // pages/agent/origin
   patternsAreNotSupported = "Patterns are not supported. Add each origin",

@@ -26,7 +26,6 @@ export enum Words {
   search = "Search",
   find = "Find",
   pagesAgentsDocumentsRuns = "Pages, agents, documents, runs by id, and actions",
-  pagesAgentsDocumentsRunsId = "Pages, agents, documents, a run’s id, actions",
   found = "Found",
   noPageAgentDocument = "No page, agent, document or action has this name.",
   ctrlKOrK = "Ctrl K or ⌘ K",
@@ -39,6 +38,8 @@ export enum Words {
   muteMicrophoneWhileFocus = "Mute the microphone while the focus is in the voice panel",
   shortcutsOfSingleKey = "Shortcuts of a single key",
   keysAnd = "The keys / and ?.",
+  pageAgentDocument = "Page, agent, document or run id",
+  couldntLoadAllAgents = "Couldn’t load all agents, templates and documents. Check the connection and try again.",
 }
 
 // finder

@@ -85,7 +85,6 @@ export enum Words {
   searchedByWords = "Searched by words only: the embeddings service did not respond.",
 
   // pages/knowledge/uploads
-  fileIsEmpty = "The file is empty.",
   filesToUpload = "Files to upload",
   dropFilesToUpload = "Drop files to upload them",
   uploads = "Uploads",
@@ -94,8 +93,8 @@ export enum Words {
 }
 
 // pages/knowledge
-export const documentsThatAgentsSearch = (more: ComponentChildren) => <>Documents that agents search. Answers cite the page and the exact words.{more}</>;
 export const onceDocumentIsReady = (part: string): string => `${part}Once a document is ready, every agent with the knowledge tool can search and cite it.`;
+export const documentsThatAgentsSearchAnswers = (may: ComponentChildren) => <>Documents that agents search. Answers cite the page and the exact words.{may}</>;
 
 // pages/knowledge/add
 export const nameIsBeingProcessed = (name: string): string => `${name} is being processed.`;
@@ -121,5 +120,4 @@ export const processedPagesOfName = (name: string): string => `Processed pages o
 export const pagesDoneOfPages = (pagesDone: number, pages: number): string => `${pagesDone} of ${pages}`;
 
 // pages/knowledge/uploads
-export const filesSizeIsLimit = (size: string): string => `The file's size is ${size}. The limit is 20 MiB.`;
 export const uploadOfName = (name: string): string => `Upload of ${name}`;

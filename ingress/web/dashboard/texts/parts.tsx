@@ -40,6 +40,9 @@ export enum Words {
 
   // ui/toasts
   dismiss = "Dismiss",
+
+  // ui/uploads
+  fileIsEmpty = "The file is empty.",
 }
 
 // ui/copy
@@ -64,3 +67,6 @@ export const gibibytes = (n: string): string => `${n} GiB`;
 // ui/requests
 export const setParleySession = () => <>Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</>;
 export const setParleyApiKey = (name: string) => <>Set <code>PARLEY_API_KEY</code> to an API key of {name}. <a href="/dashboard/org">Create one under Organization</a>.</>;
+
+// ui/uploads
+export const filesSizeIsLimit = (size: string): string => `The file's size is ${size}. The limit is 20 MiB.`;

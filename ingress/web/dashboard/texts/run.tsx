@@ -87,8 +87,6 @@ export enum Words {
   chart = "Chart",
   table = "Table",
   wasAnswered = "was answered",
-  failed = "failed",
-  ended = "ended",
   wasCancelled = "was cancelled",
   timedOut = "timed out",
   waitingForAWorker = "waiting for a worker",
@@ -110,6 +108,21 @@ export enum Words {
   attempt = "Attempt",
   took = "Took",
   notes = "Notes",
+
+  // pages/run/inspector
+  noText = "No text.",
+  notCompleteYet = "Not complete yet.",
+  notStoredBecauseTurn = "Not stored, because the turn did not complete.",
+  output = "Output",
+  textOfModel = "Text of the model",
+  onlyBeginningIsShown = "Only the beginning is shown.",
+  input = "Input",
+
+  // pages/run/messages
+  instructionsOfRequest = "Instructions of the request",
+  earlierMessage = "Earlier message",
+  earlierAnswer = "Earlier answer",
+  dataOfTheMessage = "Data of the message",
 }
 
 // pages/run
@@ -133,7 +146,17 @@ export const costOf = (costMicros: string): string => `cost ${costMicros}`;
 export const fromAfter = (after: string): string => `from ${after}`;
 
 // pages/run/timeline
-export const drawnShorter = (waits: number, times: string): string => `Striped: ${waits === 1 ? "a wait" : "waits"} of ${times}, drawn shorter than to scale.`;
 export const endSoFar = (end: string): string => `${end} so far`;
-export const fromAcceptanceUntilIt = (time: string, outcome: string): string => `${time} from acceptance until it ${outcome}`;
 export const closeName = (name: string): string => `Close ${name}`;
+export const stripedOfDrawnShorter = (cut: number, cut2: string): string => `Striped: ${cut === 1 ? "a wait" : "waits"} of ${cut2}, drawn shorter than to scale.`;
+export const fromAcceptanceUntilItOfEnd = (end: string, outcomes: string): string => `${end} from acceptance until it ${outcomes}`;
+
+// pages/run/inspector
+export const callsToolNamedGist = (toolNamed: string, gist: string) => <>Calls <strong>{toolNamed}</strong> <span class="quiet">{gist}</span></>;
+export const versionAgentVersion = (agentVersion: number): string => `, version ${agentVersion}`;
+export const agentsInstructionsAndEarlier = (part: string, href: string) => <>The agent’s instructions{part}, and earlier messages of <a href={href}>the session</a>, if it has any. Then:</>;
+
+// pages/run/messages
+export const callsNames = (names: string): string => `Calls ${names}`;
+export const answerOfName = (name: string): string => `Answer of ${name}`;
+export const resultOfToolNamed = (toolNamed: string): string => `Result of ${toolNamed}`;

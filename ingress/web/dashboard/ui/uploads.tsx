@@ -3,6 +3,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, type Params } from "../api";
 import { upload } from "../files";
+import * as texts from "../texts/parts";
+import { Words } from "../texts/parts";
 import { Button } from "./button";
 import type { IconName } from "./icon";
 import { size } from "./parts";
@@ -25,8 +27,8 @@ export interface Upload<T> {
 
 /** Returns why the service would refuse a file, or undefined. */
 export function faultOf(file: { size: number }): string | undefined {
-  if (file.size === 0) return "The file is empty.";
-  return file.size > mostBytes ? `The file's size is ${size(file.size)}. The limit is 20 MiB.` : undefined;
+  if (file.size === 0) return Words.fileIsEmpty;
+  return file.size > mostBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
 }
 
 const words = (error: ApiError): string => error.errors.map((e) => `${e.field} ${e.message}`).join("; ") || error.detail;

@@ -2,6 +2,8 @@
 import { h } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { useSession } from "../../state";
+import * as texts from "../../texts/embed";
+import { Words } from "../../texts/embed";
 import { Button } from "../../ui/button";
 import { Select, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
@@ -24,22 +26,22 @@ export function useLook(agent: string): [Look, (change: Partial<Look>) => void] 
   return [look, set];
 }
 
-const positions = [{ value: "", label: "Right corner" }, { value: "left", label: "Left corner" }];
-const schemes = [{ value: "", label: "The visitor's system" }, { value: "light", label: "Light" }, { value: "dark", label: "Dark" }];
+const positions = [{ value: "", label: Words.rightCorner }, { value: "left", label: Words.leftCorner }];
+const schemes = [{ value: "", label: Words.theVisitorsSystem }, { value: "light", label: Words.light }, { value: "dark", label: Words.dark }];
 
 export function Appearance({ editor, look, set }: { editor: Editor; look: Look; set: (change: Partial<Look>) => void }) {
   const { agent } = editor;
   const here = agent.widget.enabled && agent.widget.allowedOrigins.includes(location.origin);
   return (
-    <Section title="How it looks" intro="Your choices become part of the code below. The preview works before you allow an origin, and its messages are sent as yours.">
+    <Section title={Words.howItLooks} intro={Words.yourChoicesBecomePart}>
       <div class="appearance">
         <div class="stack">
-          <TextField label="Title" value={look.title} maxLength={120} placeholder={agent.name} onChange={(title) => set({ title })} />
-          <TextField label="Greeting" value={look.greeting} maxLength={2000} placeholder="How can I help?" onChange={(greeting) => set({ greeting })} hint="The first text in the chat, as Markdown." />
+          <TextField label={Words.title} value={look.title} maxLength={120} placeholder={agent.name} onChange={(title) => set({ title })} />
+          <TextField label={Words.greeting} value={look.greeting} maxLength={2000} placeholder={Words.howCanIHelp} onChange={(greeting) => set({ greeting })} hint={Words.firstTextInChat} />
           <Colour value={look.accent} onChange={(to) => set({ accent: to })} />
-          <Select label="Light or dark" value={look.scheme} options={schemes} onChange={(scheme) => set({ scheme })} />
-          <Select label="Position" value={look.position} options={positions} onChange={(position) => set({ position })} />
-          {here && <p class="hint"><a href={`/widget/preview?agent=${encodeURIComponent(agent.id)}`} target="_blank" rel="noopener">Open a page with the widget</a>, as visitors see it.</p>}
+          <Select label={Words.lightOrDark} value={look.scheme} options={schemes} onChange={(scheme) => set({ scheme })} />
+          <Select label={Words.position} value={look.position} options={positions} onChange={(position) => set({ position })} />
+          {here && <p class="hint">{texts.openPageWithWidget(`/widget/preview?agent=${encodeURIComponent(agent.id)}`)}</p>}
         </div>
         <Preview editor={editor} look={look} />
       </div>
@@ -51,12 +53,12 @@ function Colour({ value, onChange }: { value: string; onChange: (value: string) 
   const id = useId();
   return (
     <div class="field">
-      <label for={id}>Accent colour</label>
+      <label for={id}>{Words.accentColour}</label>
       <div class="row">
         <input id={id} type="color" class="colour" value={value || accent} aria-describedby={id + "-hint"} onInput={(e) => onChange(e.currentTarget.value)} />
-        {value === "" ? <span class="quiet">default</span> : <><code>{value}</code><Button look="bare" onClick={() => onChange("")}>Use the default</Button></>}
+        {value === "" ? <span class="quiet">{Words.defaultWord}</span> : <><code>{value}</code><Button look="bare" onClick={() => onChange("")}>{Words.useTheDefault}</Button></>}
       </div>
-      <div class="hint" id={id + "-hint"}>Text on it is black or white, whichever is readable.</div>
+      <div class="hint" id={id + "-hint"}>{Words.textOnItIsBlack}</div>
     </div>
   );
 }
@@ -82,12 +84,12 @@ function Preview({ editor, look }: { editor: Editor; look: Look }) {
   useEffect(() => {
     fetchWidget().then(() => setState("ready"), () => setState("failed"));
   }, []);
-  if (state === "failed") return <p class="note">Couldn't load the preview. Reload the page.</p>;
+  if (state === "failed") return <p class="note">{Words.couldntLoadPreviewReload}</p>;
   if (state === "loading") return <div class="widget-preview" />;
   const preview = JSON.stringify({ organization, name, suggestions, attachments: editor.draft["widget.attachments"] });
   const attributes = { "agent-id": id, preview, "chat-title": title || name, greeting: greeting || undefined, accent: colour || undefined, scheme: scheme || undefined };
   return (
-    <div class="widget-preview" role="group" aria-label="Preview of the widget">
+    <div class="widget-preview" role="group" aria-label={Words.previewOfWidget}>
       {h("agent-chat" as string, { key: JSON.stringify(attributes), ...attributes, inline: "" })}
     </div>
   );

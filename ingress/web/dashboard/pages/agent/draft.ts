@@ -1,5 +1,7 @@
 // The unsaved settings of an agent. Fields have the names that the API's errors use, so that one
 // name identifies a change, a field in the request body, and the position of an error.
+import * as texts from "../../texts/agent";
+import { Words } from "../../texts/agent";
 import { toolWords, type ToolName } from "../../toolnames";
 import type { FieldError } from "../../api";
 import type { Agent, Approval, Endpoint, MCPServer, SideEffect } from "../../types";
@@ -82,8 +84,8 @@ export type SettingName = (typeof settingNames)[number];
 
 /** The form's labels of the model settings. */
 export const settingWords: Record<SettingName, string> = {
-  temperature: "Temperature", topP: "Top P", maxOutputTokens: "Maximum output tokens", reasoningEffort: "Reasoning effort", seed: "Seed",
-  stop: "Stop texts", parallelToolCalls: "Parallel tool calls",
+  temperature: Words.temperature, topP: Words.topP, maxOutputTokens: Words.maximumOutputTokens, reasoningEffort: Words.reasoningEffort, seed: Words.seed,
+  stop: Words.stopTexts, parallelToolCalls: Words.parallelToolCalls,
 };
 
 export type Field = keyof Draft;
@@ -200,8 +202,8 @@ function valueOf(draft: Draft, field: Field): unknown {
     case "reasoningEffort": return draft[field] === "" ? null : draft[field];
     case "parallelToolCalls": return draft[field] === "" ? null : draft[field] === "true";
     case "stop": {
-      const texts = draft[field].split("\n").filter((line) => line !== "").map(unescaped);
-      return texts.length === 0 ? null : texts;
+      const lines = draft[field].split("\n").filter((line) => line !== "").map(unescaped);
+      return lines.length === 0 ? null : lines;
     }
     case "suggestions": return linesOf(draft[field]);
     default: return draft[field];
@@ -250,15 +252,15 @@ export function faultsOf(draft: Draft): FieldError[] {
   if (schema !== "") add("outputSchema", schema);
   pairFaults("tools.knowledge.metadata", draft["tools.knowledge.metadata"], add);
   for (const name of ["temperature", "topP", "maxOutputTokens", "seed"] as const) {
-    if (draft[name].trim() !== "" && !Number.isFinite(Number(draft[name]))) add(name, "must be a number");
+    if (draft[name].trim() !== "" && !Number.isFinite(Number(draft[name]))) add(name, Words.mustBeNumber);
   }
   return found;
 }
 
 function pairFaults(at: string, rows: Pair[], add: (field: string, message: string) => void): void {
   rows.forEach((row, i) => {
-    if (row.name === "" && row.value !== "") add(at, "has a value without a name; enter a name");
-    else if (row.name !== "" && rows.findIndex((r) => r.name === row.name) < i) add(`${at}.${row.name}`, "is used twice");
+    if (row.name === "" && row.value !== "") add(at, Words.hasValueWithoutName);
+    else if (row.name !== "" && rows.findIndex((r) => r.name === row.name) < i) add(`${at}.${row.name}`, Words.isUsedTwice);
   });
 }
 
@@ -268,7 +270,7 @@ export function jsonFault(text: string): string {
     JSON.parse(text);
     return "";
   } catch (error) {
-    return `must be valid JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return texts.mustBeValidJson(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -276,9 +278,9 @@ export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeEx
 
 /** The form's labels of the fields that belong to no tool. */
 export const fieldWords: Partial<Record<Field, string>> = {
-  name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
-  "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.attachments": "Attachments", "widget.identitySecret": "Identity secret",
-  outputSchema: "JSON Schema", appendSources: "List of sources in the text", suggestions: "Suggested questions", ...settingWords, overridable: "Settings that requests may change",
+  name: Words.name, description: Words.description, systemPrompt: Words.systemPrompt, model: Words.model, fallbackModels: Words.fallbackModels, allowedCallers: Words.whoMayCallIt,
+  "widget.enabled": Words.widget, "widget.allowedOrigins": Words.allowedOrigins, "widget.attachments": Words.attachments, "widget.identitySecret": Words.identitySecret,
+  outputSchema: Words.jsonSchema, appendSources: Words.listOfSources, suggestions: Words.suggestedQuestions, ...settingWords, overridable: Words.settingsThatRequests,
 };
 
 /** Returns the labels of fields, each once. */

@@ -30,7 +30,7 @@ export function Embed({ editor }: { editor: Editor }) {
           <div class="stack">
             <Switch label={Words.widget} hint={Words.pagesOnAllowedOrigins} checked={draft["widget.enabled"]} onChange={(on) => set("widget.enabled", on)} />
             <Origins editor={editor} />
-            <Switch label="Attachments" hint="Visitors can attach images and documents to their messages. Visitors are strangers, and models read what they send." checked={draft["widget.attachments"]} onChange={(on) => set("widget.attachments", on)} />
+            <Switch label={Words.attachments} hint={Words.visitorsCanAttachImages} checked={draft["widget.attachments"]} onChange={(on) => set("widget.attachments", on)} />
           </div>
         </Section>
       </fieldset>

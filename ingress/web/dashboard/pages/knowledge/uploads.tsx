@@ -1,6 +1,8 @@
 // The uploads of documents: two at a time, each with its progress.
 import type { ComponentChildren } from "preact";
 import { useStay } from "../../router";
+import * as texts from "../../texts/knowledge";
+import { Words } from "../../texts/knowledge";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
 import { Icon } from "../../ui/icon";
@@ -18,7 +20,7 @@ export function useDocuments(onSent: () => void) {
 }
 
 export function UploadButton({ onFiles }: { onFiles: (files: File[]) => void }) {
-  return <FilePicker look="primary" icon="upload" words="Files to upload" onFiles={onFiles}>Upload files</FilePicker>;
+  return <FilePicker look="primary" icon="upload" words={Words.filesToUpload} onFiles={onFiles}>{Words.uploadFiles}</FilePicker>;
 }
 
 /** Accepts files that are dropped anywhere on the page, while mounted. */
@@ -27,7 +29,7 @@ export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onF
   return (
     <div class="drop-zone">
       {children}
-      {over && <div class="drop-hint" aria-hidden="true"><Icon name="upload" />Drop files to upload them</div>}
+      {over && <div class="drop-hint" aria-hidden="true"><Icon name="upload" />{Words.dropFilesToUpload}</div>}
     </div>
   );
 }
@@ -39,7 +41,7 @@ export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onF
 export function Uploads({ list, onRemove, onRetry }: { list: Upload<Document>[]; onRemove: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;
   return (
-    <section class="sheet uploads-box" aria-label="Uploads">
+    <section class="sheet uploads-box" aria-label={Words.uploads}>
       <ul class="uploads">
         {list.map((u) => (
           <li key={u.id}>
@@ -47,12 +49,12 @@ export function Uploads({ list, onRemove, onRetry }: { list: Upload<Document>[];
             <span class="upload-name">{u.file.name}</span>
             <span class="small quiet number">{size(u.file.size)}</span>
             {u.state === "failed" ? <span class="fault" role="alert">{u.fault}</span> : (
-              <progress value={u.part} max={1} aria-label={`Upload of ${u.file.name}`} />
+              <progress value={u.part} max={1} aria-label={texts.uploadOfName(u.file.name)} />
             )}
             <span class="small quiet">{u.state === "sending" ? `${Math.floor(u.part * 100)} %` : u.state === "failed" ? "" : u.state}</span>
             <span class="actions">
-              {u.again && <Button look="bare" onClick={() => onRetry(u.id)}>Try again</Button>}
-              <Button look="bare" icon="close" label={`${u.state === "sending" ? "Stop" : "Dismiss"}: ${u.file.name}`} onClick={() => onRemove(u.id)} />
+              {u.again && <Button look="bare" onClick={() => onRetry(u.id)}>{Words.tryAgain}</Button>}
+              <Button look="bare" icon="close" label={`${u.state === "sending" ? Words.stop : Words.dismiss}: ${u.file.name}`} onClick={() => onRemove(u.id)} />
             </span>
           </li>
         ))}

@@ -1,4 +1,6 @@
 // The messages that the model received in a turn, as far as the service stores them.
+import * as texts from "../../texts/run";
+import { Words } from "../../texts/run";
 import type { Span, Timeline, ToolCall } from "../../types";
 import { toolNamed } from "../../toolnames";
 
@@ -25,10 +27,10 @@ export function requested(span: Span, calls: ToolCall[]): ToolCall[] {
 function exchange(span: Span, calls: ToolCall[]): Sent[] {
   const made = requested(span, calls);
   const names = made.map((call) => toolNamed(call.name)).join(", ");
-  const said = [span.text ?? "", names && `Calls ${names}`].filter(Boolean).join("\n\n");
+  const said = [span.text ?? "", names && texts.callsNames(names)].filter(Boolean).join("\n\n");
   return [
-    sent(`Answer of ${span.name}`, said, span.textCut),
-    ...made.filter((call) => call.output !== null && call.output !== undefined).map((call) => sent(`Result of ${toolNamed(call.name)}`, textOf(call.output))),
+    sent(texts.answerOfName(span.name), said, span.textCut),
+    ...made.filter((call) => call.output !== null && call.output !== undefined).map((call) => sent(texts.resultOfToolNamed(toolNamed(call.name)), textOf(call.output))),
   ];
 }
 
@@ -40,10 +42,10 @@ export function messagesOf(trace: Timeline, turn: Span, calls: ToolCall[]): Sent
   const { input, spans } = trace;
   const before = spans.slice(0, spans.indexOf(turn)).filter((s) => s.kind === "turn" && s.status === "completed");
   return [
-    ...(input.instructions ? [sent("Instructions of the request", input.instructions)] : []),
-    ...(input.history ?? []).flatMap((h) => [sent("Earlier message", h.message), sent("Earlier answer", h.answer)].filter((m) => m.text !== "")),
-    sent("Message", input.message),
-    ...(input.data === undefined ? [] : [sent("Data of the message", textOf(input.data))]),
+    ...(input.instructions ? [sent(Words.instructionsOfRequest, input.instructions)] : []),
+    ...(input.history ?? []).flatMap((h) => [sent(Words.earlierMessage, h.message), sent(Words.earlierAnswer, h.answer)].filter((m) => m.text !== "")),
+    sent(Words.message, input.message),
+    ...(input.data === undefined ? [] : [sent(Words.dataOfTheMessage, textOf(input.data))]),
     ...before.flatMap((s) => exchange(s, calls)),
   ];
 }

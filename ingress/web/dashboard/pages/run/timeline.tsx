@@ -1,5 +1,7 @@
 // The timeline of a run, as a chart and as a table.
 import { useRef, useState } from "preact/hooks";
+import * as texts from "../../texts/run";
+import { Words } from "../../texts/run";
 import type { Run, RunStatus, Timeline as Trace } from "../../types";
 import { Button } from "../../ui/button";
 import { duration, Section, Status } from "../../ui/parts";
@@ -22,20 +24,19 @@ export function Timeline({ trace, run }: { trace: Trace; run: Run }) {
   const scale = scaleOf(trace, now, whole);
   const cut = scale.stretches.filter((s) => s.cut);
   return (
-    <Section title="Timeline" actions={
+    <Section title={Words.timeline} actions={
       <>
-        {(cut.length > 0 || whole) && !table && <Button look="bare" pressed={whole} onClick={() => setWhole(!whole)}>True to scale</Button>}
-        <div class="choice" role="group" aria-label="Show the timeline as">
-          <Button look="bare" pressed={!table} onClick={() => setTable(false)}>Chart</Button>
-          <Button look="bare" pressed={table} onClick={() => setTable(true)}>Table</Button>
+        {(cut.length > 0 || whole) && !table && <Button look="bare" pressed={whole} onClick={() => setWhole(!whole)}>{Words.trueToScale}</Button>}
+        <div class="choice" role="group" aria-label={Words.showTimelineAs}>
+          <Button look="bare" pressed={!table} onClick={() => setTable(false)}>{Words.chart}</Button>
+          <Button look="bare" pressed={table} onClick={() => setTable(true)}>{Words.table}</Button>
         </div>
       </>
     }>
       {table ? <div class="parts-table"><PartsTable parts={parts} /></div> : <Chart parts={parts} scale={scale} trace={trace} run={run} />}
       {!table && cut.length > 0 && (
         <p class="hint">
-          Striped: {cut.length === 1 ? "a wait" : "waits"} of {listed.format(cut.map((s) => duration(s.to - s.from)))}, drawn shorter
-          than to scale.
+          {texts.stripedOfDrawnShorter(cut.length, listed.format(cut.map((s) => duration(s.to - s.from))))}
         </p>
       )}
       <p class="quiet small">{summary(parts, scale, run.status, open)}</p>
@@ -43,13 +44,13 @@ export function Timeline({ trace, run }: { trace: Trace; run: Run }) {
   );
 }
 
-const outcomes: Partial<Record<RunStatus, string>> = { completed: "was answered", failed: "failed", cancelled: "was cancelled", timed_out: "timed out" };
+const outcomes: Partial<Record<RunStatus, string>> = { completed: Words.wasAnswered, failed: "failed", cancelled: Words.wasCancelled, timed_out: Words.timedOut };
 
 /** Describes where the time of the run was spent. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
   const { queue, turn, tool, wait, lost } = spentOf(parts);
-  const words = ([["waiting for a worker", queue], ["in the model", turn], ["in tools", tool], ["waiting for a person", wait], ["lost with a worker", lost]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
-  const whole = open ? `${duration(scale.end)} so far` : `${duration(scale.end)} from acceptance until it ${outcomes[status] ?? "ended"}`;
+  const words = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
+  const whole = open ? texts.endSoFar(duration(scale.end)) : texts.fromAcceptanceUntilItOfEnd(duration(scale.end), outcomes[status] ?? "ended");
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
 }
 
@@ -140,12 +141,12 @@ function Track({ part, scale }: { part: Part; scale: Scale }) {
  * part's button describes the same.
  */
 function Detail({ part }: { part: Part | undefined }) {
-  if (!part) return <div class="detail quiet" aria-hidden="true">Point at a part, or use the arrow keys, to see exact times and tokens. Click it to see its input and output.</div>;
+  if (!part) return <div class="detail quiet" aria-hidden="true">{Words.pointAtPart}</div>;
   const { span } = part;
   return (
     <div class="detail shown" aria-hidden="true">
       <span><strong>{part.name}</strong> {part.status} · {duration(part.took)}</span>
-      <span class="quiet">{exact.format(new Date(span.startedAt))} – {span.finishedAt === null ? "now" : clock.format(new Date(span.finishedAt))}</span>
+      <span class="quiet">{exact.format(new Date(span.startedAt))} – {span.finishedAt === null ? Words.now : clock.format(new Date(span.finishedAt))}</span>
       {part.notes.map((note) => <span key={note}>{note}</span>)}
     </div>
   );
@@ -153,13 +154,13 @@ function Detail({ part }: { part: Part | undefined }) {
 
 function PartsTable({ parts }: { parts: Part[] }) {
   return (
-    <Table caption="Parts of the run in order" rows={parts} id={(p) => p.key} columns={[
-      { head: "Part", cell: (p) => <span class={p.within ? "part-within" : undefined}>{p.name}</span> },
-      { head: "Attempt", cell: (p) => p.span.attempt, end: true },
-      { head: "Status", cell: (p) => <Status of={p.status} /> },
-      { head: "From", cell: (p) => <span title={exact.format(new Date(p.span.startedAt))}>{after(p.from)}</span>, end: true },
-      { head: "Took", cell: (p) => duration(p.took), end: true },
-      { head: "Notes", cell: (p) => p.notes.join(" · ") },
+    <Table caption={Words.partsOfRun} rows={parts} id={(p) => p.key} columns={[
+      { head: Words.part, cell: (p) => <span class={p.within ? "part-within" : undefined}>{p.name}</span> },
+      { head: Words.attempt, cell: (p) => p.span.attempt, end: true },
+      { head: Words.status, cell: (p) => <Status of={p.status} /> },
+      { head: Words.from, cell: (p) => <span title={exact.format(new Date(p.span.startedAt))}>{after(p.from)}</span>, end: true },
+      { head: Words.took, cell: (p) => duration(p.took), end: true },
+      { head: Words.notes, cell: (p) => p.notes.join(" · ") },
     ]} />
   );
 }

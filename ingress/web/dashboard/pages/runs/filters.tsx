@@ -4,6 +4,8 @@ import type { ApiError, Params } from "../../api";
 import { download } from "../../files";
 import { useNarrow } from "../../narrow";
 import { setQuery } from "../../router";
+import * as texts from "../../texts/runs";
+import { Words } from "../../texts/runs";
 import type { RunStatus, RunSummary } from "../../types";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
@@ -27,15 +29,15 @@ export interface Filter {
 }
 
 const statuses: { value: Filter["status"] | Filter["waitsFor"]; label: string }[] = [
-  { value: "", label: "Any status" },
-  { value: "person", label: "Needs you" },
-  { value: "client", label: "Waits for its client" },
-  { value: "queued", label: "Queued" },
-  { value: "running", label: "Running" },
-  { value: "completed", label: "Completed" },
-  { value: "failed", label: "Failed" },
-  { value: "timed_out", label: "Timed out" },
-  { value: "cancelled", label: "Cancelled" },
+  { value: "", label: Words.anyStatus },
+  { value: "person", label: Words.needsYou },
+  { value: "client", label: Words.waitsForItsClient },
+  { value: "queued", label: Words.queued },
+  { value: "running", label: Words.running },
+  { value: "completed", label: Words.completed },
+  { value: "failed", label: Words.failed },
+  { value: "timed_out", label: Words.timedOut },
+  { value: "cancelled", label: Words.cancelled },
 ];
 
 /** Returns the filter in the page's URL. */
@@ -67,7 +69,7 @@ const triggers = ["chat", "schedule", "webhook", "api"]; // the usual ones: a ca
 /** Returns the triggers to choose from: the usual ones, those of the rows, and the chosen one. */
 function triggersOf(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
   const known = new Set([...triggers, ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
-  return [{ value: "", label: "Any trigger" }, ...[...known].map((value) => ({ value, label: value }))];
+  return [{ value: "", label: Words.anyTrigger }, ...[...known].map((value) => ({ value, label: value }))];
 }
 
 interface FiltersProps {
@@ -82,11 +84,11 @@ export function Filters(props: FiltersProps) {
   const [open, setOpen] = useState(false);
   if (!narrow) {
     return (
-      <search class="run-filters" aria-label="Filter runs">
-        <Words filter={props.filter} />
+      <search class="run-filters" aria-label={Words.filterRuns}>
+        <SearchWords filter={props.filter} />
         <Main {...props} />
         <details class="fold" open>
-          <summary>More filters</summary>
+          <summary>{Words.moreFilters}</summary>
           <div class="run-filters"><Others {...props} /></div>
         </details>
       </search>
@@ -95,19 +97,19 @@ export function Filters(props: FiltersProps) {
 
   const chosen = Object.entries(props.filter).filter(([name, value]) => name !== "words" && value !== "").length;
   return (
-    <search class="run-search" aria-label="Filter runs">
-      <Words filter={props.filter} />
-      <Button onClick={() => setOpen(true)}>{chosen === 0 ? "Filters" : `Filters (${chosen})`}</Button>
+    <search class="run-search" aria-label={Words.filterRuns}>
+      <SearchWords filter={props.filter} />
+      <Button onClick={() => setOpen(true)}>{chosen === 0 ? Words.filters : texts.filtersChosen(chosen)}</Button>
       {open && (
-        <Dialog title="Filters" onClose={() => setOpen(false)} kept foot={
+        <Dialog title={Words.filters} onClose={() => setOpen(false)} kept foot={
           <>
-            <Button onClick={clearFilter} disabled={!filtered(props.filter)}>Clear filters</Button>
-            <Button look="primary" onClick={() => setOpen(false)}>Show runs</Button>
+            <Button onClick={clearFilter} disabled={!filtered(props.filter)}>{Words.clearFilters}</Button>
+            <Button look="primary" onClick={() => setOpen(false)}>{Words.showRuns}</Button>
           </>
         }>
           <div class="stack">
             <div class="run-filters"><Main {...props} /><Others {...props} /></div>
-            <div class="row">Export <Export filter={props.filter} /></div>
+            <div class="row">{texts.exportExports(<Export filter={props.filter} />)}</div>
           </div>
         </Dialog>
       )}
@@ -115,20 +117,20 @@ export function Filters(props: FiltersProps) {
   );
 }
 
-function Words({ filter }: { filter: Filter }) {
-  return <Typed label="Search" name="q" value={filter.words} placeholder="Question or answer" maxLength={200} />;
+function SearchWords({ filter }: { filter: Filter }) {
+  return <Typed label={Words.search} name="q" value={filter.words} placeholder={Words.questionOrAnswer} maxLength={200} />;
 }
 
 function Main({ filter, names }: FiltersProps) {
   const { agents, error } = names;
-  const choices = [{ value: "", label: "Any agent" }, ...agents.map((a) => ({ value: a.id, label: a.name }))];
+  const choices = [{ value: "", label: Words.anyAgent }, ...agents.map((a) => ({ value: a.id, label: a.name }))];
   if (filter.agent !== "" && !agents.some((a) => a.id === filter.agent)) choices.push({ value: filter.agent, label: filter.agent });
   const choose = (value: Filter["status"] | Filter["waitsFor"]) =>
     (value === "person" || value === "client" ? setQuery({ status: null, waitsFor: value }) : setQuery({ status: value, waitsFor: null }));
   return (
     <>
-      <Select label="Status" value={filter.waitsFor || filter.status} options={statuses} onChange={choose} />
-      <Select label="Agent" value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} hint={error && "Couldn’t load the agents."} />
+      <Select label={Words.status} value={filter.waitsFor || filter.status} options={statuses} onChange={choose} />
+      <Select label={Words.agent} value={filter.agent} options={choices} onChange={(agent) => setQuery({ agent })} hint={error && Words.couldntLoadAgents} />
     </>
   );
 }
@@ -136,11 +138,11 @@ function Main({ filter, names }: FiltersProps) {
 function Others({ filter, rows }: FiltersProps) {
   return (
     <>
-      <When label="From" name="from" value={filter.from} />
-      <When label="To" name="to" value={filter.to} />
-      <Select label="Trigger" value={filter.trigger} options={triggersOf(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
-      <Typed label="Automation" name="automation" value={filter.automation} />
-      <Typed label="Session" name="session" value={filter.session} />
+      <When label={Words.from} name="from" value={filter.from} />
+      <When label={Words.to} name="to" value={filter.to} />
+      <Select label={Words.trigger} value={filter.trigger} options={triggersOf(rows, filter.trigger)} onChange={(trigger) => setQuery({ trigger })} />
+      <Typed label={Words.automation} name="automation" value={filter.automation} />
+      <Typed label={Words.session} name="session" value={filter.session} />
     </>
   );
 }
@@ -160,14 +162,14 @@ export function Export({ filter }: { filter: Filter }) {
   };
   return (
     <>
-      <Button look="bare" icon="file" disabled={busy} label="Export as CSV" onClick={() => save("csv")}>CSV</Button>
-      <Button look="bare" icon="file" disabled={busy} label="Export as JSON Lines" onClick={() => save("jsonl")}>JSON Lines</Button>
+      <Button look="bare" icon="file" disabled={busy} label={Words.exportAsCsv} onClick={() => save("csv")}>{Words.csv}</Button>
+      <Button look="bare" icon="file" disabled={busy} label={Words.exportAsJsonLines} onClick={() => save("jsonl")}>{Words.jsonLines}</Button>
     </>
   );
 }
 
 /** A text filter, applied after a pause in typing. */
-function Typed({ label, name, value, placeholder = "Any", maxLength }: { label: string; name: string; value: string; placeholder?: string; maxLength?: number }) {
+function Typed({ label, name, value, placeholder = Words.any, maxLength }: { label: string; name: string; value: string; placeholder?: string; maxLength?: number }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   useEffect(() => {

@@ -30,7 +30,7 @@ export function Plot({ filter }: { filter: Filter }) {
   if (!narrow) return <Rate filter={filter} />;
   return (
     <details class="fold" onToggle={(e) => setOpen(e.currentTarget.open)}>
-      <summary>Plot of runs</summary>
+      <summary>{Words.plotOfRuns}</summary>
       {open && <Rate filter={filter} />}
     </details>
   );

@@ -1,4 +1,5 @@
 // The texts of the list of runs.
+import type { ComponentChildren } from "preact";
 
 export enum Words {
   // pages/runs
@@ -30,6 +31,8 @@ export enum Words {
   goToAgents = "Go to agents",
   chatWithTemplate = "Chat with a template",
   runIsOneMessage = "A run is one message to an agent or one trigger of an automation, with its result: the answer, the tools used, the duration and the cost. Chat with an agent, and its run appears here immediately.",
+  searchFindsFinishedRuns = "A search finds finished runs only",
+  removeWordsOrChoose = "Remove the words or choose another status.",
 
   // pages/runs/filters
   anyStatus = "Any status",
@@ -58,11 +61,16 @@ export enum Words {
   exportAsJsonLines = "Export as JSON Lines",
   jsonLines = "JSON Lines",
   any = "Any",
+  waitsForItsClient = "Waits for its client",
+  filters = "Filters",
+  showRuns = "Show runs",
+  couldntLoadAgents = "Couldn’t load the agents.",
 
   // pages/runs/rate
   utcBeforeOtherFilters = "UTC, before the other filters",
   utc = "UTC",
   noRunsInThisTime = "No runs in this time.",
+  plotOfRuns = "Plot of runs",
 
   // pages/runs/rows
   waitingForResults = "Waiting for results of the client's tools",
@@ -95,3 +103,7 @@ export const callingToolNamed = (toolNamed: string): string => `Calling ${toolNa
 export const tokensInAndOut = (inputTokens: string, outputTokens: string): string => `${inputTokens} in, ${outputTokens} out`;
 export const cancelThisRunOf = (name: string): string => `Cancel this run of ${name}`;
 export const cancelThisRunOfQuestion = (name: string): string => `Cancel this run of ${name}?`;
+
+// pages/runs/filters
+export const filtersChosen = (chosen: number): string => `Filters (${chosen})`;
+export const exportExports = (exports: ComponentChildren) => <>Export {exports}</>;
