@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 	"parley/shared/testkit/openaistub"
 	"parley/shared/testkit/pdf"
 	"parley/workers"
+	"parley/workers/internal/parse/pdf/pdftest"
 )
 
 // sentFile is a file to attach.
@@ -32,6 +34,12 @@ type sentFile struct {
 
 // send starts a run with attachments in the session s, like an ingress.
 func (r *testEnv) send(agent, message string, files ...sentFile) string {
+	r.Helper()
+	return r.sendIn("s", agent, message, files...)
+}
+
+// sendIn is send in a session.
+func (r *testEnv) sendIn(session, agent, message string, files ...sentFile) string {
 	r.Helper()
 	runID := id.New(id.Run)
 	links := make([]blobdb.NewAttachment, len(files))
@@ -49,7 +57,7 @@ func (r *testEnv) send(agent, message string, files ...sentFile) string {
 	if err := r.store.Blobs.LinkAttachments(r.Context(), r.org, runID, links, 0); err != nil {
 		r.Fatal(err)
 	}
-	return r.startRun(runID, agent, "s", asked)
+	return r.startRun(runID, agent, session, asked)
 }
 
 // photo returns a JPEG image with a secret in its EXIF.
@@ -112,6 +120,16 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 		t.Errorf("%+v, %+v", run, run.Error)
 	}
 
+	// A message needs no text beside its files.
+	run = r.result(r.send(agent, "", sentFile{"photo.jpg", "image/jpeg", photo(t, 64, 48)}))
+	if run.Status != domain.RunCompleted || !strings.Contains(*run.Message, "photo.jpg: image/jpeg, 64 × 48 pixels") || strings.Contains(*run.Message, "“”") {
+		t.Errorf("%+v, %+v, %s", run, run.Error, *run.Message)
+	}
+	run = r.result(r.send(agent, "", sentFile{"log.pdf", "application/pdf", manualPDF()}))
+	if run.Status != domain.RunCompleted || !strings.Contains(*run.Message, "log.pdf: application/pdf") || len(run.Citations) == 0 {
+		t.Errorf("%+v, %+v, %s", run, run.Error, *run.Message)
+	}
+
 	run = r.result(r.send(agent, "And this?", sentFile{"broken.pdf", "application/pdf", []byte("%PDF-1.7 and no more")}))
 	if run.Status != domain.RunFailed || run.Error.Code != "attachment_unreadable" || !strings.Contains(run.Error.Message, `"broken.pdf"`) || len(run.Attachments) != 1 {
 		t.Errorf("%+v, %+v", run, run.Error)
@@ -132,6 +150,41 @@ func TestProgramsGetAttachments(t *testing.T) {
 	run = r.result(r.start(agent, "s", "```python\nimport os\nprint(os.listdir('.'))\n```"))
 	if run.Status != domain.RunCompleted || strings.Contains(*run.Message, "table.csv") {
 		t.Errorf("%+v", run)
+	}
+}
+
+// Hostile files end their own runs with a reason. An honest file is read beside them.
+func TestHostileAttachments(t *testing.T) {
+	t.Parallel()
+	needsSandbox(t)
+	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
+	agent := r.agent("offline")
+	hostile := pdftest.Hostile()
+	var large bytes.Buffer
+	if err := png.Encode(&large, image.NewGray(image.Rect(0, 0, 5000, 5001))); err != nil {
+		t.Fatal(err)
+	}
+	runs := map[string]string{}
+	for name, file := range map[string]sentFile{
+		"only its head":                 {"a.pdf", "application/pdf", hostile["only its head"]},
+		"a million null pages":          {"b.pdf", "application/pdf", hostile["a million null pages"]},
+		"a page tree that has no end":   {"c.pdf", "application/pdf", hostile["a page tree that is its own child"]},
+		"an archive that is a document": {"d.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", []byte("PK\x03\x04 and so on")},
+		"too many pixels":               {"e.png", "image/png", large.Bytes()},
+		"an SVG as an image":            {"f.png", "image/png", []byte("<svg onload='x'/>")},
+		"half an image":                 {"g.jpg", "image/jpeg", photo(t, 300, 300)[:400]},
+	} {
+		runs[name] = r.sendIn(name, agent, "look", file)
+	}
+	honest := r.result(r.send(agent, asksForLadders, sentFile{"log.pdf", "application/pdf", manualPDF()}))
+	if honest.Status != domain.RunCompleted || len(honest.Citations) == 0 {
+		t.Errorf("beside hostile files: %+v, %+v", honest, honest.Error)
+	}
+	for name, runID := range runs {
+		run := r.result(runID)
+		if run.Status != domain.RunFailed || run.Error.Code != "attachment_unreadable" {
+			t.Errorf("%s: %s, %+v", name, run.Status, run.Error)
+		}
 	}
 }
 

@@ -103,6 +103,31 @@ func TestAttachments(t *testing.T) {
 	turn.is("button", "Download returns.md…")
 	turn.is("link", "Run details")
 	p.inspect("attached-sent")
+
+	// The session keeps them.
+	p.reload()
+	turn = p.in("article", "Message: How many days…")
+	turn.is("image", "lamp.png")
+	turn.is("button", "Download returns.md…")
+
+	// A message needs no text beside a file. Lists show the file's name instead.
+	p.upload(file(t, "notes.md", "# Notes\n\nThe lamp needs oil.\n"))
+	p.sees("Enter sends")
+	p.is("button", "Remove notes.md")
+	p.click("button", "Send message")
+	turn = p.in("article", "Message: notes.md")
+	turn.sees("The lamp needs oil.")
+	p.in("complementary", "Your sessions").is("button", "notes.md…")
+	p.inspect("attached-only")
+	p.reload()
+	turn = p.in("article", "Message: notes.md")
+	turn.is("button", "Download notes.md…")
+	turn.click("link", "Run details")
+	p.is("button", "Download notes.md…")
+	p.inspect("attached-run")
+	p.visit("/dashboard/runs")
+	p.sees("notes.md")
+	p.sees("How many days do I have to return a lamp?")
 }
 
 // TestRefusedAttachments attaches files that the service does not take. Each says why, and the message waits until it is removed.

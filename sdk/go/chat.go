@@ -18,7 +18,7 @@ type Chat struct{ group }
 // ChatParams is a message to an agent or to a template: exactly one of the two.
 type ChatParams struct {
 	AgentID, TemplateID string
-	Message             string
+	Message             string         // may be empty beside Attachments
 	Output              any            // the JSON Schema that the answer must match; default: the agent's own
 	SessionID           string         // default: a session of its own, named after the key
 	Settings            *ModelSettings // take precedence over the agent's settings

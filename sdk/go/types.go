@@ -937,8 +937,9 @@ type Attachment struct {
 // A message to an agent or a template.
 type ChatMessage struct {
 	SessionID string `json:"sessionId"`
-	// The person's message, limited only by the size of the body.
-	Message string `json:"message"`
+	// The person's message, limited only by the size of the body. Beside `attachments` it may be empty
+	// or missing; otherwise it is required.
+	Message *string `json:"message,omitzero"`
 	// Answer with server-sent events. Default: `false`.
 	Stream            *bool            `json:"stream,omitzero"`
 	Temperature       *float64         `json:"temperature,omitzero"`
@@ -961,7 +962,8 @@ type ChatMessage struct {
 type AutomationTrigger struct {
 	// The agent to run.
 	Target string `json:"target"`
-	// `message` is the text for the agent; all other keys are passed to it as data.
+	// `message` is the text for the agent, which may be empty only beside `attachments`; all other
+	// keys are passed to it as data.
 	Input AutomationTriggerInput `json:"input"`
 	// The caller's name for this run.
 	IdempotencyKey *string `json:"idempotencyKey,omitzero"`
@@ -984,7 +986,8 @@ type AutomationTrigger struct {
 	Tools []ClientTool `json:"tools,omitzero"`
 }
 
-// `message` is the text for the agent; all other keys are passed to it as data.
+// `message` is the text for the agent, which may be empty only beside `attachments`; all other keys
+// are passed to it as data.
 type AutomationTriggerInput struct {
 	Message string `json:"message"`
 }
@@ -1357,6 +1360,8 @@ type RunSummary struct {
 	Trigger       Trigger `json:"trigger"`
 	// The message to the agent; null if the input is very large.
 	Input *InputSummary `json:"input"`
+	// The images and documents of the request; absent if there were none, or if `input` is null.
+	Attachments []Attachment `json:"attachments,omitzero"`
 	// The first 500 characters of the answer; null until there is one.
 	Message *string `json:"message"`
 	// True if the answer has more than 500 characters, else absent.
@@ -1750,10 +1755,12 @@ type Message struct {
 	RunID   string `json:"runId"`
 	// The run that the message's run continues; null if it continues none. Messages of the same one
 	// are in different branches.
-	PreviousRunID *string    `json:"previousRunId"`
-	Status        RunStatus  `json:"status"`
-	CreatedAt     time.Time  `json:"createdAt"`
-	Citations     []Citation `json:"citations,omitzero"`
+	PreviousRunID *string   `json:"previousRunId"`
+	Status        RunStatus `json:"status"`
+	CreatedAt     time.Time `json:"createdAt"`
+	// The images and documents that the person sent with the message; absent if there were none.
+	Attachments []Attachment `json:"attachments,omitzero"`
+	Citations   []Citation   `json:"citations,omitzero"`
 	// True if the turn alone has more than 8 MiB: `content` is its beginning, without citations. The
 	// run has the whole answer.
 	ContentCut *bool `json:"contentCut,omitzero"`

@@ -20,6 +20,7 @@ type RunSummary struct {
 	PreviousRunID *string           `json:"previousRunId"`
 	Trigger       Trigger           `json:"trigger"`
 	Input         *InputSummary     `json:"input"` // null if the input is very large
+	Attachments   []Attachment      `json:"attachments,omitempty"`
 	Message       *string           `json:"message"`
 	MessageCut    bool              `json:"messageCut,omitempty"` // the message was truncated
 	Citations     int               `json:"citations"`
@@ -96,23 +97,48 @@ func FirstRunes(text string, n int) (first string, more bool) {
 // escapedRune is the maximum number of characters of a character in a JSON string: two escapes.
 const escapedRune = 12
 
+// attachmentsPrefix is the maximum number of characters of the attachments in the JSON of an Input.
+const attachmentsPrefix = MaxAttachments * 2048
+
 // QuestionPrefix returns how many characters of the JSON of an Input contain the first n characters
-// of its message and one more.
-func QuestionPrefix(n int) int { return len(UnstoredInput) + len(questionKey) + (n+1)*escapedRune }
+// of its message and one more. attached is that number if the input begins with AttachmentsKey.
+func QuestionPrefix(n int) (plain, attached int) {
+	plain = len(UnstoredInput) + len(questionKey) + (n+1)*escapedRune
+	return plain, plain + len(AttachmentsKey) + attachmentsPrefix
+}
+
+// AttachmentsKey is the key of the attachments in the JSON of an Input. They precede the message, so
+// that lists read them without the rest of a large input.
+const AttachmentsKey = `"attachments":`
 
 const questionKey = `"message":"`
 
-// ReadQuestion returns the message of an Input whose JSON may be truncated. It returns nil if the
-// JSON does not begin with a message.
-func ReadQuestion(input string) *InputSummary {
+// ReadQuestion returns the message and the attachments of an Input whose JSON may be truncated. The
+// message is nil if the JSON does not begin with the attachments, if there are any, and a message.
+func ReadQuestion(input string) (*InputSummary, []Attachment) {
 	rest, found := strings.CutPrefix(input, UnstoredInput)
 	if !found {
 		rest = strings.TrimPrefix(input, "{")
 	}
-	if rest, found = strings.CutPrefix(rest, questionKey); !found {
-		return nil
+
+	var attachments []Attachment
+	if list, found := strings.CutPrefix(rest, AttachmentsKey); found {
+		in := json.NewDecoder(strings.NewReader(list))
+		if in.Decode(&attachments) != nil {
+			return nil, nil
+		}
+		rest = strings.TrimPrefix(list[in.InputOffset():], ",")
 	}
 
+	if rest, found = strings.CutPrefix(rest, questionKey); !found {
+		return nil, attachments
+	}
+	return readMessage(rest), attachments
+}
+
+// readMessage returns the message at the beginning of rest, which follows the quotation mark of a JSON
+// string and may be truncated. It returns nil if the string is not JSON.
+func readMessage(rest string) *InputSummary {
 	end := endOfString(rest)
 	cut := end < 0
 	if cut {

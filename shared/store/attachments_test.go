@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store/blobdb"
+	"parley/shared/store/rundb"
 	"parley/shared/store/sessiondb"
 )
 
@@ -156,5 +158,38 @@ func TestQuotaOfUploads(t *testing.T) {
 	file[0].Hash = randomBytes(32, 9)
 	if err := b.s.Blobs.LinkAttachments(t.Context(), b.org, id.New(id.Run), file, 0); !errors.Is(err, blobdb.ErrBlobGone) {
 		t.Error(err)
+	}
+}
+
+// Lists show the attachments of any run, and a search finds it by their names.
+func TestListsReadAttachments(t *testing.T) {
+	t.Parallel()
+	b := newTestEnv(t)
+	var want []string
+	for i, input := range []string{
+		`{"message":"plain"}`, `{"attachments":[%s],"message":""}`, `{"unstored":true,"attachments":[%s],"message":"` + strings.Repeat("long ", 2000) + `","data":{}}`,
+	} {
+		run := b.run("", "")
+		list := ""
+		if strings.Contains(input, "%s") {
+			list = `{"fileId":"file_1","name":"oil_leak.JPG","mediaType":"image/jpeg","bytes":1},{"fileId":"file_2","name":"` + strings.Repeat("n", 255) + `","mediaType":"text/plain","bytes":2}`
+			input = strings.Replace(input, "%s", list, 1)
+			want = append(want, run.ID)
+		}
+		run.Input = []byte(input)
+		b.finish(b.mustClaim(b.accept(wideWindow, run)[0].Run.Run.ID), "A photo.")
+
+		runs, err := b.s.Runs.ListRuns(t.Context(), b.org, rundb.RunFilter{}, 1)
+		if err != nil || len(runs) != 1 || runs[0].Input == nil || (len(runs[0].Attachments) == 2) != (list != "") {
+			t.Fatalf("run %d: %+v, %v", i, runs, err)
+		}
+		if list != "" && (runs[0].Attachments[0] != domain.Attachment{FileID: "file_1", Name: "oil_leak.JPG", MediaType: "image/jpeg", Bytes: 1}) {
+			t.Errorf("run %d: %+v", i, runs[0].Attachments)
+		}
+	}
+	slices.Reverse(want)
+	b.indexRuns()
+	if got := b.finds(rundb.RunFilter{Words: "oil leak jpg"}, 9); !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
 	}
 }

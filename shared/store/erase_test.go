@@ -10,6 +10,8 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/blobdb"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/lease"
 	"parley/shared/store/queuedb"
@@ -56,6 +58,18 @@ func TestErasingLeavesNothing(t *testing.T) {
 		run.Fingerprint, run.AutomationID = []byte("print"), "nightly "+canary
 		return run
 	}
+	attached := func(run queuedb.NewRun) queuedb.NewRun {
+		stored, err := r.s.Blobs.Upload(ctx, r.org, strings.NewReader("file of "+run.IdempotencyKey), 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := blobdb.NewAttachment{Attachment: domain.Attachment{FileID: id.New(id.File), Name: canary + ".md", MediaType: "text/markdown", Bytes: stored.Bytes}, Hash: stored.Hash}
+		if err := r.s.Blobs.LinkAttachments(ctx, r.org, run.ID, []blobdb.NewAttachment{file}, 0); err != nil {
+			t.Fatal(err)
+		}
+		run.Input = fmt.Appendf(nil, `{"attachments":[{"fileId":%q,"name":"%s.md","mediaType":"text/markdown","bytes":1}],"message":""}`, file.FileID, canary)
+		return run
+	}
 	work := func(run queuedb.NewRun) *executiondb.Claimed {
 		t.Helper()
 		c := r.mustClaim(r.accept(wideWindow, run)[0].Run.Run.ID)
@@ -72,16 +86,16 @@ func TestErasingLeavesNothing(t *testing.T) {
 		r.keep(c.Held(), domain.Source{Text: canary})
 		return c
 	}
-	done := work(keyed("done"))
+	done := work(attached(keyed("done")))
 	r.finish(done, "answer "+canary)
 	running := work(keyed("running"))
-	queued := r.accept(wideWindow, keyed("queued"))[0].Run.Run.ID
+	queued := r.accept(wideWindow, attached(keyed("queued")))[0].Run.Run.ID
 	for _, run := range []string{done.RunID, running.RunID} {
 		r.heard(run, domain.Playback{Text: canary})
 	}
 	r.raw(`UPDATE open_runs SET last_error = $2, reply_to = 'inbox' WHERE run_id = $1`, running.RunID, `{"message":"`+canary+`"}`)
 	other := r.said(r.chat("usr_2", session, "mine"), "stays")
-	if got := r.leaks(); got != "effects:2 heard:2 open_runs:1 run_events:2 runs:4 sessions:2 sources:1 steps:2" {
+	if got := r.leaks(); got != "effects:2 files:2 heard:2 open_runs:1 run_events:2 runs:4 sessions:2 sources:1 steps:2" {
 		t.Fatalf("before: %s", got)
 	}
 
@@ -92,6 +106,9 @@ func TestErasingLeavesNothing(t *testing.T) {
 	}
 	if got := r.leaks(); got != "runs:1 sessions:1" { // usr_2 has a session of the same name
 		t.Errorf("left: %s", got)
+	}
+	if n := r.number(`SELECT (SELECT count(*) FROM files) + (SELECT count(*) FROM blobs) + (SELECT count(*) FROM blob_chunks)`); n != 0 {
+		t.Errorf("%d rows of the attachments' contents are left", n)
 	}
 	for _, run := range []string{done.RunID, running.RunID, queued} {
 		got, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", run)

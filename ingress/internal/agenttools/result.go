@@ -15,7 +15,19 @@ import (
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
-		"message": {"type": "string", "minLength": 1, "description": "The message to the agent."},
+		"message": {"type": "string", "description": "The message to the agent. It may be empty beside attachments."},
+		"attachments": {"type": "array", "maxItems": 10, "description": "Images and documents beside the message.", "items": {
+			"type": "object",
+			"description": "Exactly one of url, data and fileId.",
+			"properties": {
+				"url": {"type": "string", "description": "A public URL."},
+				"data": {"type": "string", "description": "The content as base64."},
+				"fileId": {"type": "string", "description": "The id of a file that was uploaded, or that an agent made."},
+				"mediaType": {"type": "string", "description": "The type of data, such as image/png."},
+				"name": {"type": "string", "description": "The file's name."}
+			},
+			"additionalProperties": false
+		}},
 		"sessionId": {"type": "string", "minLength": 1, "maxLength": 128,
 			"description": "The conversation to continue, from an earlier answer. Default: a new conversation."}
 	},

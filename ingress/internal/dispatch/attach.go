@@ -43,13 +43,13 @@ func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
 	return r
 }
 
-// sentAttachments returns what the request says about its attachments, for the fingerprint.
-func (s *Submission) sentAttachments() []string {
-	if len(s.Attachments) == 0 {
+// SentAttachments returns what a request says about its attachments, for the fingerprint.
+func SentAttachments(list []Attachment) []string {
+	if len(list) == 0 {
 		return nil
 	}
 	asked := []string{"attachments"}
-	for _, a := range s.Attachments {
+	for _, a := range list {
 		data := ""
 		if len(a.Data) > 0 {
 			data = string(contract.Hash(string(a.Data)))

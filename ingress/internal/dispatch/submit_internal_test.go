@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"parley/shared/domain"
@@ -15,6 +16,7 @@ import (
 func TestInputIsTheRequest(t *testing.T) {
 	t.Parallel()
 	history := []domain.Exchange{{Message: "a \"b\"", Answer: "<c>\n"}}
+	files := []domain.Attachment{{FileID: "file_1", Name: `a "<b>".png`, MediaType: "image/png", Bytes: 3}}
 	for _, in := range []domain.Input{
 		{},
 		{Message: "hi"},
@@ -26,8 +28,10 @@ func TestInputIsTheRequest(t *testing.T) {
 		{Data: json.RawMessage(`[]`), History: history},
 		{Message: "x", History: history, Instructions: "be brief"},
 		{Message: "x", Data: json.RawMessage(`{}`), Instructions: "be brief"},
+		{RunOptions: domain.RunOptions{Attachments: files}},
+		{Message: "x", Data: json.RawMessage(`{}`), RunOptions: domain.RunOptions{Attachments: files, Output: &domain.OutputContract{}}},
 	} {
-		s := Submission{Message: in.Message, Data: in.Data, History: in.History, Instructions: in.Instructions}
+		s := Submission{Message: in.Message, Data: in.Data, History: in.History, Instructions: in.Instructions, Options: in.RunOptions}
 		got, err := s.input()
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +50,11 @@ func TestInputIsTheRequest(t *testing.T) {
 		if json.Unmarshal(got, &gotValue) == nil && json.Unmarshal(want.Bytes(), &wantValue) == nil && !reflect.DeepEqual(gotValue, wantValue) {
 			t.Errorf("got %s, want %s", got, want.Bytes())
 		}
-		if len(got) > want.Len() {
+		question, listed := domain.ReadQuestion(string(got))
+		if question == nil || question.Message != strings.ToValidUTF8(in.Message, "\uFFFD") || !reflect.DeepEqual(listed, in.Attachments) {
+			t.Errorf("a list shows %+v and %v of %s", question, listed, got)
+		}
+		if len(got) > want.Len()+len(`"\u003c\u003e"`)*len(in.Attachments) {
 			t.Errorf("%q is longer than %q", got, want.Bytes())
 		}
 	}

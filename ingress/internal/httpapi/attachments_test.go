@@ -176,6 +176,96 @@ func TestAttachmentsOfChats(t *testing.T) {
 	}
 }
 
+// Lists of runs and of a session's messages show the attachments as the run does, to those who may read it.
+func TestListsShowAttachments(t *testing.T) {
+	t.Parallel()
+	a, h, plain := fileEnv(t)
+	agentID := a.newAgent(h)
+	away, other := a.newTestOrg("away"), a.person("other")
+	a.enter(other, h.org, domain.RoleMember)
+	sent := a.chatWith(agentID, `[{"data":"aGk=","name":"a.md"},{"data":"aGk=","name":"b.csv"}]`, h.member.auth, h.header).want(t, "chat", 202, "")
+	runID := sent.text(t, "id")
+	want, err := json.Marshal(sent.json(t, "attachments"))
+	must(t, err)
+	check := func(when string) {
+		t.Helper()
+		lists := []string{"/api/runs?agentId=" + agentID, "/api/sessions?id=s&agentId=" + agentID}
+		if when == "finished" {
+			lists = append(lists, "/api/runs?q=csv")
+		}
+		for _, list := range lists {
+			at := "data.0.attachments"
+			if strings.Contains(list, "sessions") {
+				at = "messages.0.attachments"
+			}
+			got, err := json.Marshal(a.ok("GET", list, "", h.member.auth, h.header).json(t, at))
+			if err != nil || !bytes.Equal(got, want) || len(want) < 100 {
+				t.Errorf("%s, %s: %s, want %s", when, list, got, want)
+			}
+		}
+		for who, headers := range map[string][]string{"stranger": {away.key}, "another member": {other.auth, h.header}} {
+			for _, list := range []string{"/api/runs", "/api/sessions", "/api/sessions?id=s&agentId=" + agentID} {
+				if got := a.from("GET", list, "", headers...); bytes.Contains(got.body, []byte("a.md")) || bytes.Contains(got.body, []byte(runID)) {
+					t.Errorf("%s, %s, %s: %s", when, who, list, got.body)
+				}
+			}
+		}
+	}
+	check("queued")
+	a.finish("done", runID)
+	_, err = a.store.Runs.IndexRuns(t.Context(), 100)
+	must(t, err)
+	check("finished")
+	if got := a.ok("GET", "/api/sessions?id=s&agentId="+agentID, "", h.member.auth, h.header); bytes.Count(got.body, []byte("attachments")) != 1 {
+		t.Errorf("the answer has attachments: %s", got.body)
+	}
+	if got := a.ok("GET", "/api/runs?export=csv&agentId="+agentID, "", h.key); !strings.HasSuffix(string(got.body), ",a.md; b.csv\n") {
+		t.Errorf("%s", got.body)
+	}
+	for _, run := range a.ok("GET", "/api/runs", "", h.key).json(t, "data").([]any) {
+		if run := run.(map[string]any); run["id"] == plain && run["attachments"] != nil {
+			t.Errorf("%v", run)
+		}
+	}
+}
+
+// Beside files, a message needs no text.
+func TestMessagesWithOnlyFiles(t *testing.T) {
+	t.Parallel()
+	a, h, _ := fileEnv(t)
+	agentID := a.newAgent(h)
+	const file = `"attachments":[{"data":"aGk=","name":"a.md"}]`
+	image := "data:image/png;base64," + base64.StdEncoding.EncodeToString(drawnPNG(t, 2))
+	chat, trigger := "/api/agents?action=chat&id="+agentID, "/api/internal/run-automation"
+	for body, at := range map[string]string{
+		`{"sessionId":"1",` + file + `}`:                                   chat,
+		`{"sessionId":"2","message":"",` + file + `}`:                      chat,
+		`{"target":"` + agentID + `","input":{"message":""},` + file + `}`: trigger,
+	} {
+		got := a.from("POST", at, body, h.key, "Prefer: respond-async").want(t, body, 202, "")
+		if in := a.inputOf(got.text(t, "id")); in.Message != "" || len(in.Attachments) != 1 {
+			t.Errorf("%s: %+v", body, in)
+		}
+	}
+	got := a.ok("POST", "/v1/responses", `{"model":"`+agentID+`","background":true,"input":[{"role":"user","content":[{"type":"input_image","image_url":"`+image+`"}]},`+
+		`{"role":"assistant","content":"A line."},{"role":"user","content":[{"type":"input_image","image_url":"`+image+`"}]}]}`, h.key)
+	in := a.inputOf("run" + strings.TrimPrefix(got.text(t, "id"), "resp"))
+	if in.Message != "" || len(in.Attachments) != 2 || len(in.History) != 1 || in.History[0].Message == "" {
+		t.Errorf("%+v", in)
+	}
+
+	for body, c := range map[string][2]string{
+		`{"sessionId":"s"}`:                                              {chat, "invalid_request message:required"},
+		`{"sessionId":"s","attachments":[]}`:                             {chat, "invalid_request message:required"},
+		`{"sessionId":"s","message":"","attachments":[]}`:                {chat, "invalid_request message:too_short"},
+		`{"sessionId":"s","message":null,` + file + `}`:                  {chat, "invalid_request message:invalid_type"},
+		`{"target":"` + agentID + `","input":{"message":""}}`:            {trigger, "invalid_request input.message:too_short"},
+		`{"target":"` + agentID + `","input":{"city":"x"},` + file + `}`: {trigger, "invalid_request input.message:required"},
+	} {
+		a.from("POST", c[0], body, h.key).want(t, body, 400, c[1])
+	}
+}
+
 func TestFaultsOfAttachments(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -262,4 +352,66 @@ func TestAttachmentsOfOpenAIClients(t *testing.T) {
 	}
 	a.from("POST", "/v1/chat/completions", `{"model":"`+agentID+`","messages":[{"role":"system","content":[{"type":"image_url","image_url":{"url":"`+image+`"}}]},{"role":"user","content":"a"}]}`, h.key).
 		want(t, "an image of the system", 400, "invalid_request messages[0].content[0].type")
+}
+
+// Libraries of user interfaces send files as parts of the user's messages.
+func TestAttachmentsOfFormats(t *testing.T) {
+	t.Parallel()
+	a, h, agentID := newFormatEnv(t)
+	image := base64.StdEncoding.EncodeToString(drawnPNG(t, 2))
+	dataURL := "data:image/png;base64," + image
+	send := func(format, body string) (in domain.Input, runID string) {
+		t.Helper()
+		a.ok("POST", "/api/agents?action=chat&format="+format+"&id="+agentID, body, h.key)
+		must(t, a.sql.QueryRowContext(t.Context(), `SELECT id FROM runs WHERE org_id = $1 ORDER BY id DESC LIMIT 1`, h.org).Scan(&runID))
+		return a.inputOf(runID), runID
+	}
+	check := func(name string, in domain.Input, message, names string) {
+		t.Helper()
+		shown := make([]string, len(in.Attachments))
+		for i, f := range in.Attachments {
+			shown[i] = f.Name
+		}
+		if in.Message != message || strings.Join(shown, " ") != names {
+			t.Errorf("%s: %+v", name, in)
+		}
+	}
+
+	in, _ := send("ai-sdk", `{"id":"sdk","messages":[{"id":"1","role":"user","parts":[{"type":"file","mediaType":"image/png","filename":"a.png","url":"`+dataURL+`"},{"type":"text","text":"look"}]}]}`)
+	check("AI SDK", in, "look", "a.png")
+	in, _ = send("ai-sdk", `{"id":"sdk2","messages":[{"id":"1","role":"user","parts":[{"type":"file","mediaType":"image/png","url":"`+dataURL+`"}]}]}`)
+	check("AI SDK, only a file", in, "", "file.png")
+	in, _ = send("ai-sdk", `{"id":"copied","messages":[{"id":"1","role":"user","parts":[{"type":"file","mediaType":"image/png","url":"`+dataURL+`"}]},`+
+		`{"id":"2","role":"assistant","parts":[{"type":"text","text":"A line."}]},{"id":"3","role":"user","parts":[{"type":"text","text":"and?"}]}]}`)
+	check("AI SDK, a copied chat", in, "and?", "")
+	if len(in.History) != 1 || in.History[0].Message == "" || in.History[0].Answer != "A line." {
+		t.Errorf("%+v", in.History)
+	}
+
+	first := `{"id":"1","role":"user","content":[{"type":"image","source":{"type":"data","value":"` + image + `","mimeType":"image/png"}},{"type":"text","text":"one"}]}`
+	in, runID := send("ag-ui", `{"threadId":"t","runId":"r","messages":[`+first+`]}`)
+	check("AG-UI", in, "one", "file.png")
+	content, err := json.Marshal(formatAnswer)
+	must(t, err)
+	answer := `{"id":"msg_` + strings.TrimPrefix(runID, "run_") + `_2","role":"assistant","content":` + string(content) + `}`
+	second := `{"id":"3","role":"user","content":[{"type":"binary","mimeType":"text/markdown","filename":"n.md","data":"aGk="}]}`
+	in, _ = send("ag-ui", `{"threadId":"t","runId":"r","messages":[`+first+`,`+answer+`,`+second+`]}`)
+	check("AG-UI, the next message", in, "", "n.md")
+	in, _ = send("ag-ui", `{"threadId":"copied","runId":"r","messages":[`+first+`,{"id":"2","role":"assistant","content":"A line."},`+second+`]}`)
+	check("AG-UI, a copied thread", in, "", "file.png n.md")
+	if len(in.History) != 1 || in.History[0].Message != "one" {
+		t.Errorf("%+v", in.History)
+	}
+
+	for body, want := range map[string]string{
+		`{"id":"x","messages":[{"role":"user","parts":[{"type":"file"}]}]}`:                                                                                                   "messages[0].parts[0].url:required",
+		`{"id":"x","messages":[{"role":"user","parts":[{"type":"file","url":"blob:x"}]}]}`:                                                                                    "messages[0].parts[0].url:invalid_value",
+		`{"id":"x","messages":[{"role":"user","parts":[{"type":"file","url":"data:image/svg+xml;base64,PHN2Zy8+AA=="}]}]}`:                                                    "messages[0].parts[0]:invalid_value",
+		`{"id":"x","messages":[{"role":"user","parts":[{"type":"image"}]}]}`:                                                                                                  "messages[0].parts[0].source:required",
+		`{"id":"x","messages":[{"role":"user","parts":[{"type":"reasoning","text":"x"}]}]}`:                                                                                   "messages[0].parts[0]:invalid_value",
+		`{"id":"x","messages":[{"role":"user","parts":[` + strings.Repeat(`{"type":"file","url":"data:;base64,aGk="},`, 10) + `{"type":"file","url":"data:;base64,aGk="}]}]}`: "messages[0].parts:too_long",
+		`{"id":"x","messages":[{"role":"user","parts":[]}]}`:                                                                                                                  "messages[0].parts:too_short",
+	} {
+		a.from("POST", "/api/agents?action=chat&format=ai-sdk&id="+agentID, body, h.key).want(t, body, 400, "invalid_request "+want)
+	}
 }

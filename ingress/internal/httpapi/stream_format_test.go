@@ -230,7 +230,7 @@ func TestFormatParameters(t *testing.T) {
 		"no text":            {"POST", chat + "&format=ag-ui", cut(aguiBody, `"Hello"`, `""`), "", "invalid_request messages[0].content:too_short"},
 		"no content":         {"POST", chat + "&format=ag-ui", cut(aguiBody, `"content"`, `"contents"`), "", "invalid_request messages[0].content:required"},
 		"no parts":           {"POST", chat + "&format=ai-sdk", cut(aguiBody, `"threadId"`, `"id"`), "", "invalid_request messages[0].parts:required"},
-		"a picture":          {"POST", chat + "&format=ai-sdk", cut(sdkBody, `{"type":"text","text":"lo"}`, `{"type":"file","url":"x"}`), "", "invalid_request messages[1].parts[1]:invalid_value"},
+		"a picture":          {"POST", chat + "&format=ai-sdk", cut(sdkBody, `{"type":"text","text":"lo"}`, `{"type":"file","url":"x"}`), "", "invalid_request messages[1].parts[1].url:invalid_value"},
 		"a wrong part":       {"POST", chat + "&format=ai-sdk", cut(sdkBody, `{"type":"text","text":"lo"}`, `{"type":"text","text":5}`), "", "invalid_request messages[1].parts[1].text:invalid_type"},
 		"a wrong message":    {"POST", chat + "&format=ag-ui", cut(aguiBody, `"Hello"`, `5`), "", "invalid_request messages[0].content:invalid_type"},
 		"client's tools":     {"POST", chat + "&format=ag-ui", cut(aguiBody, `"tools":[]`, `"tools":[{"name":"x"}]`), "", "invalid_request tools:invalid_value"},

@@ -44,8 +44,8 @@ func (p *Part) attached() bool {
 	}
 }
 
-// attachedText is the text of a message that has only images or files.
-const attachedText = "(see the attachment)"
+// AttachedText stands for an earlier message that had only images or files: models reject an empty one.
+const AttachedText = "(see the attachment)"
 
 // readAttached returns the image or file of a part.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
@@ -57,13 +57,13 @@ func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 			return out, false
 		}
 		out.FileID, out.Name = deref(p.File.FileID), deref(p.File.FileName)
-		return out.given(deref(p.File.FileData), "", at+".file", "file_data", wrong)
+		return out.Given(deref(p.File.FileData), "", at+".file", "file_data", wrong)
 	case partInputFile:
 		out.FileID, out.Name = deref(p.FileID), deref(p.FileName)
-		return out.given(deref(p.FileData), deref(p.FileURL), at, "file_data", wrong)
+		return out.Given(deref(p.FileData), deref(p.FileURL), at, "file_data", wrong)
 	default:
 		out.FileID = deref(p.FileID)
-		return out.given(p.imageAddress(), "", at, "image_url", wrong)
+		return out.Given(p.imageAddress(), "", at, "image_url", wrong)
 	}
 }
 
@@ -85,9 +85,9 @@ func (p *Part) imageAddress() string {
 	return object.URL
 }
 
-// given sets the source of the attachment: data or a URL, or the id that is set already. inner is the
+// Given sets the source of the attachment: data or a URL, or the id that is set already. inner is the
 // field that errors name.
-func (a Attached) given(data, address, at, inner string, wrong Wrong) (Attached, bool) {
+func (a Attached) Given(data, address, at, inner string, wrong Wrong) (Attached, bool) {
 	switch {
 	case a.FileID != "" && data == "" && address == "":
 		return a, true

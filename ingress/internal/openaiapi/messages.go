@@ -2,6 +2,7 @@ package openaiapi
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -63,13 +64,12 @@ func (c *Content) Read(field string, wrong Wrong) string {
 	case c.Parts == nil:
 		return c.Text
 	}
-	texts, files := make([]string, 0, len(c.Parts)), false
+	texts := make([]string, 0, len(c.Parts))
 	for i, part := range c.Parts {
 		at := index(field, i)
 		text, known := partKinds[part.Type]
 		switch {
 		case part.attached(): // read by Attachments
-			files = true
 		case !known:
 			wrong(at+".type", CodeUnsupported, "only text, images and files are supported, not %s", part.Type)
 		case text(part) == nil:
@@ -78,10 +78,12 @@ func (c *Content) Read(field string, wrong Wrong) string {
 			texts = append(texts, *text(part))
 		}
 	}
-	if text := strings.Join(texts, "\n"); text != "" || !files {
-		return text
-	}
-	return attachedText
+	return strings.Join(texts, "\n")
+}
+
+// attached reports whether the content has images or files.
+func (c *Content) attached() bool {
+	return c != nil && slices.ContainsFunc(c.Parts, func(p Part) bool { return p.attached() })
 }
 
 // Message is an entry of a request's messages.
@@ -109,6 +111,7 @@ type Said struct {
 	Role  string
 	Text  string
 	RunID string
+	Files bool // the message has images or files
 
 	Calls   []domain.ClientCall  // the calls of the client's tools in a message of the assistant
 	Result  *domain.ClientResult // of a tool's message
@@ -140,7 +143,7 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 		if m.FunctionCall != nil {
 			wrong(at+".function_call", CodeUnsupported, "is not supported: use tool_calls")
 		}
-		one := Said{Field: at + ".content", Role: m.Role, Text: m.Content.Read(at+".content", wrong)}
+		one := Said{Field: at + ".content", Role: m.Role, Text: m.Content.Read(at+".content", wrong), Files: m.Content.attached()}
 		if calls := value(m.ToolCalls); len(calls) > 0 {
 			one.Field, one.Calls = at+".tool_calls", readCalls(calls, at+".tool_calls", wrong)
 			if m.Role != RoleAssistant {
@@ -153,7 +156,7 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 }
 
 // Conversation is the content of a request: the message, the messages before it, and instructions
-// in addition to the agent's own.
+// in addition to the agent's own. The message is empty if it has only images or files.
 type Conversation struct {
 	Message      string
 	History      []domain.Exchange
@@ -175,7 +178,7 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 		switch {
 		case s.Role == RoleSystem || s.Role == RoleDeveloper:
 			instructions = append(instructions, s)
-		case s.Text == "" && s.RunID == "" && len(s.Calls) == 0 && s.Result == nil: // empty
+		case s.Text == "" && s.RunID == "" && !s.Files && len(s.Calls) == 0 && s.Result == nil: // empty
 		default:
 			t.add(s)
 		}

@@ -27,6 +27,7 @@ func (n *noted) wrong(field, code, message string, args ...any) {
 func TestConverse(t *testing.T) {
 	t.Parallel()
 	say := func(role, text string) Said { return Said{Field: role + " " + text, Role: role, Text: text} }
+	f := Said{Role: RoleUser, Files: true}
 	u, a, s := func(text string) Said { return say(RoleUser, text) }, func(text string) Said { return say(RoleAssistant, text) },
 		func(text string) Said { return say(RoleSystem, text) }
 	long := strings.Repeat("é", 900_000)
@@ -35,6 +36,8 @@ func TestConverse(t *testing.T) {
 		want  Conversation
 		wrong noted
 	}{
+		"only files":                  {[]Said{f, f}, Conversation{}, nil},
+		"files of earlier messages":   {[]Said{f, a("b"), f, u("c")}, Conversation{Message: "c", History: []domain.Exchange{{Message: AttachedText, Answer: "b"}}}, nil},
 		"one message":                 {[]Said{u("m")}, Conversation{Message: "m"}, nil},
 		"several":                     {[]Said{u("a"), u("b")}, Conversation{Message: "a\n\nb"}, nil},
 		"history":                     {[]Said{u("a"), a("b"), u("c")}, Conversation{Message: "c", History: []domain.Exchange{{Message: "a", Answer: "b"}}}, nil},

@@ -269,7 +269,7 @@ func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
 func (item *InputItem) message(at string, wrong Wrong) []Said {
 	switch *item.Role {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:
-		return []Said{{Field: at + ".content", Role: *item.Role, Text: item.Content.Read(at+".content", wrong)}}
+		return []Said{{Field: at + ".content", Role: *item.Role, Text: item.Content.Read(at+".content", wrong), Files: item.Content.attached()}}
 	}
 	wrong(at+".role", codeInvalidValue, "must be system, developer, user or assistant")
 	return nil

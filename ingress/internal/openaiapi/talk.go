@@ -1,6 +1,7 @@
 package openaiapi
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"parley/shared/domain"
@@ -97,7 +98,8 @@ func (t *talk) endRound() {
 
 // endExchange completes the current exchange.
 func (t *talk) endExchange() {
-	t.done = append(t.done, domain.Exchange{Message: oneText(t.questions), Rounds: t.rounds, Answer: oneText(t.answers)})
+	question := cmp.Or(oneText(t.questions), AttachedText)
+	t.done = append(t.done, domain.Exchange{Message: question, Rounds: t.rounds, Answer: oneText(t.answers)})
 	t.questions, t.rounds, t.answers = nil, nil, nil
 }
 
@@ -111,7 +113,10 @@ func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 	if len(t.rounds) > 0 {
 		t.done = append(t.done, domain.Exchange{Rounds: t.rounds})
 	}
-	return oneText(t.questions), t.done, true
+	if message = oneText(t.questions); len(t.results) > 0 {
+		message = cmp.Or(message, AttachedText) // an empty message beside results would mean that there is none
+	}
+	return message, t.done, true
 }
 
 // MessageCall is a call in a message of the assistant.

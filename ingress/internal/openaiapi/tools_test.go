@@ -67,6 +67,11 @@ func TestConverseWithCalls(t *testing.T) {
 			Conversation{Message: "next", Results: []Result{{domain.ClientResult{ToolCallID: "x", Output: quote("x")}, "x"}}},
 			nil,
 		},
+		"results of another response and a file": {
+			[]Said{{Role: RoleTool, Field: "x", Result: newResult("x", "x"), Outside: true}, {Role: RoleUser, Files: true}},
+			Conversation{Message: AttachedText, Results: []Result{{domain.ClientResult{ToolCallID: "x", Output: quote("x")}, "x"}}},
+			nil,
+		},
 		"only results of another response": {
 			[]Said{{Role: RoleTool, Field: "x", Result: newResult("x", "x"), Outside: true}},
 			Conversation{Results: []Result{{domain.ClientResult{ToolCallID: "x", Output: quote("x")}, "x"}}},

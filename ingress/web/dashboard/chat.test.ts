@@ -3,13 +3,13 @@ import type { ServerEvent } from "../kit/sse";
 import { equal, ok, type Test } from "../kit/check";
 import { Answer } from "./answer/answer";
 import { place, webAddress } from "./answer/place";
-import { faultOf } from "./chat/attachments";
 import { demoSession, draftOf, keepDemo, keepDraft, keptLimit } from "./chat/kept";
 import { noteLimit } from "./chat/limit";
 import { bodyOf, ChatSession } from "./chat/session";
 import { TurnView } from "./chat/turnview";
-import { after, ended, newestBranch, newTurn, turnsOf, underWay, withRun, type Turn } from "./chat/turn";
+import { after, ended, newestBranch, newTurn, titleOf, turnsOf, underWay, withRun, type Turn } from "./chat/turn";
 import type { Citation, Message, Run, ToolCall } from "./types";
+import { faultOf } from "./ui/uploads";
 
 const citation: Citation = { id: 1, type: "web", title: "A", url: "https://a.example/", citedText: "words", startIndex: 0, endIndex: 5, documentId: null, page: null };
 const call = (id: string, status: string): ToolCall => ({ id, name: "webSearch", status, input: {}, output: null, durationMs: 0 });
@@ -371,6 +371,9 @@ export const tests: Test[] = [
       const turns = turnsOf([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
       equal(turns.map((t) => [t.message, t.text, t.status, t.run?.id ?? null]), [["a", "A", "completed", "run_1"], ["b", "", "running", null]], "the text is that of the message, because lists may truncate that of the run");
       equal(turns[1] && withRun(turns[1], undefined), turns[1]);
+      const file = { fileId: "file_1", name: "a.png", mediaType: "image/png", bytes: 3 };
+      const [only] = turnsOf([{ ...message("user", "", "run_1", "completed"), attachments: [file] }], new Map([["run_1", run()]]));
+      equal([only?.attachments, titleOf(only?.message ?? "?", only?.attachments), titleOf("hello", [file])], [[file], "a.png", "hello"], "a message without text is named after its files");
     },
   },
   {

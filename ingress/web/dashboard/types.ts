@@ -204,6 +204,8 @@ export interface Message {
   id: string;
   role: "user" | "assistant";
   content: string;
+  /** The images and documents of a person's message. */
+  attachments?: Attachment[];
   runId: string;
   /** The run that the message's run continues. */
   previousRunId?: string | null;

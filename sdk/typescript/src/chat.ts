@@ -9,8 +9,8 @@ import type { ChatMessage } from "./types.js";
 
 /** A message to an agent or a template. */
 export type ChatParams = ({ agentId: string; templateId?: undefined } | { templateId: string; agentId?: undefined }) & {
-  /** The person's message. */
-  message: ChatMessage["message"];
+  /** The person's message. It may be missing beside attachments. */
+  message?: ChatMessage["message"] | undefined;
   /** Images and documents beside the message. */
   attachments?: ChatMessage["attachments"] | undefined;
   /**

@@ -1191,8 +1191,11 @@ export interface Attachment {
 /** A message to an agent or a template. */
 export interface ChatMessage {
   sessionId: SessionId;
-  /** The person's message, limited only by the size of the body. */
-  message: string;
+  /**
+   * The person's message, limited only by the size of the body. Beside `attachments` it may be
+   * empty or missing; otherwise it is required.
+   */
+  message?: string;
   /** Answer with server-sent events. Default: `false`. */
   stream?: boolean;
   temperature?: Temperature;
@@ -1217,7 +1220,10 @@ export interface ChatMessage {
 export interface AutomationTrigger {
   /** The agent to run. */
   target: string;
-  /** `message` is the text for the agent; all other keys are passed to it as data. */
+  /**
+   * `message` is the text for the agent, which may be empty only beside `attachments`; all other
+   * keys are passed to it as data.
+   */
   input: AutomationTriggerInput;
   /** The caller's name for this run. */
   idempotencyKey?: string;
@@ -1240,7 +1246,10 @@ export interface AutomationTrigger {
   tools?: Array<ClientTool>;
 }
 
-/** `message` is the text for the agent; all other keys are passed to it as data. */
+/**
+ * `message` is the text for the agent, which may be empty only beside `attachments`; all other keys
+ * are passed to it as data.
+ */
 export interface AutomationTriggerInput {
   message: string;
   [key: string]: unknown;
@@ -1653,6 +1662,8 @@ export interface RunSummary {
   trigger: Trigger;
   /** The message to the agent; null if the input is very large. */
   input: InputSummary | null;
+  /** The images and documents of the request; absent if there were none, or if `input` is null. */
+  attachments?: Array<Attachment>;
   /** The first 500 characters of the answer; null until there is one. */
   message: string | null;
   /** True if the answer has more than 500 characters, else absent. */
@@ -2340,6 +2351,8 @@ export interface Message {
   previousRunId: string | null;
   status: RunStatus;
   createdAt: Time;
+  /** The images and documents that the person sent with the message; absent if there were none. */
+  attachments?: Array<Attachment>;
   citations?: Array<Citation>;
   /**
    * True if the turn alone has more than 8 MiB: `content` is its beginning, without citations. The

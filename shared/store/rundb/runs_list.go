@@ -26,11 +26,13 @@ const (
 
 // summaryColumns returns the columns of a run that a list shows. The answer has one character more
 // than is shown, so that a truncated one can be recognized. Of the input it selects the beginning,
-// which has the question. Large values stay in the database; see
+// which has the attachments and the question. Large values stay in the database; see
 // migrations/functions/run_summary.sql.
 func summaryColumns(characters int) string {
+	plain, attached := domain.QuestionPrefix(characters)
 	return fmt.Sprintf(`r.id, r.agent_id, r.template_id, r.session_id, `+PreviousRun+`, r.trigger_type, r.automation_id, r.idempotency_key,
-	r.config_version, CASE WHEN pg_column_size(r.input) <= %d THEN left(r.input::text, %d) END AS input,
+	r.config_version, CASE WHEN pg_column_size(r.input) <= %d THEN left(r.input::text,
+	  CASE WHEN strpos(left(r.input::text, %d), '%s') > 0 THEN %d ELSE %d END) END AS input,
 	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, %d) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at,
@@ -38,7 +40,7 @@ func summaryColumns(characters int) string {
 	  (CASE WHEN octet_length(o.required_action::text) <= 2000 OR strpos(o.required_action::text, '\u0000') > 0 THEN o.required_action
 	  ELSE json_build_object('kind', o.required_action->'kind', 'toolCallId', o.required_action->'toolCallId',
 	    'name', o.required_action->'name', 'expiresAt', o.required_action->'expiresAt', 'input', null, 'inputCut', true) END) END AS required_action`,
-		questionBytes, domain.QuestionPrefix(characters), characters+1)
+		questionBytes, len(domain.UnstoredInput+domain.AttachmentsKey), domain.AttachmentsKey, attached, plain, characters+1)
 }
 
 // summaryRow is a row of summaryColumns.
@@ -83,7 +85,7 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 		run.AgentVersion = &row.ConfigVersion
 	}
 	if row.Input.Valid {
-		run.Input = domain.ReadQuestion(row.Input.String)
+		run.Input, run.Attachments = domain.ReadQuestion(row.Input.String)
 	}
 
 	// The summary contains the fields of the result that a list shows.

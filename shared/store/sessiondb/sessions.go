@@ -161,6 +161,7 @@ type SessionTurn struct {
 	Seq         int              `db:"seq"`
 	Status      domain.RunStatus `db:"status"`
 	Message     string           `db:"message"`
+	Files       []byte           `db:"files"`     // the attachments of the message, as in the run object; nil: none
 	Answer      *string          `db:"answer"`    // nil: no answer, or an empty one
 	Heard       *string          `db:"heard"`     // the played part of an interrupted spoken answer; nil: not interrupted
 	Citations   []byte           `db:"citations"` // the answer's citations, as in the run object; nil while the run is open
@@ -182,7 +183,8 @@ const sessionBytes = 1 << 20
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
 	coalesce(previous_run, CASE WHEN lag(seq) OVER (ORDER BY seq) = seq - 1 THEN lag(id) OVER (ORDER BY seq)
 	  WHEN seq > 1 THEN preceding_run($1, seq) END) AS previous_run,
-	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
+	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message,
+	CASE WHEN fits THEN input->'attachments' END AS files, CASE WHEN fits THEN answer END AS answer,
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
 	FROM (
 	  SELECT sums.*, CASE row_number() OVER w WHEN 1 THEN octet_length(input::text) + coalesce(octet_length(result), 0) ELSE 0 END AS bytes,

@@ -88,6 +88,13 @@ func TestRenderMarksWhatIsUntrusted(t *testing.T) {
 	if got := llm.RenderUser(plain); got != "hello" {
 		t.Errorf("got %q", got)
 	}
+	if got := llm.RenderUser(llm.Message{Role: llm.RoleUser}); got == "" {
+		t.Error("models reject an empty message")
+	}
+	file := llm.Message{Role: llm.RoleUser, Attachments: []llm.Attachment{{Name: "a.md", MediaType: "text/markdown"}}}
+	if got := llm.RenderUser(file); !strings.HasPrefix(got, "Files attached") || !strings.Contains(got, `"a.md"`) {
+		t.Errorf("got %q", got)
+	}
 	plain.Data = json.RawMessage(`{"order":7}`)
 	if got := llm.RenderUser(plain); !strings.HasPrefix(got, "hello\n\n") || !strings.Contains(got, "untrusted") || !strings.HasSuffix(got, "\n{\"order\":7}") {
 		t.Errorf("got %q", got)

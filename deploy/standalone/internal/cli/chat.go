@@ -30,7 +30,7 @@ type Chat struct {
 	Service
 	Output
 	Session string   `name:"session" placeholder:"ID" help:"Session to continue; a new one by default."`
-	Attach  []string `name:"attach" placeholder:"FILE" help:"Image or document to send with the first message; repeatable."`
+	Attach  []string `name:"attach" placeholder:"FILE" help:"Image or document to send with the first message, which may then be empty; repeatable."`
 	Demo    bool     `name:"demo" help:"Chat with a template as a demo visitor, without a key."`
 	Words   []string `arg:"" optional:"" name:"words" help:"ID or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read; on a terminal, each line is a message."`
 }
@@ -82,7 +82,7 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 		return c.explain(talk.loop(ctx))
 	}
 	if message == "" {
-		if message, err = piped(con); err != nil {
+		if message, err = piped(con, len(c.Attach) > 0); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (t *talk) loop(ctx context.Context) error {
 				t.con.Notef("")
 				return nil
 			}
-			if line = strings.TrimSpace(line); line == "" {
+			if line = strings.TrimSpace(line); line == "" && len(t.attached) == 0 {
 				continue
 			}
 			if err := t.say(ctx, line); err != nil {

@@ -32,6 +32,7 @@ type Trigger struct {
 	Automation     string            `name:"automation" placeholder:"ID" help:"Your ID for the automation that the run belongs to."`
 	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"Kind of trigger, such as schedule; default: api."`
 	Session        string            `name:"session" placeholder:"ID" help:"Session of the run; default: a new one."`
+	Attach         []string          `name:"attach" placeholder:"FILE" help:"Image or document beside the message, which may then be empty; repeatable."`
 	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"Additional value for the agent; repeatable."`
 	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"How long to keep the result, if longer than the service's retention."`
 	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait until the run finishes; --no-wait prints the run's ID and exits."`
@@ -97,14 +98,17 @@ func (t *Trigger) message(con *console.Console) (string, error) {
 	if len(t.Words) > 0 {
 		return strings.Join(t.Words, " "), nil
 	}
+	if con.Typed() && len(t.Attach) > 0 {
+		return "", nil
+	}
 	if con.Typed() {
 		return "", exit(ExitArguments, "the message is missing: give it as an argument or on standard input")
 	}
-	return piped(con)
+	return piped(con, len(t.Attach) > 0)
 }
 
 // piped reads the message from standard input.
-func piped(con *console.Console) (string, error) {
+func piped(con *console.Console, mayBeEmpty bool) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped+1))
 	if err != nil {
 		return "", fmt.Errorf("reading the message: %w", err)
@@ -113,7 +117,7 @@ func piped(con *console.Console) (string, error) {
 		return "", exit(ExitArguments, "the message is longer than %d bytes", longestTyped)
 	}
 	message := strings.TrimSpace(string(raw))
-	if message == "" {
+	if message == "" && !mayBeEmpty {
 		return "", exit(ExitArguments, "the message is missing: give it as an argument or on standard input")
 	}
 	return message, nil
@@ -140,7 +144,11 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 		w.con.Notef("idempotency key %s", w.key)
 	}
 
-	request, err := w.request(target, message)
+	attached, err := attachments(ctx, w.service, w.Session, w.Attach)
+	if err != nil {
+		return err
+	}
+	request, err := w.request(target, message, attached)
 	if err != nil {
 		return err
 	}
@@ -171,7 +179,7 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 
 // request builds an asynchronous request, because the user should see the run's ID before it
 // finishes.
-func (w *wait) request(target, message string) (parley.Request, error) {
+func (w *wait) request(target, message string, attached []parley.NewAttachment) (parley.Request, error) {
 	input := map[string]any{}
 	for name, value := range w.Input {
 		input[name] = value
@@ -179,6 +187,9 @@ func (w *wait) request(target, message string) (parley.Request, error) {
 
 	input["message"] = message
 	body := map[string]any{"target": target, "input": input, "idempotencyKey": w.key}
+	if len(attached) > 0 {
+		body["attachments"] = attached
+	}
 	if w.Session != "" {
 		body["sessionId"] = w.Session
 	}

@@ -163,8 +163,9 @@ func (t *agentTools) Schemas(context.Context) (map[string]json.RawMessage, error
 
 // toolArguments is the input of a tool call.
 type toolArguments struct {
-	Message   string                 `json:"message" required:"true"`
-	SessionID httpx.Optional[string] `json:"sessionId"`
+	Message     string                                   `json:"message" required:"true"`
+	SessionID   httpx.Optional[string]                   `json:"sessionId"`
+	Attachments httpx.Optional[[]runbody.AttachmentBody] `json:"attachments"`
 }
 
 // Run runs an agent and waits for the run to finish while the client is connected.
@@ -194,11 +195,13 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 		return nil, found.Err()
 	}
 
-	runbody.CheckMessage(found, "message", arguments.Message)
+	options := runbody.OptionsBody{Attachments: arguments.Attachments}
+	options.CheckMessage(found, "message", arguments.Message)
 	who := httpx.Caller(t.c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointMCP, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), AgentID: call.AgentID,
 		SessionID: arguments.SessionID.Value, Message: arguments.Message, TriggerType: domain.TriggerChat, Traceparent: httpx.Traceparent(t.c),
+		Attachments: options.AskedAttachments(found),
 	}
 	if arguments.SessionID.Set {
 		runbody.CheckSession(found, "sessionId", s.SessionID)

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -138,7 +139,7 @@ func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, resul
 		s.History = []domain.Exchange{whole}
 		return nil
 	}
-	whole.Message, s.Previous = in.Message, &run.ID
+	whole.Message, s.Previous = cmp.Or(in.Message, openaiapi.AttachedText), &run.ID
 	s.History = append([]domain.Exchange{whole}, s.History...)
 	return nil
 }

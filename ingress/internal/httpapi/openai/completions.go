@@ -39,7 +39,7 @@ func (h *Handler) readCompletion(c *gin.Context) (*dispatch.Submission, *openaia
 	}
 	s := v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
 	s.Attempt, s.ToolField = attempt(), openaiapi.CompletionFunction
-	s.Attachments = attachments(body.Attachments(found.Add))
+	s.Attachments = runbody.Attachments(body.Attachments(found.Add))
 	s.Options.ClientTools = body.ClientTools(found.Add)
 	runbody.CheckClientTools(found, s.Options.ClientTools, s.ToolField, "parameters")
 	s.Before = func(ctx context.Context) error { return h.nameRounds(ctx, s) }

@@ -52,7 +52,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	request.Echo.View.Link = h.linker(c)
 	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
 	s.Attempt, s.Unstored = attempt(), request.Echo.Unstored
-	s.Attachments = attachments(body.Attachments(found.Add))
+	s.Attachments = runbody.Attachments(body.Attachments(found.Add))
 	s.Options.Settings, s.SettingNames = request.Settings, settingNames(request.Names)
 	s.Options.ClientTools = request.Echo.ClientTools
 	runbody.CheckClientTools(found, s.Options.ClientTools, "", "parameters")

@@ -56,7 +56,7 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	s.KeyScope = dispatch.AutomationScope(who)
 	s.Key, s.SessionID = runbody.IdempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
 	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
-	s.Message, s.Data = automationInput(found, body.Input)
+	s.Message, s.Data = body.automationInput(found)
 	s.TriggerType, s.AutomationID = trigger(found, c)
 	s.Options, s.Attachments = body.Options(found), body.AskedAttachments(found)
 	if body.SessionID.Set {
@@ -70,8 +70,9 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	return &s
 }
 
-// automationInput removes message from input. The other fields are passed to the agent as data.
-func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (message string, data json.RawMessage) {
+// automationInput removes message from the input. The other fields are passed to the agent as data.
+func (b *automationBody) automationInput(found *httpx.Problems) (message string, data json.RawMessage) {
+	input := b.Input
 	raw, ok := input["message"]
 	switch {
 	case !ok:
@@ -79,7 +80,7 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	case json.Unmarshal(raw, &message) != nil || string(raw) == "null":
 		found.Add("input.message", httpx.CodeInvalidType, "must be a string")
 	default:
-		runbody.CheckMessage(found, "input.message", message)
+		b.CheckMessage(found, "input.message", message)
 	}
 
 	delete(input, "message")

@@ -146,24 +146,30 @@ func (b *branch) history() []domain.Exchange {
 	said := make([]openaiapi.Said, 0, len(b.messages)+1)
 	for _, m := range b.messages {
 		if m.Role == openaiapi.RoleUser || m.Role == openaiapi.RoleAssistant {
-			said = append(said, openaiapi.Said{Role: m.Role, Text: m.text()})
+			text, files := m.text()
+			said = append(said, openaiapi.Said{Role: m.Role, Text: text, Files: files && m.Role == openaiapi.RoleUser})
 		}
 	}
 	said = append(said, openaiapi.Said{Role: openaiapi.RoleUser, Text: "the new message"})
 	return openaiapi.Converse(said, "messages", func(string, string, string, ...any) {}).History
 }
 
-// text returns the text of a message's parts.
-func (m *conversationMessage) text() string {
-	var parts []messagePart
+// text returns the text of a message's parts, and whether it has files.
+func (m *conversationMessage) text() (string, bool) {
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
 	if json.Unmarshal(m.Parts, &parts) != nil {
-		return ""
+		return "", false
 	}
 	var text strings.Builder
+	files := false
 	for _, part := range parts {
 		if part.Type == "text" {
 			text.WriteString(part.Text)
 		}
+		files = files || part.Type == "file"
 	}
-	return text.String()
+	return text.String(), files
 }

@@ -20,18 +20,23 @@ const demoRetention = 24 * time.Hour
 
 // chatBody is the body of a chat request.
 type chatBody struct {
-	SessionID string               `json:"sessionId" required:"true"`
-	Message   string               `json:"message" required:"true"`
-	Stream    httpx.Optional[bool] `json:"stream"`
+	SessionID string                 `json:"sessionId" required:"true"`
+	Message   httpx.Optional[string] `json:"message"` // may be missing beside attachments
+	Stream    httpx.Optional[bool]   `json:"stream"`
 	runbody.OptionsBody
 
-	before *branch // the conversation before the message, if the format has it
+	before *branch               // the conversation before the message, if the format has it
+	files  []dispatch.Attachment // the message's files, if the body has messages
 }
 
 // Check adds the body's problems.
 func (b *chatBody) Check(found *httpx.Problems) {
 	runbody.CheckSession(found, "sessionId", b.SessionID)
-	runbody.CheckMessage(found, "message", b.Message)
+	if !b.Message.Set && len(b.Attachments.Value) == 0 {
+		found.Add("message", httpx.CodeRequired, "is required, unless there are attachments")
+		return
+	}
+	b.CheckMessage(found, "message", b.Message.Value)
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
@@ -64,8 +69,8 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	who := httpx.Caller(c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
-		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message, Options: body.Options(found),
-		Attachments: body.AskedAttachments(found),
+		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message.Value, Options: body.Options(found),
+		Attachments: append(body.files, body.AskedAttachments(found)...),
 		Key:         runbody.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 
@@ -88,7 +93,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	}
 	if t != nil {
 		s.Instructions = strings.Join(t.instructions, "\n\n")
-		s.Message, _ = t.from(t.lastAnswer() + 1)
+		s.Message, _, s.Attachments = t.from(t.lastAnswer() + 1)
 		s.Sent = t.sent()
 		s.Before = func(ctx context.Context) error { return h.bring(ctx, s, t) }
 		if visits(who) && s.Instructions != "" {

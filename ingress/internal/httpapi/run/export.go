@@ -132,7 +132,7 @@ func (w csvRuns) head() error {
 	return w.Write([]string{
 		"id", "status", "createdAt", "startedAt", "finishedAt", "agentId", "templateId", "agentVersion", "sessionId", "triggerType",
 		"automationId", "question", "answer", "citations", "toolCalls", "model", "inputTokens", "outputTokens", "costMicros", "finishReason",
-		"errorCode", "errorMessage",
+		"errorCode", "errorMessage", "attachments",
 	})
 }
 
@@ -150,12 +150,17 @@ func (w csvRuns) run(r *domain.RunSummary) error {
 		calls[i] = call.Name
 	}
 
+	files := make([]string, len(r.Attachments))
+	for i, file := range r.Attachments {
+		files[i] = file.Name
+	}
+
 	cells := []string{
 		r.ID, string(r.Status), stamp(&r.CreatedAt), stamp(r.StartedAt), stamp(r.FinishedAt), cell(r.AgentID), cell(r.TemplateID),
 		cell(r.AgentVersion), r.SessionID, r.Trigger.Type, cell(r.Trigger.AutomationID), question, cell(r.Message),
 		strconv.Itoa(r.Citations), strings.Join(calls, " "), r.Usage.Model,
 		strconv.FormatInt(r.Usage.InputTokens, 10), strconv.FormatInt(r.Usage.OutputTokens, 10),
-		strconv.FormatInt(r.Usage.CostMicros, 10), cell(r.FinishReason), code, message,
+		strconv.FormatInt(r.Usage.CostMicros, 10), cell(r.FinishReason), code, message, strings.Join(files, "; "),
 	}
 	for i, text := range cells {
 		cells[i] = harmless(text)

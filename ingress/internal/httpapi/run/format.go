@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -112,21 +111,6 @@ type conversationMessage struct {
 	ToolCalls []json.RawMessage `json:"toolCalls"` // AG-UI
 }
 
-// messageContent is a message's content.
-type messageContent struct {
-	Text  string
-	Parts []messagePart
-}
-
-// Either marks messageContent as a union: a text or a list of parts.
-func (messageContent) Either() {}
-
-// messagePart is a part of a message. Only text is supported.
-type messagePart struct {
-	Type string `json:"type" required:"true"`
-	Text string `json:"text"`
-}
-
 // collectFormatted reads a chat's body, either in Parley's own format or in the requested format.
 // Only bodies in the requested format have messages.
 // The thread is nil for other formats than AG-UI's.
@@ -198,12 +182,12 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 
 	// A problem with the form of the content must not be followed by a problem with its text, which is empty in that case.
 	before := len(found.List)
-	body.Message = messageText(found, where, sent)
-	if len(found.List) == before {
-		runbody.CheckMessage(found, where, body.Message)
+	body.Message.Value, body.files = readContent(found, where, sent, true)
+	if len(found.List) == before && (len(body.files) == 0 || body.Message.Value != "") {
+		runbody.CheckMessage(found, where, body.Message.Value)
 	}
 	if t != nil {
-		t.said = append(t.said, threadMessage{role: "user", text: body.Message})
+		t.said = append(t.said, threadMessage{role: "user", text: body.Message.Value, files: body.files})
 	}
 	return body, t
 }
@@ -227,31 +211,4 @@ func (d *conversation) refuse(found *httpx.Problems) {
 			found.Add(sent.field, httpx.CodeInvalidValue, "%s", sent.why)
 		}
 	}
-}
-
-// messageText returns the text of a message's content.
-func messageText(found *httpx.Problems, where string, raw json.RawMessage) string {
-	if raw == nil {
-		found.Add(where, httpx.CodeRequired, "is required")
-		return ""
-	}
-
-	// The content is decoded separately, so the path of the content in the body is added to its problems.
-	content, within := messageContent{}, &httpx.Problems{}
-	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
-		for _, f := range within.List {
-			found.Add(where+strings.TrimPrefix(f.Field, httpx.BodyPath), f.Code, "%s", f.Message)
-		}
-		return ""
-	}
-
-	text := []string{content.Text}
-	for i, part := range content.Parts {
-		if part.Type != "text" {
-			found.Add(where+"["+strconv.Itoa(i)+"]", httpx.CodeInvalidValue, "must be text: other parts are not supported")
-		}
-		text = append(text, part.Text)
-	}
-
-	return strings.Join(text, "")
 }

@@ -57,6 +57,8 @@ type message struct {
 	Status        domain.RunStatus `json:"status"`
 	CreatedAt     domain.Time      `json:"createdAt"`
 	Citations     json.RawMessage  `json:"citations,omitempty"` // set for answers only
+	// Attachments are the images and documents of a user's message, as in the run object.
+	Attachments json.RawMessage `json:"attachments,omitempty"`
 	// ContentCut means that the content is truncated, because the turn is larger than a page.
 	ContentCut bool `json:"contentCut,omitempty"`
 	// Interrupted means that a spoken answer was not played to its end. The content is the part
@@ -392,6 +394,7 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
 		RunID: turn.RunID, PreviousRunID: rundb.NamedRun(turn.PreviousRun), Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),
+		Attachments: turn.Files,
 	}
 
 	// A completed run has an answer, which may be empty. Other runs have an answer only if a part
@@ -402,7 +405,7 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 
 	answered := asked
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
-	answered.Citations = turn.Citations
+	answered.Citations, answered.Attachments = turn.Citations, nil
 
 	// The session shows the part of the answer that the user heard.
 	switch {

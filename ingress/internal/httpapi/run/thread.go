@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openaiapi"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -27,7 +29,10 @@ type thread struct {
 
 // threadMessage is a message of the user or the assistant. runID is the run that wrote it; it is
 // empty for other messages.
-type threadMessage struct{ role, text, runID string }
+type threadMessage struct {
+	role, text, runID string
+	files             []dispatch.Attachment // of the user's messages
+}
 
 // readThread reads the messages. It adds a problem for each message that an agent cannot use, so
 // that none is ignored.
@@ -38,9 +43,10 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 		written := writtenBy(m.ID)
 		switch m.Role {
 		case "user":
-			t.said = append(t.said, threadMessage{m.Role, messageText(found, at+".content", m.Content), ""})
+			text, files := readContent(found, at+".content", m.Content, true)
+			t.said = append(t.said, threadMessage{role: m.Role, text: text, files: files})
 		case "system", "developer":
-			if text := messageText(found, at+".content", m.Content); text != "" {
+			if text, _ := readContent(found, at+".content", m.Content, false); text != "" {
 				t.instructions = append(t.instructions, text)
 			}
 		case "assistant":
@@ -49,14 +55,14 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 			}
 			text := ""
 			if m.Content != nil && string(m.Content) != "null" {
-				text = messageText(found, at+".content", m.Content)
+				text, _ = readContent(found, at+".content", m.Content, false)
 			}
-			t.said = append(t.said, threadMessage{m.Role, text, written})
+			t.said = append(t.said, threadMessage{role: m.Role, text: text, runID: written})
 		case "tool":
 			if written == "" {
 				found.Add(at+".role", httpx.CodeInvalidValue, "tool results are not supported: agents call their own tools")
 			}
-			t.said = append(t.said, threadMessage{"assistant", "", written}) // the run's answer contains what it learned
+			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // the run's answer contains what it learned
 		default:
 			found.Add(at+".role", httpx.CodeInvalidValue, "must be user, assistant, system or developer")
 		}
@@ -78,29 +84,36 @@ func writtenBy(messageID string) (runID string) {
 	return ""
 }
 
-// from returns the message and the earlier exchanges of the messages from an index on. Consecutive
-// messages of one role are joined.
-func (t *thread) from(start int) (message string, earlier []domain.Exchange) {
+// from returns the message, the earlier exchanges and the files of the messages from an index on.
+// Consecutive messages of one role are joined. Of more files than a run may have, it returns the last.
+func (t *thread) from(start int) (message string, earlier []domain.Exchange, files []dispatch.Attachment) {
 	var question, answer []string
+	asked := 0 // files of the question
 	join := func(texts []string) string { return strings.Join(texts, "\n\n") }
 	for _, m := range t.said[start:] {
-		switch {
-		case m.text == "":
-		case m.role == "assistant":
-			answer = append(answer, m.text)
-		case len(answer) > 0:
-			earlier = append(earlier, domain.Exchange{Message: join(question), Answer: join(answer)})
-			question, answer = []string{m.text}, nil
-		default:
+		if m.role == "assistant" {
+			if m.text != "" {
+				answer = append(answer, m.text)
+			}
+			continue
+		}
+		if m.text == "" && len(m.files) == 0 {
+			continue
+		}
+		if len(answer) > 0 {
+			standIn := noQuestion
+			if asked > 0 {
+				standIn = openaiapi.AttachedText
+			}
+			earlier = append(earlier, domain.Exchange{Message: cmp.Or(join(question), standIn), Answer: join(answer)})
+			question, answer, asked = nil, nil, 0
+		}
+		if m.text != "" {
 			question = append(question, m.text)
 		}
+		asked, files = asked+len(m.files), append(files, m.files...)
 	}
-	for i := range earlier {
-		if earlier[i].Message == "" {
-			earlier[i].Message = noQuestion
-		}
-	}
-	return join(question), earlier
+	return join(question), earlier, files[max(len(files)-domain.MaxAttachments, 0):]
 }
 
 // lastAnswer returns the index of the last message of the assistant, or -1.
@@ -117,6 +130,7 @@ func (t *thread) lastAnswer() int {
 func (t *thread) sent() (sent []string) {
 	for _, m := range t.said[:t.lastAnswer()+1] {
 		sent = append(sent, m.role, m.text, m.runID)
+		sent = append(sent, dispatch.SentAttachments(m.files)...)
 	}
 	return sent
 }
@@ -161,7 +175,7 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	if visits(s.Caller) {
 		start = last + 1
 	}
-	s.Message, s.History = t.from(start)
+	s.Message, s.History, s.Attachments = t.from(start)
 	return nil
 }
 
@@ -169,7 +183,7 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 // with this key, unless its only message is the session's first one again: then the user wants another
 // first answer.
 func (t *thread) bringQuestions(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, key []byte) error {
-	s.Message, s.History = t.from(0)
+	s.Message, s.History, s.Attachments = t.from(0)
 	if len(t.said) > 1 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 )
 
@@ -36,6 +37,17 @@ func (b *OptionsBody) AskedAttachments(found *httpx.Problems) []dispatch.Attachm
 	out := make([]dispatch.Attachment, 0, len(list))
 	for i := range list {
 		out = append(out, list[i].asked(found, httpx.Element("attachments", i)))
+	}
+	return out
+}
+
+// Attachments returns the images and files of a request in a foreign format as attachments of its run.
+func Attachments(list []openaiapi.Attached) []dispatch.Attachment {
+	var out []dispatch.Attachment
+	for _, a := range list {
+		out = append(out, dispatch.Attachment{
+			Field: a.Field, Exact: true, FileID: a.FileID, URL: a.URL, Data: a.Data, MediaType: a.MediaType, Name: a.Name,
+		})
 	}
 	return out
 }

@@ -61,6 +61,13 @@ func CheckOutputSchema(found *httpx.Problems, field string, raw json.RawMessage)
 	}
 }
 
+// CheckMessage checks the message of the request. It may be empty beside attachments.
+func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string) {
+	if message != "" || len(b.Attachments.Value) == 0 {
+		CheckMessage(found, field, message)
+	}
+}
+
 // IdempotencyKey reads the key from the body or the header. Both may be present if they are equal.
 func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")

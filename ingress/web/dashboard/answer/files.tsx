@@ -1,7 +1,8 @@
-// The files that a run's programs made, as listed in the output of its tool calls.
+// The files of a run: those that its programs made, as listed in the output of its tool calls, and the
+// attachments of its message.
 import { inDemo } from "../api";
 import { download, usePicture } from "../files";
-import type { ToolCall } from "../types";
+import type { Attachment, ToolCall } from "../types";
 import { Button } from "../ui/button";
 import { size } from "../ui/parts";
 
@@ -68,6 +69,18 @@ export function Files({ files, images }: { files: RunFile[]; images: RunFile[] }
       {shown.map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
       <ul aria-label="Files">{files.map((f) => <li key={f.id}><FileLink file={f} /></li>)}</ul>
       {inDemo() && <p class="hint">Files can't be opened in the demo. Sign up to open them.</p>}
+    </div>
+  );
+}
+
+/** The attachments of a sent message. Pictures are shown if readable: an upload cannot be read, the files of a run can. */
+export function SentAttachments({ list, readable }: { list: Attachment[]; readable: boolean }) {
+  if (list.length === 0) return null;
+  const files = list.map((a): RunFile => ({ id: a.fileId, name: a.name, mimeType: a.mediaType, bytes: a.bytes }));
+  return (
+    <div class="turn-attachments">
+      {readable && !inDemo() && files.filter(isImage).map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
+      <ul aria-label="Attached files">{files.map((f) => <li key={f.id}>{readable ? <FileLink file={f} /> : <span class="tag">{f.name}</span>}</li>)}</ul>
     </div>
   );
 }

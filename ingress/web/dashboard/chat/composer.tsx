@@ -5,8 +5,9 @@ import { useSession } from "../state";
 import type { Attachment } from "../types";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
+import { FilePicker, useDrop } from "../ui/uploads";
 import { Speak, type Voice } from "../voice/speak";
-import { AttachButton, AttachedList, mostFiles, pastedFiles, useAttachments, useDrop } from "./attachments";
+import { AttachedList, mostFiles, pastedFiles, useAttachments } from "./attachments";
 import { DemoLimit } from "./demo";
 import { draftOf, keepDraft } from "./kept";
 import { bodyOf, moment, type ChatSession } from "./session";
@@ -33,7 +34,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   const settled = useSettled(session);
   const most = inDemo() ? demoMost : bodyMost;
   const length = text.length * 6 > most ? bytesOf(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
-  const ready = text.trim() !== "" && length <= most && !busy && attached.ready;
+  const ready = (text.trim() !== "" || attached.stored.length > 0) && length <= most && !busy && attached.ready;
 
   const send = () => {
     if (!ready) return;
@@ -42,12 +43,12 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
     attached.clear();
     area.current?.focus();
   };
-  const dropping = useDrop((files) => {
+  const dropping = useDrop(!inDemo(), (files) => { // visitors of the demo cannot attach files
     attached.add(files);
     area.current?.focus();
   });
   const paste = (e: ClipboardEvent) => {
-    const files = inDemo() ? [] : pastedFiles(e.clipboardData); // visitors of the demo cannot attach files
+    const files = inDemo() ? [] : pastedFiles(e.clipboardData);
     if (files.length === 0) return;
     e.preventDefault();
     attached.add(files);
@@ -67,7 +68,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
       <AttachedList list={attached.list} onRemove={(id) => { attached.remove(id); area.current?.focus(); }}
         onRetry={(id) => { attached.retry(id); area.current?.focus(); }} />
       <div class={"composer-box" + (dropping ? " dropping" : "")}>
-        {!inDemo() && <AttachButton onFiles={attached.add} disabled={attached.list.length >= mostFiles} />}
+        {!inDemo() && <FilePicker look="bare" icon="plus" label="Attach files" words="Files to attach" onFiles={attached.add} disabled={attached.list.length >= mostFiles} />}
         <label class="visually-hidden" for="chat-message">Message</label>
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder={dropping ? "Drop the files to attach them" : "Write a message"} aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
@@ -84,7 +85,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
         {busy?.runId && !inDemo()
           ? <Curl what="Stop the run" request={{ method: "POST", path: "/api/runs", params: { id: busy.runId, action: "cancel" } }} />
           : <Curl what="Send this message" request={{
-            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || "What can you do?", attached.stored),
+            method: "POST", path: "/api/agents", params: ofChat(session.target), credential: inDemo() ? "demo" : "key", body: bodyOf(session.id, text.trim() || (attached.stored.length > 0 ? "" : "What can you do?"), attached.stored),
           }} />}
       </div>
     </form>

@@ -10,6 +10,7 @@ import { Dialog } from "../ui/dialog";
 import { More, Problem, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { ofSession, targetId, type Target } from "./target";
+import { titleOf } from "./turn";
 
 interface Props {
   target: Target;
@@ -55,7 +56,7 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
       {shown && mine.length > 0 && (
         <ul>
           {mine.map((s) => (
-            <Entry key={s.id} entry={s} target={target} own={s.id === session.id} asked={s.id === session.id ? session.turns.findLast((t) => t.runId !== null)?.message : undefined} open={s.id === open && (begun || session.turns.length > 0)} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />
+            <Entry key={s.id} entry={s} target={target} own={s.id === session.id} asked={s.id === session.id ? lastTitle(session) : undefined} open={s.id === open && (begun || session.turns.length > 0)} onOpen={() => choose(s.id)} onErase={() => erase(s.id)} />
           ))}
         </ul>
       )}
@@ -64,6 +65,12 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
       {shown && mine.length > 0 && <Curl what="List sessions" request={{ method: "GET", path: "/api/sessions", params: { principal: user } }} />}
     </aside>
   );
+}
+
+/** Returns the last question of the open session, or undefined if it has none. */
+function lastTitle({ turns }: ChatSession): string | undefined {
+  const last = turns.findLast((t) => t.runId !== null);
+  return last && titleOf(last.message, last.attachments);
 }
 
 /** The last question of each session, by session and number of runs. */
@@ -97,7 +104,8 @@ function usePreview(entry: SessionEntry, target: Target, seen: boolean): string 
     if (!seen) return;
     const stop = new AbortController();
     get<SessionMessages>("/api/sessions", { id: entry.id, ...ofSession(target), limit: 1 }, stop.signal).then((s) => {
-      const asked = s.messages.find((m) => m.role === "user")?.content ?? "";
+      const last = s.messages.find((m) => m.role === "user");
+      const asked = last ? titleOf(last.content, last.attachments) : "";
       if (asked !== "") previews.set(name, asked);
       setWords(asked);
     }, () => {

@@ -60,6 +60,9 @@ export const ended = (status: Turn["status"]): boolean => ["completed", "failed"
 /** Whether the run is unfinished and the message was not refused. */
 export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.problem === null;
 
+/** Returns the words that stand for a message in a list: its text, or else the names of its files. */
+export const titleOf = (message: string, attachments: Attachment[] = []): string => message || attachments.map((a) => a.name).join(", ");
+
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
   return {
     name: key ?? createdAt, runId: null, message, attachments: [], createdAt, status: "sending", text: "", citations: [], toolCalls: [], requiredAction: null,
@@ -81,7 +84,7 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
   const turns: Turn[] = [];
   for (const m of messages) {
     if (m.role === "user") {
-      turns.push({ ...newTurn(m.content, null, m.createdAt), name: m.runId, runId: m.runId, previousRunId: m.previousRunId, status: m.status });
+      turns.push({ ...newTurn(m.content, null, m.createdAt), name: m.runId, runId: m.runId, previousRunId: m.previousRunId, status: m.status, attachments: m.attachments ?? [] });
       continue;
     }
     const turn = turns.find((t) => t.runId === m.runId);
@@ -102,10 +105,10 @@ export function newestBranch(turns: Turn[]): Turn[] {
   return branch;
 }
 
-/** Returns the turn with its run's state. Text and citations come from the session's messages. */
+/** Returns the turn with its run's state. Text, citations and attachments come from the session's messages. */
 function withSummary(turn: Turn, run: RunSummary | undefined): Turn {
   if (!run) return turn;
-  return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null, attachments: run.attachments ?? turn.attachments };
+  return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null };
 }
 
 /** Returns the turn with a run's state, text, tool calls and citations. */

@@ -2,23 +2,23 @@
 import { useEffect, useState } from "preact/hooks";
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
+import { SentAttachments } from "../answer/files";
 import { ToolCalls } from "../answer/toolcalls";
 import { get, inDemo } from "../api";
 import type { Attachment, Run, RunSummary } from "../types";
 import { Copy } from "../ui/copy";
 import { count, duration, many, money, Time } from "../ui/parts";
-import { SentAttachments } from "./attachments";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
-import { ended, shownText, underWay, type Spoken, type Turn } from "./turn";
+import { ended, shownText, titleOf, underWay, type Spoken, type Turn } from "./turn";
 
 export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string, attachments: Attachment[]) => void; last: boolean }) {
   const text = shownText(turn);
   const answered = text !== "" || (turn.status === "completed" && turn.spoken?.phase !== "thinking");
   const listening = turn.spoken?.phase === "hearing" || turn.spoken?.phase === "understanding";
   return (
-    <article class="turn" aria-label={`Message: ${turn.message.slice(0, 60) || "being spoken"}`}>
-      <div class="turn-asked" dir="auto">{turn.message || <Hearing />}</div>
+    <article class="turn" aria-label={`Message: ${titleOf(turn.message, turn.attachments).slice(0, 60) || "being spoken"}`}>
+      {(turn.message !== "" || turn.attachments.length === 0) && <div class="turn-asked" dir="auto">{turn.message || <Hearing />}</div>}
       <SentAttachments list={turn.attachments} readable={turn.run !== null} />
       {!listening && (turn.toolCalls.length > 0 || answered || turn.status !== "sending" || !turn.problem) && (
         <div class="turn-reply">

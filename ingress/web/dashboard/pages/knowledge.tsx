@@ -14,13 +14,13 @@ import { passageInUrl, type CitedPassage } from "./knowledge/contents";
 import { DocumentDialog } from "./knowledge/document";
 import { Search } from "./knowledge/search";
 import { Standing } from "./knowledge/standing";
-import { DropZone, Uploads, useUploads } from "./knowledge/uploads";
+import { DropZone, UploadButton, Uploads, useDocuments } from "./knowledge/uploads";
 
 export function KnowledgePage() {
   const may = useMay("admin");
   const documents = useList<Document>("/api/knowledge", { limit: 50 });
   useLive("documents", documents.reload);
-  const uploads = useUploads(documents.reload);
+  const uploads = useDocuments(documents.reload);
   const [shown, setShown] = useState<Shown | null>(shownInUrl);
   const [adding, setAdding] = useState(false);
   const close = () => {
@@ -33,15 +33,15 @@ export function KnowledgePage() {
         <>
           <Curl what="Upload a document" request={{ method: "POST", path: "/api/knowledge", file: "handbook.pdf" }} />
           <Button onClick={() => setAdding(true)}>Add text or a URL</Button>
-          <uploads.Picker>Upload files</uploads.Picker>
+          <UploadButton onFiles={uploads.add} />
         </>
       )}>
         Documents that agents search. Answers cite the page and the exact words.{may && " Drop files anywhere on this page to add them."}
       </PageHeader>
-      <DropZone enabled={may} onFiles={uploads.send}>
+      <DropZone enabled={may} onFiles={uploads.add}>
         <div class="stack loose">
           <Loaded query={documents}>{(list) => list.length === 0 ? (
-            <Empty title="No documents yet" action={may && <uploads.Picker>Upload files</uploads.Picker>}>
+            <Empty title="No documents yet" action={may && <UploadButton onFiles={uploads.add} />}>
               {may ? "Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. " : "Admins of the organization add documents. "}
               Once a document is ready, every agent with the knowledge tool can search and cite it.
             </Empty>
@@ -54,7 +54,7 @@ export function KnowledgePage() {
               </section>
             </>
           )}</Loaded>
-          <Uploads list={uploads.list} onDismiss={uploads.dismiss} onRetry={uploads.retry} />
+          <Uploads list={uploads.list} onRemove={uploads.remove} onRetry={uploads.retry} />
         </div>
       </DropZone>
       {shown !== null && <DocumentDialog {...shown} onClose={close} onChange={documents.reload} />}

@@ -2,6 +2,7 @@
 import { useRef } from "preact/hooks";
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
+import { SentAttachments } from "../answer/files";
 import { ToolCalls } from "../answer/toolcalls";
 import { Advice } from "../chat/trouble";
 import type { Run } from "../types";
@@ -78,7 +79,8 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         <div class="run-halves">
           <div class="stack">
             <Section title="Message">
-              <div class="asked-text">{asked?.message ?? " "}</div>
+              {(asked?.message !== "" || !run.attachments) && <div class="asked-text">{asked?.message ?? " "}</div>}
+              <SentAttachments list={run.attachments ?? []} readable />
               {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label="the data of the message" />}
             </Section>
             <div ref={answer} tabIndex={-1} class="run-outcome"><Outcome run={run} text={followed.text} /></div>

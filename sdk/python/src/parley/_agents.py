@@ -146,7 +146,7 @@ class Chat(Group):
     def __call__(
         self,
         *,
-        message: str,
+        message: str = "",
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
@@ -165,7 +165,7 @@ class Chat(Group):
         seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
         `settings` take precedence over the agent's; None means the model's default.
         `tools` are executed by this program; see `runs.submit_tool_results`. `attachments` are images and
-        documents beside the message; see `files.upload`.
+        documents beside the message, which may then be empty; see `files.upload`.
         """
         request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, tools, attachments, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
@@ -193,7 +193,7 @@ class Chat(Group):
     def stream(
         self,
         *,
-        message: str,
+        message: str = "",
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,

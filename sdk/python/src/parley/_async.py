@@ -92,7 +92,7 @@ class AsyncChat(AsyncGroup[Chat]):
     async def __call__(
         self,
         *,
-        message: str,
+        message: str = "",
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,
@@ -127,7 +127,7 @@ class AsyncChat(AsyncGroup[Chat]):
     def stream(
         self,
         *,
-        message: str,
+        message: str = "",
         agent_id: str | None = None,
         template_id: str | None = None,
         session_id: str | None = None,

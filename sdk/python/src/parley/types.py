@@ -2064,8 +2064,10 @@ class ChatMessage(TypedDict):
 
     sessionId: SessionId
 
-    message: str
-    """The person's message, limited only by the size of the body."""
+    message: NotRequired[str]
+    """The person's message, limited only by the size of the body. Beside `attachments` it may
+    be empty or missing; otherwise it is required.
+    """
 
     stream: NotRequired[bool]
     """Answer with server-sent events. Default: `false`."""
@@ -2091,7 +2093,9 @@ class ChatMessage(TypedDict):
 
 
 class AutomationTriggerInput(TypedDict):
-    """`message` is the text for the agent; all other keys are passed to it as data."""
+    """`message` is the text for the agent, which may be empty only beside `attachments`; all
+    other keys are passed to it as data.
+    """
 
     message: str
 
@@ -2103,7 +2107,9 @@ class AutomationTrigger(TypedDict):
     """The agent to run."""
 
     input: AutomationTriggerInput | dict[str, Any]
-    """`message` is the text for the agent; all other keys are passed to it as data."""
+    """`message` is the text for the agent, which may be empty only beside `attachments`; all
+    other keys are passed to it as data.
+    """
 
     idempotencyKey: NotRequired[str]
     """The caller's name for this run."""
@@ -2645,6 +2651,11 @@ class RunSummary(TypedDict):
 
     input: InputSummary | None
     """The message to the agent; null if the input is very large."""
+
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents of the request; absent if there were none, or if `input` is
+    null.
+    """
 
     message: str | None
     """The first 500 characters of the answer; null until there is one."""
@@ -3370,6 +3381,12 @@ class Message(TypedDict):
 
     status: RunStatus
     createdAt: Time
+
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents that the person sent with the message; absent if there were
+    none.
+    """
+
     citations: NotRequired[list[Citation]]
 
     contentCut: NotRequired[Literal[True]]

@@ -1,5 +1,6 @@
 // The rows of the list of runs.
 import { post } from "../../api";
+import { titleOf } from "../../chat/turn";
 import { markdown, type Make } from "../../../kit/markdown";
 import type { Run, RunSummary } from "../../types";
 import { Confirm } from "../../ui/confirm";
@@ -85,7 +86,7 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
       <td class="run-status"><Status of={waitsForClient(run) ? "waits for client" : run.status} /></td>
       <th scope="row" class="run-what">
         <a href={href}>{name}</a>
-        {run.input && <span class="run-question">{run.input.message.slice(0, 300)}</span>}
+        {run.input && <span class="run-question">{titleOf(run.input.message, run.attachments).slice(0, 300)}</span>}
         <span class="run-gist">{gist(run)}</span>
       </th>
       <td class="run-trigger"><Trigger run={run} /></td>

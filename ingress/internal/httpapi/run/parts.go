@@ -1,0 +1,109 @@
+package run
+
+import (
+	"strconv"
+	"strings"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/runbody"
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/domain"
+)
+
+// messageContent is a message's content.
+type messageContent struct {
+	Text  string
+	Parts []messagePart
+}
+
+// Either marks messageContent as a union: a text or a list of parts.
+func (messageContent) Either() {}
+
+// messagePart is a part of a message: a text or a file.
+type messagePart struct {
+	Type     string      `json:"type" required:"true"`
+	Text     string      `json:"text"`
+	URL      string      `json:"url"`       // file of the AI SDK, binary of AG-UI: a URL or a data URL
+	Media    string      `json:"mediaType"` // file
+	Filename string      `json:"filename"`  // file, binary
+	MIMEType string      `json:"mimeType"`  // binary
+	Data     string      `json:"data"`      // binary: base64
+	FileID   string      `json:"id"`        // binary
+	Source   *partSource `json:"source"`    // image and document of AG-UI
+}
+
+// partSource is the content of an image or a document: base64, or a URL.
+type partSource struct {
+	Type     string `json:"type" required:"true"`
+	Value    string `json:"value" required:"true"`
+	MIMEType string `json:"mimeType"`
+}
+
+// isFile reports whether the part is an image or a document.
+func (p *messagePart) isFile() bool {
+	switch p.Type {
+	case "file", "binary", "image", "document":
+		return true
+	default:
+		return false
+	}
+}
+
+// file returns the file of a part. ok is false if the part has none; then it adds a problem.
+func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Attached, ok bool) {
+	file = openaiapi.Attached{Field: at, FileID: p.FileID, Name: p.Filename, MediaType: p.Media}
+	switch {
+	case p.Source != nil:
+		file.MediaType = p.Source.MIMEType
+		return file.Given(p.Source.Value, "", at+".source", "value", found.Add)
+	case p.Type == "binary":
+		file.MediaType = p.MIMEType
+		return file.Given(p.Data, p.URL, at, "data", found.Add)
+	case p.Type == "file":
+		file.FileID = ""
+		return file.Given(p.URL, "", at, "url", found.Add)
+	default:
+		found.Add(at+".source", httpx.CodeRequired, "is required for a part of this type")
+		return file, false
+	}
+}
+
+// readContent returns the text and the files of a message's content. It adds a problem for each part
+// that an agent cannot use. mayAttach reports whether the message may have files.
+func readContent(found *httpx.Problems, where string, raw []byte, mayAttach bool) (string, []dispatch.Attachment) {
+	if raw == nil {
+		found.Add(where, httpx.CodeRequired, "is required")
+		return "", nil
+	}
+
+	// The content is decoded separately, so the path of the content in the body is added to its problems.
+	content, within := messageContent{}, &httpx.Problems{}
+	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
+		for _, f := range within.List {
+			found.Add(where+strings.TrimPrefix(f.Field, httpx.BodyPath), f.Code, "%s", f.Message)
+		}
+		return "", nil
+	}
+
+	text, files := []string{content.Text}, []openaiapi.Attached{}
+	for i := range content.Parts {
+		part, at := &content.Parts[i], where+"["+strconv.Itoa(i)+"]"
+		switch {
+		case part.isFile() && mayAttach:
+			if file, ok := part.file(found, at); ok {
+				files = append(files, file)
+			}
+		case part.Type == "text":
+			text = append(text, part.Text)
+		case mayAttach:
+			found.Add(at, httpx.CodeInvalidValue, "must be text, an image or a document: other parts are not supported")
+		default:
+			found.Add(at, httpx.CodeInvalidValue, "must be text: other parts are not supported")
+		}
+	}
+	if len(files) > domain.MaxAttachments {
+		found.Add(where, httpx.CodeTooLong, "must have at most %d images and documents", domain.MaxAttachments)
+	}
+	return strings.Join(text, ""), runbody.Attachments(files)
+}

@@ -1,0 +1,142 @@
+// Files that a person sends to the service: how they are chosen, dropped and uploaded.
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ApiError, type Params } from "../api";
+import { upload } from "../files";
+import { Button } from "./button";
+import type { IconName } from "./icon";
+import { size } from "./parts";
+
+const mostBytes = 20 << 20;
+
+/** A file on its way to the service. */
+export interface Upload<T> {
+  id: number;
+  file: File;
+  part: number; // 0 to 1
+  state: "waiting" | "sending" | "sent" | "failed";
+  /** What the service stored, once the file is sent. */
+  stored?: T;
+  fault?: string;
+  /** Whether the same file may succeed at another attempt. */
+  again?: boolean;
+  stop: AbortController;
+}
+
+/** Returns why the service would refuse a file, or undefined. */
+export function faultOf(file: { size: number }): string | undefined {
+  if (file.size === 0) return "The file is empty.";
+  return file.size > mostBytes ? `The file's size is ${size(file.size)}. The limit is 20 MiB.` : undefined;
+}
+
+const words = (error: ApiError): string => error.errors.map((e) => `${e.field} ${e.message}`).join("; ") || error.detail;
+
+/** Whether an error may pass. The type and the content of a file do not change. */
+const passing = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
+
+/**
+ * Returns uploads to a path, at most atOnce of them at the same time, and the functions that change
+ * them. Uploads go on after the component is unmounted, unless it calls close. Other params begin a
+ * new list.
+ */
+export function useUploads<T>(path: string, params: Params, atOnce: number, onSent?: (id: number) => void) {
+  const [list, setList] = useState<Upload<T>[]>([]);
+  const latest = useRef(onSent);
+  latest.current = onSent;
+  const actions = useMemo(() => {
+    let all: Upload<T>[] = [];
+    let next = 1;
+    let closed = false;
+    const show = (now: Upload<T>[]) => {
+      all = now;
+      if (!closed) setList(now);
+    };
+    const update = (id: number, change: Partial<Upload<T>>) => show(all.map((u) => (u.id === id ? { ...u, ...change } : u)));
+    const begin = () => {
+      const room = atOnce - all.filter((u) => u.state === "sending").length;
+      for (const u of all.filter((w) => w.state === "waiting").slice(0, Math.max(0, room))) {
+        update(u.id, { state: "sending" });
+        upload<T>("POST", path, params, u.file, (part) => update(u.id, { part }), u.stop.signal)
+          .then((stored) => {
+            update(u.id, { state: "sent", part: 1, stored });
+            latest.current?.(u.id);
+          }, (error: ApiError) => update(u.id, { state: "failed", fault: words(error), again: passing(error) }))
+          .finally(begin);
+      }
+    };
+    const add = (files: Iterable<File>) => {
+      const added = [...files].map((file): Upload<T> => {
+        const fault = faultOf(file);
+        return { id: next++, file, part: 0, state: fault === undefined ? "waiting" : "failed", fault, stop: new AbortController() };
+      });
+      show([...all, ...added]);
+      begin();
+    };
+    const remove = (id: number) => {
+      all.find((u) => u.id === id)?.stop.abort();
+      show(all.filter((u) => u.id !== id));
+      begin();
+    };
+    const retry = (id: number) => {
+      update(id, { state: "waiting", fault: undefined, again: false, part: 0, stop: new AbortController() });
+      begin();
+    };
+    const clear = () => {
+      for (const u of all) u.stop.abort();
+      show([]);
+    };
+    const close = () => {
+      clear();
+      closed = true;
+    };
+    return { add, remove, retry, clear, close };
+  }, [path, JSON.stringify(params)]);
+  return { list, ...actions };
+}
+
+/** The button that chooses files. */
+export function FilePicker({ onFiles, words, look, icon, label, disabled, children }: {
+  onFiles: (files: File[]) => void; words: string; look: "primary" | "bare"; icon: IconName; label?: string; disabled?: boolean; children?: ComponentChildren;
+}) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <Button look={look} icon={icon} label={label} disabled={disabled} onClick={() => input.current?.click()}>{children}</Button>
+      <input ref={input} type="file" multiple hidden aria-label={words} onChange={(e) => {
+        onFiles([...(e.currentTarget.files ?? [])]);
+        e.currentTarget.value = "";
+      }} />
+    </>
+  );
+}
+
+const hasFiles = (from: DataTransfer | null): boolean => from !== null && [...from.types].includes("Files");
+
+/**
+ * Takes the files that are dropped anywhere on the page, unless it is disabled. Returns whether files
+ * are over the page now.
+ */
+export function useDrop(enabled: boolean, onFiles: (files: File[]) => void): boolean {
+  const [over, setOver] = useState(false);
+  const latest = useRef(onFiles);
+  latest.current = onFiles;
+  useEffect(() => {
+    const done = new AbortController();
+    const on = <K extends "dragover" | "dragleave" | "drop">(kind: K, act: (e: DragEvent) => void) => {
+      addEventListener(kind, (e) => { if (hasFiles(e.dataTransfer)) act(e); }, { signal: done.signal });
+    };
+    on("dragover", (e) => {
+      e.preventDefault(); // without this, the browser leaves the page and opens the file
+      if (!enabled && e.dataTransfer) e.dataTransfer.dropEffect = "none";
+      setOver(enabled);
+    });
+    on("dragleave", (e) => { if (e.relatedTarget === null) setOver(false); });
+    on("drop", (e) => {
+      e.preventDefault();
+      setOver(false);
+      if (enabled) latest.current([...(e.dataTransfer?.files ?? [])]);
+    });
+    return () => done.abort();
+  }, [enabled]);
+  return over;
+}
