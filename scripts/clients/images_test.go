@@ -26,7 +26,7 @@ func TestImages(t *testing.T) {
 	var got struct{ Parts int }
 	decode(t, []byte(s.node(t, "images.mjs", "IMAGE="+picture(t),
 		"AGENT_ID="+s.agent(t, map[string]any{"model": "offline"}))), &got)
-	if got.Parts != 5 {
+	if got.Parts != 7 {
 		t.Errorf("%d parts", got.Parts)
 	}
 }

@@ -1,12 +1,15 @@
-// Sends images and files in messages, as OpenAI's client and the frameworks do it. The offline model says what it was given.
+// Sends images and files in messages, as OpenAI's client, the frameworks and chat libraries do it. The offline model says what it
+// was given.
 import assert from "node:assert/strict";
+import { HttpAgent } from "@ag-ui/client";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { Chat } from "@ai-sdk/react";
 import { HumanMessage } from "@langchain/core/messages";
 import { ChatOpenAI } from "@langchain/openai";
 import { openai as llamaOpenAI } from "@llamaindex/openai";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";
-import { generateText } from "ai";
+import { DefaultChatTransport, generateText } from "ai";
 import OpenAI from "openai";
 import { clientOf } from "./features.mjs";
 
@@ -63,6 +66,41 @@ const parts = {
       sees((await llm.chat({ messages: [{ role: "user", content: [{ type: "text", text }, part] }] })).message.content);
     }
     clientOf("`@llamaindex/openai`").works("images");
+  },
+
+  async useChat() {
+    const api = `${PARLEY_BASE_URL}/api/agents?action=chat&id=${AGENT_ID}&format=ai-sdk`;
+    const chat = new Chat({ id: "images-chat", transport: new DefaultChatTransport({ api, headers: { "x-api-key": PARLEY_API_KEY } }) });
+    const said = () => {
+      assert.equal(chat.error, undefined, String(chat.error));
+      return chat.messages.at(-1).parts.filter((part) => part.type === "text").map((part) => part.text).join("");
+    };
+    const files = [{ type: "file", mediaType: "image/png", filename: "dot.png", url: image }, { type: "file", mediaType: "text/plain", filename: "note.txt", url: note }];
+    await chat.sendMessage({ text, files });
+    sees(said());
+    assert.match(said(), /note\.txt/);
+    await chat.sendMessage({ text }); // the session has the files
+    sees(said());
+    await chat.regenerate();
+    sees(said());
+    clientOf("`ai`").works("images");
+    clientOf("`@ai-sdk/react`").works("images");
+  },
+
+  async agui() {
+    const url = `${PARLEY_BASE_URL}/api/agents?action=chat&id=${AGENT_ID}&format=ag-ui`;
+    const agent = new HttpAgent({ url, headers: { "x-api-key": PARLEY_API_KEY }, threadId: "images-agui" });
+    const content = [
+      { type: "text", text }, { type: "image", source: { type: "data", value: IMAGE, mimeType: "image/png" } },
+      { type: "document", source: { type: "url", value: note } },
+    ];
+    agent.addMessage({ id: "1", role: "user", content });
+    const { result } = await agent.runAgent();
+    sees(result.message);
+    assert.match(result.message, /text\/plain/);
+    agent.addMessage({ id: "2", role: "user", content: text }); // the client repeats the first message
+    sees((await agent.runAgent()).result.message);
+    clientOf("`@ag-ui/client`").works("images");
   },
 
   async agents() {

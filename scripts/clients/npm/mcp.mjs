@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { clientOf } from "./features.mjs";
-import { cancelled, long, pause, runsOf } from "./runs.mjs";
+import { cancelled, image, long, pause, runsOf } from "./runs.mjs";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport, getDefaultEnvironment } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -43,7 +43,7 @@ async function check(client, name, reported) {
   const { tools } = await client.listTools();
   const toolOf = (id) => tools.find((tool) => tool.name.endsWith("_" + id.slice(-5)));
   const tool = toolOf(AGENT_ID);
-  assert.deepEqual(Object.keys(tool.inputSchema.properties), ["message", "sessionId"]);
+  assert.deepEqual(Object.keys(tool.inputSchema.properties).sort(), ["attachments", "message", "sessionId"]);
 
   const progress = [];
   const first = await client.callTool(
@@ -61,6 +61,10 @@ async function check(client, name, reported) {
   assert.match(second.content[0].text, /12 \* 12/);
   assert.equal(second.structuredContent.sessionId, first.structuredContent.sessionId);
   assert.notEqual(second.structuredContent.runId, first.structuredContent.runId);
+
+  const attachments = [{ data: image, mediaType: "image/png" }];
+  const seen = await client.callTool({ name: tool.name, arguments: { message: "Which image is attached?", attachments } });
+  assert.match(seen.content[0].text, /image\/png/);
 
   const cited = await client.callTool({ name: toolOf(ASKING_ID).name, arguments: { message: QUESTION } });
   assert.ok(cited.structuredContent.citations[0].citedText);
@@ -87,7 +91,7 @@ async function check(client, name, reported) {
   assert.ok(await cancelled(runs[0].id) < 4);
 
   const { works, refuses, lacks } = clientOf(`\`${name}\``);
-  works("answers", "history", "stop", "retries", "citations", "errors");
+  works("answers", "history", "stop", "retries", "citations", "errors", "images");
   refuses("approvals");
   lacks("streams", "resume", "tools", "structured"); // a tool call returns the whole answer, as text
   await client.close();

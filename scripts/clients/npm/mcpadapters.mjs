@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import { clientOf } from "./features.mjs";
-import { cancelled, headers, long, pause, runsOf } from "./runs.mjs";
+import { cancelled, headers, image, long, pause, runsOf } from "./runs.mjs";
 
 const { PARLEY_BASE_URL, AGENT_ID, ASKING_ID, FAILING_ID, PARKING_ID, QUESTION } = process.env;
 const connect = (credentials, more) =>
@@ -28,6 +28,8 @@ const { sessionId } = first.run;
 const second = await call(AGENT_ID, { message: "What did I ask?", sessionId });
 assert.equal(second.run.sessionId, sessionId);
 assert.match(second.text, /12 \* 12/);
+const seen = await call(AGENT_ID, { message: "Which image is attached?", attachments: [{ data: image, mediaType: "image/png" }] });
+assert.match(seen.text, /image\/png/);
 const cited = await call(ASKING_ID, { message: QUESTION });
 assert.ok(cited.run.citations[0].citedText);
 
@@ -46,7 +48,7 @@ assert.ok(await cancelled(runs[0].id) < 4);
 await client.close();
 
 const { works, refuses, lacks } = clientOf("`@langchain/mcp-adapters`");
-works("answers", "history", "stop", "retries", "citations", "errors");
+works("answers", "history", "stop", "retries", "citations", "errors", "images");
 refuses("approvals");
 lacks("streams", "resume", "tools", "structured"); // a tool call returns the whole answer, as text
 console.log(JSON.stringify([{ tools: tools.length, runId: first.run.runId, parked: parked.id }]));

@@ -7,6 +7,9 @@ export const get = async (path) => (await fetch(PARLEY_BASE_URL + path, { header
 export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 export const runsOf = async (sessionId) => (await get(`/api/runs?sessionId=${sessionId}`)).data;
 
+// image is a PNG with one pixel.
+export const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
+
 // long returns a message whose answer takes more than ten seconds.
 export const long = (name) => `slowly ${name} ` + Array.from({ length: 600 }, (_, n) => `w${n}`).join(" ");
 
