@@ -648,6 +648,8 @@ type AgentChange struct {
 type Widget struct {
 	Enabled        bool     `json:"enabled"`
 	AllowedOrigins []string `json:"allowedOrigins"`
+	// Whether visitors may attach images and documents to their messages.
+	Attachments bool `json:"attachments"`
 	// Whether a secret is set; it is never shown.
 	IdentitySecret *string `json:"identitySecret,omitzero"`
 }
@@ -656,6 +658,8 @@ type Widget struct {
 type WidgetChange struct {
 	Enabled        *bool    `json:"enabled,omitzero"`
 	AllowedOrigins []string `json:"allowedOrigins,omitzero"`
+	// Whether visitors may attach images and documents to their messages. Default false.
+	Attachments *bool `json:"attachments,omitzero"`
 	// The secret that your server signs visitors with: 16 to 256 characters. It is stored encrypted
 	// and read back as `"***"`; sending `"***"` keeps it. Null removes it.
 	IdentitySecret *string `json:"identitySecret,omitzero"`
@@ -937,8 +941,9 @@ type Attachment struct {
 // A message to an agent or a template.
 type ChatMessage struct {
 	SessionID string `json:"sessionId"`
-	// The person's message, limited only by the size of the body.
-	Message string `json:"message"`
+	// The person's message, limited only by the size of the body. Beside `attachments` it may be empty
+	// or missing; otherwise it is required.
+	Message *string `json:"message,omitzero"`
 	// Answer with server-sent events. Default: `false`.
 	Stream            *bool            `json:"stream,omitzero"`
 	Temperature       *float64         `json:"temperature,omitzero"`
@@ -961,7 +966,8 @@ type ChatMessage struct {
 type AutomationTrigger struct {
 	// The agent to run.
 	Target string `json:"target"`
-	// `message` is the text for the agent; all other keys are passed to it as data.
+	// `message` is the text for the agent, which may be empty only beside `attachments`; all other
+	// keys are passed to it as data.
 	Input AutomationTriggerInput `json:"input"`
 	// The caller's name for this run.
 	IdempotencyKey *string `json:"idempotencyKey,omitzero"`
@@ -984,7 +990,8 @@ type AutomationTrigger struct {
 	Tools []ClientTool `json:"tools,omitzero"`
 }
 
-// `message` is the text for the agent; all other keys are passed to it as data.
+// `message` is the text for the agent, which may be empty only beside `attachments`; all other keys
+// are passed to it as data.
 type AutomationTriggerInput struct {
 	Message string `json:"message"`
 }
@@ -1357,6 +1364,8 @@ type RunSummary struct {
 	Trigger       Trigger `json:"trigger"`
 	// The message to the agent; null if the input is very large.
 	Input *InputSummary `json:"input"`
+	// The images and documents of the request; absent if there were none, or if `input` is null.
+	Attachments []Attachment `json:"attachments,omitzero"`
 	// The first 500 characters of the answer; null until there is one.
 	Message *string `json:"message"`
 	// True if the answer has more than 500 characters, else absent.
@@ -1467,6 +1476,12 @@ type Span struct {
 	InputTokens  *int64  `json:"inputTokens,omitzero"`
 	OutputTokens *int64  `json:"outputTokens,omitzero"`
 	CostMicros   *int64  `json:"costMicros,omitzero"`
+	// For an answered turn: the first 4,000 characters of the text that the model returned.
+	Text *string `json:"text,omitzero"`
+	// True if the text was longer.
+	TextCut *bool `json:"textCut,omitzero"`
+	// For an answered turn: the calls that it requested, in order.
+	ToolCallIDs []string `json:"toolCallIds,omitzero"`
 	// Why the span ended; for a wait, the decision or the question.
 	Message *string `json:"message,omitzero"`
 	// Only for admins, for an attempt: the provider's response that ended its work.
@@ -1488,8 +1503,25 @@ type TimelineInput struct {
 	Message string `json:"message"`
 	// The other keys of an automation's input.
 	Data map[string]any `json:"data,omitzero"`
+	// The images and documents of the request.
+	Attachments []Attachment `json:"attachments,omitzero"`
+	// The form of the answer that the request asked for.
+	Output map[string]any `json:"output,omitzero"`
+	// The tools of the client.
+	ClientTools map[string]any `json:"clientTools,omitzero"`
+	// The fields of a response that repeat its request, of `/v1/responses`.
+	Echo map[string]any `json:"echo,omitzero"`
 	// The model settings of the request.
 	Settings *ModelSettings `json:"settings,omitzero"`
+	// Instructions of the request, in addition to the agent's.
+	Instructions *string `json:"instructions,omitzero"`
+	// The earlier messages that the request contained, with their answers.
+	History []TimelineInputHistoryItem `json:"history,omitzero"`
+}
+
+type TimelineInputHistoryItem struct {
+	Message string `json:"message"`
+	Answer  string `json:"answer"`
 }
 
 // A name under which runs were triggered, with its newest run.
@@ -1733,10 +1765,12 @@ type Message struct {
 	RunID   string `json:"runId"`
 	// The run that the message's run continues; null if it continues none. Messages of the same one
 	// are in different branches.
-	PreviousRunID *string    `json:"previousRunId"`
-	Status        RunStatus  `json:"status"`
-	CreatedAt     time.Time  `json:"createdAt"`
-	Citations     []Citation `json:"citations,omitzero"`
+	PreviousRunID *string   `json:"previousRunId"`
+	Status        RunStatus `json:"status"`
+	CreatedAt     time.Time `json:"createdAt"`
+	// The images and documents that the person sent with the message; absent if there were none.
+	Attachments []Attachment `json:"attachments,omitzero"`
+	Citations   []Citation   `json:"citations,omitzero"`
 	// True if the turn alone has more than 8 MiB: `content` is its beginning, without citations. The
 	// run has the whole answer.
 	ContentCut *bool `json:"contentCut,omitzero"`

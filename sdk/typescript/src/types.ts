@@ -590,7 +590,10 @@ export interface Agent {
   updatedAt: Time;
 }
 
-/** Questions that an empty chat in the dashboard offers. The model does not see them. */
+/**
+ * Questions that an empty chat offers, in the dashboard and in the widget. The model does not see
+ * them.
+ */
 export type Suggestions = Array<string>;
 
 /** The name of a model setting. */
@@ -806,6 +809,8 @@ export interface AgentChange {
 export interface Widget {
   enabled: boolean;
   allowedOrigins: Origins;
+  /** Whether visitors may attach images and documents to their messages. */
+  attachments: boolean;
   /** Whether a secret is set; it is never shown. */
   identitySecret?: "***";
 }
@@ -814,6 +819,8 @@ export interface Widget {
 export interface WidgetChange {
   enabled?: boolean;
   allowedOrigins?: Origins;
+  /** Whether visitors may attach images and documents to their messages. Default false. */
+  attachments?: boolean;
   /**
    * The secret that your server signs visitors with: 16 to 256 characters. It is stored encrypted
    * and read back as `"***"`; sending `"***"` keeps it. Null removes it.
@@ -853,6 +860,9 @@ export interface WidgetSession {
 export interface WidgetSessionAgent {
   id: AgentId;
   name: string;
+  suggestions: Suggestions;
+  /** Whether the visitor may attach files. */
+  attachments: boolean;
 }
 
 /**
@@ -1191,8 +1201,11 @@ export interface Attachment {
 /** A message to an agent or a template. */
 export interface ChatMessage {
   sessionId: SessionId;
-  /** The person's message, limited only by the size of the body. */
-  message: string;
+  /**
+   * The person's message, limited only by the size of the body. Beside `attachments` it may be
+   * empty or missing; otherwise it is required.
+   */
+  message?: string;
   /** Answer with server-sent events. Default: `false`. */
   stream?: boolean;
   temperature?: Temperature;
@@ -1217,7 +1230,10 @@ export interface ChatMessage {
 export interface AutomationTrigger {
   /** The agent to run. */
   target: string;
-  /** `message` is the text for the agent; all other keys are passed to it as data. */
+  /**
+   * `message` is the text for the agent, which may be empty only beside `attachments`; all other
+   * keys are passed to it as data.
+   */
   input: AutomationTriggerInput;
   /** The caller's name for this run. */
   idempotencyKey?: string;
@@ -1240,7 +1256,10 @@ export interface AutomationTrigger {
   tools?: Array<ClientTool>;
 }
 
-/** `message` is the text for the agent; all other keys are passed to it as data. */
+/**
+ * `message` is the text for the agent, which may be empty only beside `attachments`; all other keys
+ * are passed to it as data.
+ */
 export interface AutomationTriggerInput {
   message: string;
   [key: string]: unknown;
@@ -1653,6 +1672,8 @@ export interface RunSummary {
   trigger: Trigger;
   /** The message to the agent; null if the input is very large. */
   input: InputSummary | null;
+  /** The images and documents of the request; absent if there were none, or if `input` is null. */
+  attachments?: Array<Attachment>;
   /** The first 500 characters of the answer; null until there is one. */
   message: string | null;
   /** True if the answer has more than 500 characters, else absent. */
@@ -1779,6 +1800,12 @@ export interface Span {
   inputTokens?: number;
   outputTokens?: number;
   costMicros?: number;
+  /** For an answered turn: the first 4,000 characters of the text that the model returned. */
+  text?: string;
+  /** True if the text was longer. */
+  textCut?: boolean;
+  /** For an answered turn: the calls that it requested, in order. */
+  toolCallIds?: Array<string>;
   /** Why the span ended; for a wait, the decision or the question. */
   message?: string;
   /** Only for admins, for an attempt: the provider's response that ended its work. */
@@ -1800,8 +1827,25 @@ export interface TimelineInput {
   message: string;
   /** The other keys of an automation's input. */
   data?: Record<string, unknown>;
+  /** The images and documents of the request. */
+  attachments?: Array<Attachment>;
+  /** The form of the answer that the request asked for. */
+  output?: Record<string, unknown>;
+  /** The tools of the client. */
+  clientTools?: Record<string, unknown>;
+  /** The fields of a response that repeat its request, of `/v1/responses`. */
+  echo?: Record<string, unknown>;
   /** The model settings of the request. */
   settings?: ModelSettings;
+  /** Instructions of the request, in addition to the agent's. */
+  instructions?: string;
+  /** The earlier messages that the request contained, with their answers. */
+  history?: Array<TimelineInputHistoryItem>;
+}
+
+export interface TimelineInputHistoryItem {
+  message: string;
+  answer: string;
 }
 
 /** A name under which runs were triggered, with its newest run. */
@@ -2323,6 +2367,8 @@ export interface Message {
   previousRunId: string | null;
   status: RunStatus;
   createdAt: Time;
+  /** The images and documents that the person sent with the message; absent if there were none. */
+  attachments?: Array<Attachment>;
   citations?: Array<Citation>;
   /**
    * True if the turn alone has more than 8 MiB: `content` is its beginning, without citations. The
@@ -3873,7 +3919,7 @@ export interface OpenAiResponseEventData {
 export interface GetAgentsQuery {
   /** Return this agent instead of a list. */
   id?: AgentId;
-  /** Only agents whose name contains this text, ignoring case. */
+  /** Only agents whose name contains all words of this text, ignoring case. */
   q?: string;
   /** Entries per page. Default: `20`. */
   limit?: number;
@@ -4549,7 +4595,10 @@ export type GetFilesAnswer = Bytes;
 export interface PostFilesQuery {
   /** The file's name. Default: that of the form, or one that suits the type. */
   name?: string;
-  /** The only session in which the file can be attached. The file is erased with it. */
+  /**
+   * The only session in which the file can be attached. The file is erased with it. Widget visitors
+   * must send it.
+   */
   sessionId?: SessionId;
 }
 
@@ -4601,7 +4650,7 @@ export interface GetKnowledgeQuery {
   picture?: "1" | "true";
   /** With `id`: a passage by its number, from 0, with the passages around it. */
   chunk?: number;
-  /** In a list: text that the name contains. */
+  /** In a list: words that the name contains, ignoring case. */
   q?: string;
   /** In a list: the status. */
   status?: DocumentStatus;

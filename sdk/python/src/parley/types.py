@@ -561,6 +561,7 @@ __all__ = [
     "Time",
     "Timeline",
     "TimelineInput",
+    "TimelineInputHistoryItem",
     "ToolCall",
     "ToolCallSummary",
     "ToolEvent",
@@ -1487,12 +1488,17 @@ class Widget(TypedDict):
     enabled: bool
     allowedOrigins: Origins
 
+    attachments: bool
+    """Whether visitors may attach images and documents to their messages."""
+
     identitySecret: NotRequired[Literal["***"]]
     """Whether a secret is set; it is never shown."""
 
 
 Suggestions: TypeAlias = list[str]
-"""Questions that an empty chat in the dashboard offers. The model does not see them."""
+"""Questions that an empty chat offers, in the dashboard and in the widget. The model does not
+see them.
+"""
 
 
 Temperature: TypeAlias = float | None
@@ -1802,6 +1808,9 @@ class WidgetChange(TypedDict):
     enabled: NotRequired[bool]
     allowedOrigins: NotRequired[Origins]
 
+    attachments: NotRequired[bool]
+    """Whether visitors may attach images and documents to their messages. Default false."""
+
     identitySecret: NotRequired[str | Literal["***"] | None]
     """The secret that your server signs visitors with: 16 to 256 characters. It is stored
     encrypted and read back as `"***"`; sending `"***"` keeps it. Null removes it.
@@ -1917,6 +1926,10 @@ class NewWidgetSession(TypedDict):
 class WidgetSessionAgent(TypedDict):
     id: AgentId
     name: str
+    suggestions: Suggestions
+
+    attachments: bool
+    """Whether the visitor may attach files."""
 
 
 class WidgetSession(TypedDict):
@@ -2063,8 +2076,10 @@ class ChatMessage(TypedDict):
 
     sessionId: SessionId
 
-    message: str
-    """The person's message, limited only by the size of the body."""
+    message: NotRequired[str]
+    """The person's message, limited only by the size of the body. Beside `attachments` it may
+    be empty or missing; otherwise it is required.
+    """
 
     stream: NotRequired[bool]
     """Answer with server-sent events. Default: `false`."""
@@ -2090,7 +2105,9 @@ class ChatMessage(TypedDict):
 
 
 class AutomationTriggerInput(TypedDict):
-    """`message` is the text for the agent; all other keys are passed to it as data."""
+    """`message` is the text for the agent, which may be empty only beside `attachments`; all
+    other keys are passed to it as data.
+    """
 
     message: str
 
@@ -2102,7 +2119,9 @@ class AutomationTrigger(TypedDict):
     """The agent to run."""
 
     input: AutomationTriggerInput | dict[str, Any]
-    """`message` is the text for the agent; all other keys are passed to it as data."""
+    """`message` is the text for the agent, which may be empty only beside `attachments`; all
+    other keys are passed to it as data.
+    """
 
     idempotencyKey: NotRequired[str]
     """The caller's name for this run."""
@@ -2645,6 +2664,11 @@ class RunSummary(TypedDict):
     input: InputSummary | None
     """The message to the agent; null if the input is very large."""
 
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents of the request; absent if there were none, or if `input` is
+    null.
+    """
+
     message: str | None
     """The first 500 characters of the answer; null until there is one."""
 
@@ -2754,11 +2778,25 @@ class Span(TypedDict):
     outputTokens: NotRequired[int]
     costMicros: NotRequired[int]
 
+    text: NotRequired[str]
+    """For an answered turn: the first 4,000 characters of the text that the model returned."""
+
+    textCut: NotRequired[bool]
+    """True if the text was longer."""
+
+    toolCallIds: NotRequired[list[str]]
+    """For an answered turn: the calls that it requested, in order."""
+
     message: NotRequired[str]
     """Why the span ended; for a wait, the decision or the question."""
 
     provider: NotRequired[ProviderError]
     """Only for admins, for an attempt: the provider's response that ended its work."""
+
+
+class TimelineInputHistoryItem(TypedDict):
+    message: str
+    answer: str
 
 
 class TimelineInput(TypedDict):
@@ -2769,8 +2807,26 @@ class TimelineInput(TypedDict):
     data: NotRequired[dict[str, Any]]
     """The other keys of an automation's input."""
 
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents of the request."""
+
+    output: NotRequired[dict[str, Any]]
+    """The form of the answer that the request asked for."""
+
+    clientTools: NotRequired[dict[str, Any]]
+    """The tools of the client."""
+
+    echo: NotRequired[dict[str, Any]]
+    """The fields of a response that repeat its request, of `/v1/responses`."""
+
     settings: NotRequired[ModelSettings]
     """The model settings of the request."""
+
+    instructions: NotRequired[str]
+    """Instructions of the request, in addition to the agent's."""
+
+    history: NotRequired[list[TimelineInputHistoryItem]]
+    """The earlier messages that the request contained, with their answers."""
 
 
 class Timeline(TypedDict):
@@ -3346,6 +3402,12 @@ class Message(TypedDict):
 
     status: RunStatus
     createdAt: Time
+
+    attachments: NotRequired[list[Attachment]]
+    """The images and documents that the person sent with the message; absent if there were
+    none.
+    """
+
     citations: NotRequired[list[Citation]]
 
     contentCut: NotRequired[Literal[True]]
@@ -5165,7 +5227,7 @@ class GetAgentsQuery(TypedDict):
     """Return this agent instead of a list."""
 
     q: NotRequired[str]
-    """Only agents whose name contains this text, ignoring case."""
+    """Only agents whose name contains all words of this text, ignoring case."""
 
     limit: NotRequired[int]
     """Entries per page. Default: `20`."""
@@ -5962,7 +6024,9 @@ class PostFilesQuery(TypedDict):
     """The file's name. Default: that of the form, or one that suits the type."""
 
     sessionId: NotRequired[SessionId]
-    """The only session in which the file can be attached. The file is erased with it."""
+    """The only session in which the file can be attached. The file is erased with it. Widget
+    visitors must send it.
+    """
 
 
 PostFilesHeaders = TypedDict(
@@ -6029,7 +6093,7 @@ class GetKnowledgeQuery(TypedDict):
     """With `id`: a passage by its number, from 0, with the passages around it."""
 
     q: NotRequired[str]
-    """In a list: text that the name contains."""
+    """In a list: words that the name contains, ignoring case."""
 
     status: NotRequired[DocumentStatus]
     """In a list: the status."""
