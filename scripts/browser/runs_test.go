@@ -110,7 +110,7 @@ func TestFiltersOnAPhone(t *testing.T) {
 	filters := p.in("dialog", "Filters")
 	filters.is("button", "Export as CSV")
 	filters.choose("Trigger", "schedule")
-	p.axe("filters on a phone")
+	p.axe("filters on a phone", allRules)
 	p.fits("filters on a phone")
 	p.shot("filters-dialog", phone, "light")
 	filters.click("button", "Show runs")

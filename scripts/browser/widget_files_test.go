@@ -44,8 +44,6 @@ func TestWidgetAttachments(t *testing.T) {
 	p.dragTo(at.X, at.Y, func() { chat.sees("Drop the files to attach them.") },
 		file(t, "returns.md", "# Returns\n\nYou may return any lamp within 45 days of its delivery.\n"))
 	attached.is("button", "Remove returns.md")
-	chat.click("button", "Send")
-	chat.sees("Write a message for the files.")
 
 	large := filepath.Join(t.TempDir(), "large.png")
 	if err := os.WriteFile(large, nil, 0o600); err != nil {
@@ -121,6 +119,13 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	chat.fill("Message", "read it")
 	p.press("Enter")
 	chat.in("log", "Messages").sees("echo: read it")
+
+	// A file needs no message.
+	chat.upload(file(t, "alone.txt", "A note without a message."))
+	chat.is("button", "Remove alone.txt")
+	chat.click("button", "Send")
+	chat.in("log", "Messages").sees("alone.txt")
+	chat.isNot("button", "Remove alone.txt")
 
 	// Files of a message belong to its session.
 	chat.upload(file(t, "other.txt", "Another note."))

@@ -92,7 +92,7 @@ function source(all: Citation[], texts: Texts): Node {
 export function entry({ from, text, files = [], citations = [], note }: Entry, texts: Texts): HTMLElement {
   if (from === "visitor") {
     const names = files.length > 0 ? [h("ul", { class: "files", "aria-label": texts.say("attached") }, files.map((name) => h("li", null, name)))] : [];
-    return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, texts.say("you")), h("p", null, text), names);
+    return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, texts.say("you")), text === "" ? "" : h("p", null, text), names);
   }
   const answer = new Answer(texts);
   answer.show(text, citations, false, note);

@@ -59,7 +59,7 @@ export class Chat {
 
   /** Sends a message. It returns false while an answer is pending. */
   send(text: string, files: Attached[] = []): boolean {
-    if (this.busy || text.trim() === "") return false;
+    if (this.busy || (text.trim() === "" && files.length === 0)) return false;
     const pending = { key: unguessable(), text, files, answer: "", citations: [], lastEventId: "" };
     const said: Entry = { from: "visitor", text, files: files.length > 0 ? files.map((f) => f.name) : undefined };
     this.transcript.entries.push(said);

@@ -112,7 +112,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
   style.replaceSync(css);
   (panel.getRootNode() as ShadowRoot).adoptedStyleSheets.push(style);
 
-  const tell = (text: string) => (note.textContent = text);
+  const show = (text: string) => (note.textContent = text);
 
   function explain({ status, code, after }: Outcome): [text: string, again: boolean] {
     if (status === 400) return [say("unreadable"), false];
@@ -149,7 +149,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
       bar.remove();
       if (outcome.id !== undefined && outcome.status === 201) item.stored = { fileId: outcome.id, name };
       else if (!item.stop.signal.aborted) fail(item, ...explain(outcome));
-      if (note.textContent === say("wait")) tell("");
+      if (note.textContent === say("wait")) show("");
     });
   }
 
@@ -184,7 +184,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
       item.stop.abort();
       items = items.filter((other) => other !== item);
       item.node.remove();
-      tell("");
+      show("");
       field.focus();
     };
 
@@ -199,7 +199,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
   function add(files: File[]): void {
     const room = most - items.length;
     files.slice(0, room).forEach(addOne);
-    tell(files.length > room ? say("most", most) : "");
+    show(files.length > room ? say("most", most) : "");
     list.scrollTop = list.scrollHeight;
     field.focus();
   }
@@ -218,7 +218,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
 
   const over = (on: boolean) => {
     panel.classList.toggle("over", on);
-    tell(on ? say("drop") : "");
+    show(on ? say("drop") : "");
   };
   const drag = (event: DragEvent, act: () => void) => {
     if (!event.dataTransfer?.types.some((type) => type === "Files")) return;
@@ -236,15 +236,15 @@ export function start({ panel, form, field, texts, request }: Host): Files {
 
   return {
     take() {
-      const problem = items.some((i) => i.failed) ? "failed" : items.some((i) => !i.stored) ? "wait" : items.length > 0 && field.value.trim() === "" ? "write" : null;
-      tell(problem === null ? "" : say(problem));
+      const problem = items.some((i) => i.failed) ? "failed" : items.some((i) => !i.stored) ? "wait" : null;
+      show(problem === null ? "" : say(problem));
       return problem === null ? items.map((i) => i.stored!) : null;
     },
     clear() {
       for (const { stop } of items) stop.abort();
       items = [];
       list.replaceChildren();
-      tell("");
+      show("");
     },
   };
 }
