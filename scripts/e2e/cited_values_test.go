@@ -55,7 +55,10 @@ func (m *corpusModel) respond(req openaistub.Request) (openaistub.Reply, bool) {
 		m.answers[req.Prompt()] = &corpusAnswer{fault: err}
 		return openaistub.Reply{Text: "{}"}, true
 	case len(results) == 0:
-		words, _ := json.Marshal(query) // never fails
+		words, err := json.Marshal(query)
+		if err != nil {
+			panic(err)
+		}
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_1", Name: "knowledge", Arguments: `{"limit":10,"query":` + string(words) + `}`}}}, true
 	}
 
