@@ -32,7 +32,7 @@ func TestDashboardExamples(t *testing.T) {
 	root := testkit.Root(t)
 	r := newReader(t, root)
 	source := filepath.Join(root, "ingress", "web", "dashboard", "pages", "agent", "examples.ts")
-	succeed(t, r.dir, nil, filepath.Join(root, "bin", "esbuild"), source, "--format=esm", "--outfile=examples.mjs")
+	succeed(t, r.dir, nil, filepath.Join(root, "bin", "esbuild"), source, "--bundle", "--format=esm", "--outfile=examples.mjs")
 	r.save(t, "print.mjs", []byte(examplesOf))
 	var examples []struct{ Name, Language, Text string }
 	decode(t, []byte(r.run(t, "examples.ts", needsNode(t), "print.mjs")), &examples)
