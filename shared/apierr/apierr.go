@@ -96,7 +96,7 @@ func InvalidFields(fields []Field) error {
 		return nil
 	}
 
-	// The sentence is about the first field. All fields follow in the list.
+	// The sentence describes only the first invalid field. The list contains all of them.
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// maxPatience bounds the wait for further calls, even if batches take long.
+// maxPatience is the maximum time that a batch waits for further calls, even if the previous batch
+// took longer.
 const maxPatience = 5 * time.Millisecond
 
 // ErrFull means that too many calls are waiting in the group.
@@ -27,7 +28,7 @@ var ErrStopped = errors.New("the batch group is closed")
 type Group[Q, A any] struct {
 	do    func(context.Context, []Q) ([]A, error)
 	max   int             // maximum number of requests of a batch
-	calls chan call[Q, A] // the queue
+	calls chan call[Q, A] // queue of calls that are in no batch yet
 	ended chan struct{}   // closed when Run returns
 
 	sizeMax  int // maximum total size of the requests of a batch
@@ -39,7 +40,7 @@ type Group[Q, A any] struct {
 
 	collecting chan struct{} // holds a value while a batch is collected; guards overflow
 	last       atomic.Int64  // number of calls in the previous batch
-	took       atomic.Int64  // nanoseconds of the previous batch
+	took       atomic.Int64  // duration of the previous batch in nanoseconds
 }
 
 // call is a request and the channel for its result. The channel has capacity 1, so sending never
@@ -56,7 +57,7 @@ type result[A any] struct {
 }
 
 // New returns a group that executes batches of at most limit requests by calling do, which must
-// return the results in the order of the requests. If it returns an error, every caller in the
+// return the results in the order of the requests. If do returns an error, every caller in the
 // batch gets that error. At most queueSize calls wait in the queue; if it is full, a call gets
 // ErrFull. The context of do is derived from the context of Run, never from a caller's context.
 func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
@@ -72,8 +73,8 @@ func (g *Group[Q, A]) Parallel(n int) *Group[Q, A] {
 	return g
 }
 
-// Eager makes the group not wait for further calls. It is for reads, which share no commit.
-// Call it before Run.
+// Eager makes each batch start without waiting for further calls. It is meant for reads: they need
+// no commit, so a larger batch saves less. Call it before Run.
 func (g *Group[Q, A]) Eager() *Group[Q, A] {
 	g.eager = true
 	return g
@@ -211,8 +212,8 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 	}
 }
 
-// Do submits a request and waits for its result. If ctx ends first, Do returns its error, but
-// the request is still executed.
+// Do submits a request and waits for its result. If ctx ends first, Do returns the error of ctx,
+// but the request is still executed.
 func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	var none A
 	answer := make(chan result[A], 1)

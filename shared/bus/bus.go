@@ -23,13 +23,13 @@ const (
 	// later run of the same key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
 	maxStreamBytes   = 256 << 20        // room for about 700,000 job messages; the sweeper publishes the others later
-	minStreamBytes   = 8 << 20          // for a server with little space
+	minStreamBytes   = 8 << 20          // smallest size that is tried on a server with little disk space
 	ackWait          = 30 * time.Second // an unacknowledged job message is delivered again after this time
 	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has received all messages
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
-	maxPendingJobs   = 8192             // published but not acknowledged, per process
+	maxPendingJobs   = 8192             // maximum number of job messages of this process that the server has not acknowledged
 	pendingWait      = time.Millisecond // how long a publication may wait for room among the unacknowledged messages
-	jobLogs          = 10               // log lines per second
+	jobLogs          = 10               // maximum number of log lines per second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
@@ -141,8 +141,8 @@ func (b *Bus) flush(ctx context.Context) error {
 
 // Stream is the state of the job stream.
 type Stream struct {
-	// Made is when the stream was created. A later value than before means that the earlier stream
-	// and its messages are gone.
+	// Made is the time when the stream was created. If it changes, the earlier stream and its
+	// messages are gone.
 	Made time.Time
 	// Forgot means that the stream's last sequence number is lower than the one that its consumers
 	// have recorded, for example because a power failure destroyed the last messages but not the
@@ -213,9 +213,9 @@ func (b *Bus) RemakeStream(ctx context.Context) error {
 	return err
 }
 
-// createStream creates the stream, or opens it if another process has just created it: a process
-// that may only create streams must not change one. The server reserves all of MaxBytes
-// immediately; if it lacks the space, createStream tries half of that, and so on.
+// createStream creates the stream. If another process has just created it, createStream opens it
+// unchanged, because a process may have permission only to create streams. The server reserves all
+// of MaxBytes immediately. If it lacks the space, createStream tries half of that, and so on.
 func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	config := jetstream.StreamConfig{
 		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy, Replicas: b.replicas,
@@ -352,13 +352,14 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 // Done publishes that a run is terminal: the rendered run object goes to the inbox of the waiting
 // ingress, if any, and a notice to the run's subscribers.
 func (b *Bus) Done(runID, replyTo string, result []byte) {
-	// The waiting request gets its answer before the readers of the run's events.
+	// The waiting request is answered before subscribers are notified.
 	b.reply(runID, replyTo, result)
 	b.publish(contract.SubjectDone+runID, nil)
 }
 
-// Ended is Done with the last event of the run's log in the notice: its position and the run's
-// status. Subscribers then need not read the log, unless the event is too large.
+// Ended is like Done, but its notice also contains the last event of the run's log: the event's
+// position and the run's status. Subscribers then need not read the log, unless the event is too
+// large for a message.
 func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
 	b.reply(runID, replyTo, result)
 

@@ -20,7 +20,7 @@ const (
 // change is the content of a change message.
 type change struct {
 	kind domain.ChangeKind // what kind of resource has changed
-	org  string            // whose resources; contract.AllOrganizations: unknown
+	org  string            // the organization whose resources changed; contract.AllOrganizations: unknown
 }
 
 // changes publishes change messages. The first change is published immediately. Further changes of

@@ -43,7 +43,7 @@ const (
 	maxAbsence     = 500 * time.Millisecond  // a call waits this long for a worker to appear; workers reconnect within this time
 	retryPause     = 100 * time.Millisecond  // between two offers of a call
 	maxOutage      = 6 * time.Second         // how long the bus may be unreachable before the call fails
-	silenceTimeout = 6 * time.Second         // three missed beats
+	silenceTimeout = 6 * time.Second         // a worker that sends nothing for three beat intervals counts as lost
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -119,8 +119,8 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 		return nil, context.DeadlineExceeded
 	}
 
-	// The worker stops at the deadline. The grace lets its reply, which may be a recorded outcome,
-	// arrive.
+	// The worker stops at the deadline. The additional time is for its reply, which may be a
+	// recorded outcome.
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(answerGrace))
 	defer cancel()
 	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
@@ -272,7 +272,8 @@ func awaitAnswer(ctx context.Context, call *toolCall) ([]byte, error) {
 	}
 }
 
-// stageFor returns the stage in a message's header, or "" for a frame or for "no responders".
+// stageFor returns the stage in a message's header. It returns "" for a voice frame and for the
+// server's reply "no responders", because they have no stage.
 func stageFor(m *nats.Msg) contract.ToolStage {
 	return contract.ToolStage(m.Header.Get(contract.HeaderStage))
 }

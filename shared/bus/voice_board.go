@@ -121,7 +121,7 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 
 	peer := w.peer.Load()
 	if peer == nil {
-		return // no worker has taken it
+		return // no worker has accepted the session
 	}
 
 	if reason != voiceStop {

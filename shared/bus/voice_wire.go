@@ -14,8 +14,8 @@ import (
 
 const (
 	voiceLagFrames = 1000    // maximum number of frames that wait for a session's reader
-	voiceLagBytes  = 4 << 20 // maximum number of bytes in them
-	voiceHead      = 4       // bytes before a frame: its number
+	voiceLagBytes  = 4 << 20 // maximum number of bytes in these frames
+	voiceHead      = 4       // size of the number before each frame, in bytes
 )
 
 // Reasons for the end of a session that neither end has closed.

@@ -36,7 +36,7 @@ type Ingest struct {
 const (
 	// upper bound of DOCUMENT_PAGES
 	maxDocumentPages     = 100_000
-	maxIngestConcurrency = 64 // each has a document and its text in memory
+	maxIngestConcurrency = 64 // each document that is processed is in memory with its text
 )
 
 // Check returns an error for the first invalid setting. Zero means the default.

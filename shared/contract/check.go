@@ -33,8 +33,8 @@ func (c CheckClaims) Bounds() (org, kind string, expires time.Time) {
 // CheckReply is the result of a check.
 type CheckReply struct {
 	Checks []domain.Check `json:"checks,omitempty"`
-	// Lacking is a budget that has no room for the calls of the check, so that none was made. Later is
-	// true if it would have room without the reservations of other calls.
+	// Lacking is a budget that has no room for the model calls of the check, so no call was made.
+	// Later is true if the budget would have room without the reservations of other calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`
 	// Unavailable means that the worker could not check anything.

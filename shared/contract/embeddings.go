@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// KindEmbed is the kind of tool call with which ingresses have texts embedded. Such calls have their
-// own subject and queue group.
+// KindEmbed is the kind of tool call with which ingresses request embeddings of texts. Such calls
+// have their own subject and queue group.
 const KindEmbed = "embed"
 
 // EmbedClaims contains the capability for an embedding call: the organization and the key that are
@@ -35,15 +35,16 @@ type EmbedRequest struct {
 // EmbedReply is the result of an embedding call: vectors, or the reason why there are none.
 type EmbedReply struct {
 	Model string `json:"model,omitempty"`
-	// Vectors are those of the first texts, each as 32-bit floating-point numbers in little-endian
-	// order. If the vectors of all texts do not fit into a message, the last ones are missing.
+	// Vectors are the embeddings of the first texts, each as 32-bit floating-point numbers in
+	// little-endian order. If the vectors of all texts do not fit into a message, the last ones are
+	// missing.
 	Vectors     [][]byte `json:"vectors,omitempty"`
 	InputTokens int64    `json:"inputTokens,omitempty"`
-	// Lacking is a budget that has no room for the call, so that it was not made. Later is true if
+	// Lacking is a budget that has no room for the call, so the call was not made. Later is true if
 	// the budget would have room without the reservations of other calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`
-	// Failure is the error for the caller.
+	// Failure is the reason why there are no vectors, as an error for the caller.
 	Failure *EmbedFailure `json:"failure,omitempty"`
 }
 

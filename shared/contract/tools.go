@@ -62,7 +62,7 @@ type ToolRequest struct {
 }
 
 // ToolReply is the reply to a request. If Failure is nil, the call was executed. Otherwise, Output
-// may contain details.
+// may contain details of the failure.
 type ToolReply struct {
 	Output  json.RawMessage   `json:"output,omitempty"`
 	Sources []domain.Citation `json:"sources,omitempty"`
@@ -94,7 +94,8 @@ type ToolFailure struct {
 	// Unknown means that the call may have had its effect; only the ledger's recovery may repeat
 	// it.
 	Unknown bool `json:"unknown,omitempty"`
-	// Stale means that the run is no longer held under the capability's fence; nothing was sent.
+	// Stale means that the fence of the run's lease is no longer the one in the capability. Nothing
+	// was sent.
 	Stale bool `json:"stale,omitempty"`
 }
 

@@ -115,7 +115,7 @@ const (
 	VoiceConfigure = "configure" // Config applies from now on
 	VoiceCommit    = "commit"    // transcribe the sent samples from From to To as Item; speech detection restarts after To
 	VoiceClear     = "clear"     // discard the input before the sample From
-	VoiceSay       = "say"       // speak Text, at byte Start of Answer and, if Last is set, its end; skip the first Skip samples
+	VoiceSay       = "say"       // speak Text, which starts at byte Start of Answer and, if Last is set, ends it; skip the first Skip samples
 	VoiceStop      = "stop"      // stop speaking Answer
 	VoiceClose     = "close"     // the session has ended
 )
@@ -141,7 +141,7 @@ func (c VoiceCommand) inRange() bool {
 
 // Types of reports.
 const (
-	VoiceAlive      = "alive"      // every 500 ms, and for every 500 ms of processed audio: Heard, Needs
+	VoiceAlive      = "alive"      // sent every 500 ms, and for every 500 ms of processed audio; has Heard and Needs
 	VoiceStarted    = "started"    // Item: speech began at sample From
 	VoiceStopped    = "stopped"    // Item: speech from sample From to sample To, which is being transcribed
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood

@@ -15,7 +15,7 @@ const (
 	ApprovalAlways Approval = "always"
 )
 
-// Asks reports whether a call with that side effect requires approval.
+// Asks reports whether a call with the given side effect requires approval.
 func (a Approval) Asks(effect SideEffect) bool {
 	return a == ApprovalAlways || a == ApprovalUnsafe && effect == SideEffectUnsafe
 }
@@ -40,8 +40,8 @@ const (
 	AwaitedClient Awaited = "client"
 )
 
-// RequiredAction is a decision that a run waits for, about one call, or the Calls for whose results it
-// waits.
+// RequiredAction says what a run waits for: a person's decision about one call, or the client's
+// results of the calls in Calls.
 type RequiredAction struct {
 	Kind       ActionKind      `json:"kind"`
 	ToolCallID string          `json:"toolCallId,omitempty"`

@@ -57,8 +57,8 @@ func (id EventID) After(other EventID) bool {
 	return id.N > other.N
 }
 
-// Follows reports whether no event can be missing between last, the newest event
-// seen, and this one.
+// Follows reports whether this event may come directly after last, the newest event seen, so that
+// no event between them is missing.
 func (id EventID) Follows(last EventID) bool {
 	switch {
 	case id.Fence == last.Fence:

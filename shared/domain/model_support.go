@@ -7,14 +7,14 @@ import (
 	"unicode"
 )
 
-// Range is the range of a number, with both ends.
+// Range is a range of numbers that includes both ends.
 type Range struct {
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
 }
 
-// ModelSupport says which settings the models of a provider take whose names begin with Prefix. The
-// provider would reject a request with any other setting.
+// ModelSupport lists the settings that a provider accepts for models whose names begin with Prefix.
+// The provider would reject a request with any other setting.
 type ModelSupport struct {
 	// Prefix is the beginning of the model's name in the form that agents use.
 	Prefix string `json:"prefix"`
@@ -30,7 +30,7 @@ type ModelSupport struct {
 	SamplesWithoutEffort bool `json:"samplesWithoutEffort,omitempty"`
 	// OneOfSampling means that temperature and topP exclude each other.
 	OneOfSampling bool `json:"oneOfSampling,omitempty"`
-	// VisibleStop means that each stop text needs a character that is not white space.
+	// VisibleStop means that each stop text must contain a character that is not white space.
 	VisibleStop bool `json:"visibleStop,omitempty"`
 }
 
@@ -46,9 +46,9 @@ var (
 	none5    = []string{EffortNone, EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 )
 
-// everything is the support of servers and models that this table does not know: all settings of
-// their protocol are sent. The offline models accept the same settings, so that requests can be tried with
-// them.
+// everything is the support of servers and models that are not in the tables below: all settings of
+// their protocol are sent. The offline models accept the same settings, so that requests can be
+// tried with them.
 var everything = ModelSupport{Temperature: to2, TopP: to1, Efforts: ReasoningEfforts, Seed: true, Stop: true, Parallel: true}
 
 // OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model without
@@ -123,9 +123,9 @@ func SupportFor(model string, compatible bool) ModelSupport {
 	return everything
 }
 
-// SettingFault is a setting that a model does not accept. Unsupported means that it accepts no value. If
-// it would accept the value without another setting, With is the other one, and WithMessage is the same
-// fault as a message about With.
+// SettingFault is a setting that a model does not accept. Unsupported means that the model accepts
+// no value of the setting. If the value conflicts with another setting, With is the other setting,
+// and WithMessage describes the same fault as a message about With.
 type SettingFault struct {
 	Setting     Setting
 	Message     string
@@ -167,7 +167,7 @@ func (m ModelSupport) Faults(model string, s ModelSettings) []SettingFault {
 	return append(found, m.conflicts(model, s)...)
 }
 
-// unsupported returns the fault of a setting of which a model accepts no value.
+// unsupported returns the fault of a setting that a model does not accept with any value.
 func unsupported(name Setting, model string) SettingFault {
 	return SettingFault{Setting: name, Message: "is not supported by the model " + model, Unsupported: true}
 }
@@ -220,13 +220,13 @@ func isBlank(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsSpace(r) })
 }
 
-// ModelRules says which models a deployment has.
+// ModelRules describes the models of a deployment.
 type ModelRules struct {
-	DefaultModel     string // of agents that name none
+	DefaultModel     string // model of agents that do not name a model
 	OpenAICompatible bool   // another server than OpenAI's own has the models of the provider openai
 }
 
-// Faults returns the settings that one of an agent's models does not accept, each once.
+// Faults returns the settings that at least one of an agent's models does not accept, each once.
 func (r ModelRules) Faults(model string, fallbacks []string, s ModelSettings) (found []SettingFault) {
 	if s.Pointer() == nil {
 		return nil

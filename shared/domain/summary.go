@@ -94,14 +94,16 @@ func FirstRunes(text string, n int) (first string, more bool) {
 	return text, false
 }
 
-// escapedRune is the maximum number of characters of a character in a JSON string: two escapes.
+// escapedRune is the maximum length of one character in a JSON string. A character outside the
+// Basic Multilingual Plane may be written as two escapes of six characters each.
 const escapedRune = 12
 
 // attachmentsPrefix is the maximum number of characters of the attachments in the JSON of an Input.
 const attachmentsPrefix = MaxAttachments * 2048
 
-// QuestionPrefix returns how many characters of the JSON of an Input contain the first n characters
-// of its message and one more. attached is that number if the input begins with AttachmentsKey.
+// QuestionPrefix returns the number of characters of an Input's JSON that contain the first n
+// characters of its message and one more. The result attached applies if the JSON begins with
+// AttachmentsKey, otherwise plain.
 func QuestionPrefix(n int) (plain, attached int) {
 	plain = len(UnstoredInput) + len(questionKey) + (n+1)*escapedRune
 	return plain, plain + len(AttachmentsKey) + attachmentsPrefix
@@ -114,7 +116,7 @@ const AttachmentsKey = `"attachments":`
 const questionKey = `"message":"`
 
 // ReadQuestion returns the message and the attachments of an Input whose JSON may be truncated. The
-// message is nil if the JSON does not begin with the attachments, if there are any, and a message.
+// message is nil unless the JSON begins with the attachments, if any, and the message.
 func ReadQuestion(input string) (*InputSummary, []Attachment) {
 	rest, found := strings.CutPrefix(input, UnstoredInput)
 	if !found {

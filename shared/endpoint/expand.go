@@ -116,7 +116,8 @@ func hasSlash(value string) bool {
 	return false
 }
 
-// leavesSegment reports whether a server that unescapes slashes would resolve a segment to . or ..
+// leavesSegment reports whether a server that unescapes slashes would resolve a segment to "." or
+// "..".
 func leavesSegment(value string) bool {
 	for _, reading := range readings(value) {
 		for part := range strings.FieldsFuncSeq(reading, func(r rune) bool { return r == '/' || r == '\\' }) {
@@ -134,8 +135,8 @@ func withoutSlashes(literal string) string {
 	return strings.NewReplacer("/", "", `\`, "").Replace(readings(literal)[2])
 }
 
-// unescape decodes escapes and keeps a % that is not one. Strict servers reject such a path, but
-// lenient servers decode the other escapes.
+// unescape decodes the escapes of a path. It keeps a % that begins no valid escape. Strict servers
+// reject such a path, but lenient servers decode the other escapes.
 func unescape(value string) string {
 	var b strings.Builder
 	for {

@@ -22,7 +22,7 @@ type armed struct {
 	pause  time.Duration // for delay and kill
 
 	mu   sync.Mutex
-	left int // the action is taken once, when the point has been reached this many more times
+	left int // number of further passes until the action is taken; it is taken once
 }
 
 // table is parsed once. An invalid value ends the process, because a test would pass without its

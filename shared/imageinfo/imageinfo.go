@@ -208,7 +208,7 @@ func isFrame(kind byte) bool {
 	return kind >= 0xc0 && kind <= 0xcf && kind != 0xc4 && kind != 0xc8 && kind != 0xcc
 }
 
-// set sets the size. A side of 2³¹ pixels or more is damage.
+// set sets the image's size. An image with a side of 2³¹ pixels or more is damaged.
 func (i *Info) set(width, height uint32) error {
 	if width >= 1<<31 || height >= 1<<31 {
 		return ErrDamaged

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// defaultStopTimeout leaves enough time to drain for 25 s.
+// defaultStopTimeout is longer than the 25 s for which components may drain.
 const defaultStopTimeout = 30 * time.Second
 
 // lastGrace is the time that the remaining components get after StopTimeout, when all of them are
@@ -133,7 +133,7 @@ func (g *Group) abandon(timeout time.Duration) error {
 		m.cancel()
 	}
 
-	// All components stop simultaneously now, and the grace period is for all of them together.
+	// All components stop simultaneously now and share one grace period.
 	grace := time.NewTimer(lastGrace)
 	defer grace.Stop()
 	var stuck []string

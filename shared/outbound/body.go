@@ -25,7 +25,7 @@ type body struct {
 
 // newBody replaces the response's body.
 func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, limit int64) {
-	// The encoding is a list if the body was encoded repeatedly. decoder rejects such a list.
+	// The header may list several encodings. decoder rejects such a list.
 	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
 	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
 
@@ -54,7 +54,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one byte more than the limit, to detect a body above the limit
+		p = p[:b.left+1] // one byte more than the limit, to detect a body that exceeds it
 	}
 
 	n, err := b.decoded.Read(p)

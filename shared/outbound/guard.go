@@ -17,7 +17,7 @@ var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 // errForbidden is the error for forbidden hosts that are written as IP addresses.
 var errForbidden = refuse("The URL leads to a host that is not allowed.")
 
-// errPort is the error for ports that are not allowed on any host.
+// errPort is the error for ports that are not allowed on this host.
 var errPort = refuse("The URL has a port that is not allowed.")
 
 // guard decides, when a connection is made, whether its address is allowed.
@@ -87,8 +87,8 @@ func (g *guard) checkPort(p permit, to target) error {
 	return errPort
 }
 
-// check decides about a socket before it is connected. host is the host in the request. All
-// rejections for a name have the same message.
+// check decides whether a socket may be connected. host is the host in the request. All rejections
+// of a host name have the same message, so that they reveal nothing about its addresses.
 func (g *guard) check(p permit, host, network, address string) error {
 	// A literal address reveals nothing, so its caller gets the detailed reason.
 	err := g.judge(p, host, network, address)

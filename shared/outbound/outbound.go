@@ -46,7 +46,7 @@ const (
 	defaultMaxBytes = 2 << 20
 	maxRedirects    = 3
 	dialTimeout     = 10 * time.Second
-	headerBytes     = 64 << 10 // of a response
+	headerBytes     = 64 << 10 // maximum size of a response's header
 )
 
 // Client creates HTTP clients under one configuration. It is safe for concurrent use.

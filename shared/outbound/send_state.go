@@ -34,7 +34,7 @@ type sendState struct {
 	hookErr error // the error from hook, if that is the reason why sending never begins
 }
 
-// trace returns a trace that passes w to the connection that the request will use.
+// trace returns a trace that passes the sending state to the connection that the request will use.
 func (w *sendState) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		if c, ok := info.Conn.(*conn); ok {

@@ -94,7 +94,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, describe(ctx, err, notSent && req.Response == nil)
 	}
 
-	resp.Request = req.WithContext(ctx) // a redirect takes over its deadline
+	resp.Request = req.WithContext(ctx) // a redirect then gets the same deadline
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		cancel()

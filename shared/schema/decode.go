@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// levels of objects and lists; the recursion of a check needs stack for each
+	// maximum nesting of objects and lists, because a check needs stack for each level
 	maxDepth    = 64
 	maxNumber   = 100 // characters
 	maxExponent = 400 // a number becomes a fraction, and 1e999999999 would have that many digits

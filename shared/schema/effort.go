@@ -7,7 +7,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// errEffort stops a check. Callers receive errTooLarge instead.
+// errEffort stops a check that is too much work. Callers receive errTooLarge instead.
 var errEffort = errors.New("too much")
 
 // countEffort makes every part of the schema count the work of a check, and stop the check when the
@@ -18,7 +18,8 @@ func (s *Schema) countEffort() error {
 	if err := w.visit(s.compiled); err != nil {
 		return err
 	}
-	// An unsupported pattern matches everything, which inside of "not" would reject valid values.
+	// An unsupported pattern matches everything. Inside a "not", valid values would therefore be
+	// rejected.
 	if w.unknown && w.negative {
 		return errUnknown
 	}
@@ -67,7 +68,7 @@ func (s *Schema) count(part *jsonschema.Schema) {
 		if s.effort < 0 {
 			return errEffort
 		}
-		if old == nil || old.Name == "regex" { // it would compile any expression that the model writes
+		if old == nil || old.Name == "regex" { // the format "regex" would compile any expression that the model writes
 			return nil
 		}
 
@@ -101,7 +102,7 @@ type walk struct {
 	seen     map[*jsonschema.Schema]bool
 	order    []*jsonschema.Schema // the parts, each after the parts that it refers to, except in a circle
 	unknown  bool                 // a pattern cannot be checked
-	negative bool                 // in some places an overly permissive match would reject valid arguments
+	negative bool                 // inside a "not" or similar, an overly permissive match would reject valid arguments
 }
 
 // visit adds a part and everything that it refers to. It returns an error for references that

@@ -17,9 +17,10 @@ const (
 	maxOutputDepth = 16
 	maxOutput      = 1 << 20   // bytes of an answer
 	outputEffort   = 1_000_000 // as maxEffort, for answers; a unit takes up to 2 µs if nothing matches
-	// mismatches that are returned; more would not help the model to correct its answer
+	// maximum number of mismatches that are returned; more would not help the model to correct its
+	// answer
 	maxMismatches = 20
-	maxPath       = 500 // characters of a mismatch's path; keys come from the answer
+	maxPath       = 500 // maximum length of a mismatch's path, in characters, because its keys come from the answer
 )
 
 var (

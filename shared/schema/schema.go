@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// bytes of a schema
+	// maximum size of a schema in bytes
 	maxSchema = 64 << 10
-	// bytes of the arguments of a call
+	// maximum size of the arguments of a call in bytes
 	maxArguments = 256 << 10
-	// maxEffort bounds a check, in units well below a microsecond.
+	// maxEffort bounds the work of a check. A unit takes much less than a microsecond.
 	maxEffort = 400_000
 
 	address = "parley://arguments/schema" // the URL of a schema; it is never fetched

@@ -64,7 +64,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 
 	configured, read := len(keys), 0
 	for _, kind := range sealdb.Kinds {
-		// Page by page: the database may contain millions of values.
+		// The values are read in pages, because the database may contain millions of them.
 		for at := (sealdb.Value{}); ; {
 			page, err := values.SealedValues(ctx, kind, at, pageSize)
 			if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	batchRows = 16 // number of values that one transaction reseals; a delivery may have 1 MiB
-	// values that are listed at a time
+	batchRows = 16 // maximum number of values that one transaction reseals; a delivery may have 1 MiB
+	// maximum number of values that are listed at a time
 	listedRows = 500
 	maxPasses  = 20 // number of passes per kind; all passes except the first handle values that were locked or added in the meantime
 )
@@ -52,7 +52,7 @@ type resealRun struct {
 	unopened func(sealdb.Value)
 	progress func(Outcome)
 	outcome  Outcome
-	again    bool // not the first pass: values that cannot be opened are already counted
+	again    bool // true after the first pass, which has already counted the values that cannot be opened
 }
 
 // kind reseals the values of a kind until all that can be opened have the current key. Resealed
@@ -68,8 +68,8 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 		before := r.outcome.Resealed
 		r.again, busy = pass > 0, 0
 		for _, combination := range keys {
-			// Nothing is to do for the current key. After the first pass, values without a known
-			// key are known to stay.
+			// Values that need only the current key are done. After the first pass, it is clear
+			// that values without a known key stay as they are.
 			if combination == r.by.current || r.again && !r.by.has(combination) {
 				continue
 			}

@@ -26,9 +26,9 @@ const (
 type Watch struct {
 	box *secrets.Box
 	log zerolog.Logger
-	// values that could not be opened, by kind
+	// number of values that could not be opened, by kind
 	unopened *prometheus.CounterVec
-	// keys that SECRETS_KEY lacks, by kind
+	// number of keys that SECRETS_KEY lacks, by kind
 	missing   *prometheus.GaugeVec
 	duplicate bool // another part of this process already watches
 	// missing keys by kind that were logged before, so that each is logged once
@@ -121,9 +121,9 @@ func (w *Watch) Unopened(v sealdb.Value) {
 		Msg("cannot decrypt a stored value")
 }
 
-// Run checks, initially and then every ten minutes, whether the database needs keys that
-// SECRETS_KEY does not contain. It reads a few index entries. A missing key is logged and
-// counted, and everything that does not need the key continues to work.
+// Run checks initially, and then every ten minutes, whether the database needs keys that
+// SECRETS_KEY does not contain. The check reads a few index entries. Run logs and counts a missing
+// key. Everything that does not need the key continues to work.
 func (w *Watch) Run(ctx context.Context, values Values) error {
 	if w.duplicate {
 		<-ctx.Done()

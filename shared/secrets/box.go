@@ -25,14 +25,14 @@ const (
 // Box seals values with its first key and opens values that were sealed with any of its keys.
 type Box struct {
 	sealing string   // id of the first key
-	ids     []string // of all keys, in order
+	ids     []string // ids of all keys, in order
 	keys    map[string]cipher.AEAD
 	tokens  map[string][]byte // by key id: the secrets from which the keys of tokens are derived
 }
 
 // NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several keys
-// separated by commas. New values are sealed with the first key, so a key is rotated by putting a
-// new key before it.
+// separated by commas. New values are sealed with the first key. A key is therefore rotated by
+// inserting a new key before it.
 func NewBox(setting string) (*Box, error) {
 	b := &Box{keys: map[string]cipher.AEAD{}, tokens: map[string][]byte{}}
 	for n, text := range strings.Split(setting, ",") {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// ErrUnsigned means that no key has signed the token for the body.
+// ErrUnsigned means that no key has signed the token together with this body.
 var ErrUnsigned = errors.New("invalid signature")
 
 const (
-	// purpose of the derived keys; another purpose results in other keys
+	// purpose from which the keys are derived; another purpose results in other keys
 	signerPurpose = "parley capability v1"
 	maxToken      = 8 << 10 // characters; longer tokens are not decoded
 )
@@ -25,8 +25,9 @@ type Signer struct {
 	keys [][]byte // the first one signs, all verify
 }
 
-// NewSigner derives its keys from the setting SECRETS_KEY, in the format of NewBox. A key is
-// rotated like the key of a Box: it is put first only after every process has it.
+// NewSigner derives its keys from the setting SECRETS_KEY, in the format of NewBox. To rotate a
+// key, the operator first adds the new key at the end. It may become the first key only after every
+// process has it.
 func NewSigner(setting string) (*Signer, error) {
 	s := &Signer{}
 	for n, text := range strings.Split(setting, ",") {

@@ -15,10 +15,10 @@ import (
 const (
 	// purpose of the keys from which the keys of tokens are derived
 	tokenPurpose = "parley sealed token v1"
-	// bytes of the random salt
+	// size of the random salt in bytes
 	saltSize  = 24
 	maxSealed = 4 << 10 // maximum number of characters in a token; longer tokens are not decoded
-	maxSecret = 6 << 10 // the same for a client secret, which contains settings; proxies accept 8 KiB per header
+	maxSecret = 6 << 10 // maximum number of characters in a client secret, which contains settings; proxies accept 8 KiB per header
 
 	widgetStart  = "wt_"
 	visitorStart = "vt_"

@@ -12,9 +12,9 @@ import (
 // Limits are quotas on the keys, organizations and memberships of one user or organization. 0 means
 // no limit.
 type Limits struct {
-	KeysPerOrganization  int // neither revoked nor expired
-	KeysPerUser          int // user keys, neither revoked nor expired
-	OrganizationsPerUser int // owned by the user
+	KeysPerOrganization  int // maximum number of keys that are neither revoked nor expired
+	KeysPerUser          int // maximum number of a user's own keys that are neither revoked nor expired
+	OrganizationsPerUser int // maximum number of organizations that a user owns
 	MembershipsPerUser   int
 }
 

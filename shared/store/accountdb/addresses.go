@@ -108,7 +108,8 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	cost := scheme[:strings.LastIndexByte(scheme, '$')+1]
 	var alone bool
 
-	// alone is true if others have passwords of this cost, but none of them has this salt.
+	// alone is true if other accounts have passwords of this cost, but none of these passwords has
+	// this salt.
 	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
 		WHERE lower(email) = lower($1) AND id <> $2 AND starts_with(password_hash, $4)`, email, userID, scheme, cost)
 	if err == nil && alone {
@@ -128,7 +129,8 @@ func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
 	return holdsProven(ctx, s.db, userID)
 }
 
-// holdsProven is HoldsAddress on any connection. It returns not_found if the user does not exist.
+// holdsProven is like HoldsAddress, but reads over the given connection. It returns not_found if
+// the user does not exist.
 func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (bool, error) {
 	var holds bool
 	err := sqlx.GetContext(ctx, q, &holds, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL FROM users WHERE id = $1`, userID)

@@ -28,7 +28,7 @@ type NewKey struct {
 	SecretHash     []byte
 	LastFour       string
 	ExpiresAt      *domain.Time
-	lineage        string // the first key in the chain of rotations; empty: this key
+	lineage        string // id of the first key in the chain of rotations; empty: this key
 }
 
 // keyRow is a row of keyColumns.
@@ -45,8 +45,8 @@ type keyRow struct {
 	LastUsedAt *domain.Time   `db:"last_used_at"`
 }
 
-// keyColumns are the columns of a keyRow. The lineage of a key that replaced no other key is its
-// own id.
+// keyColumns are the columns of a keyRow. A key that replaced no other key has its own id as its
+// lineage.
 const keyColumns = `id, coalesce(lineage, id) AS lineage, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
 
 // key converts the row to the form that lists show, without its hash.
@@ -63,7 +63,7 @@ func (row keyRow) key() domain.APIKey {
 func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (domain.APIKey, error) {
 	k.OrganizationID, k.UserID = "", actor.UserID
 	if k.Scope == domain.KeyScopeOrganization {
-		// UserID stays set: it records who created the key.
+		// UserID stays set, because it identifies the user who created the key.
 		k.OrganizationID = actor.OrganizationID
 	}
 
@@ -113,7 +113,7 @@ func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error
 type KeyFilter struct {
 	OrganizationID string
 	UserID         string
-	After          string // the id of the last key of the previous page
+	After          string // id of the last key of the previous page
 }
 
 // keyVisible selects the keys of organization $1 and the user keys of user $2 that are not revoked.

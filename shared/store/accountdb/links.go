@@ -124,7 +124,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 // reset is a password reset link and its restrictions. A link created by an admin becomes
 // void in three cases:
 //   - The user gains a membership or data in another organization, or a higher role than the admin had.
-//   - The admin loses that role.
+//   - The admin loses the role that the link depends on.
 //   - The API key with which the link was created ends.
 type reset struct {
 	UserID       string  `db:"user_id"`
@@ -269,15 +269,15 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "users_email") {
-		// Another account took the address at the same time.
+		// If another account took the address at the same time, the second attempt sees it.
 		err = s.db.Tx(ctx, attempt)
 	}
 
 	return account, err
 }
 
-// proveByReset records that the operator has confirmed the address of a user. A displaced user
-// gets the address back, unless another account has proven it.
+// proveByReset records that the operator has confirmed the address of a user. A displaced user gets
+// the address back, unless another account has proven the address.
 func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 	if user.Proven {
 		return nil
@@ -298,8 +298,8 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		}
 	}
 
-	// Before this proof, the account could have been created by another person, who may have made
-	// keys.
+	// Until now, the address was unproven. Another person may therefore have created the account
+	// and its keys.
 	if err := revokeUserKeys(ctx, tx, user.ID); err != nil {
 		return err
 	}

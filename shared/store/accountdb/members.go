@@ -16,9 +16,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Actor is the caller who changes an organization: a user, whose role is read again after the
-// organization is locked, or an organization's key, which acts in Role. KeyID or LoginID is the
-// caller's API key or login session, which must still be valid.
+// Actor is the caller who changes an organization. It is either a user, whose role is read again
+// after the organization is locked, or an organization's key, which acts in Role. KeyID or LoginID
+// is the caller's API key or login session, which must still be valid.
 type Actor struct {
 	OrganizationID string
 	UserID         string
@@ -38,8 +38,8 @@ func lockOrganization(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Rol
 	return role, err
 }
 
-// lockStanding is lockOrganization, except that an actor without a role gets ""
-// instead of an error.
+// lockStanding is like lockOrganization, except that it returns "" and not an error for an actor
+// without a role.
 func lockStanding(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Role, error) {
 	var known string
 
@@ -117,7 +117,7 @@ func (s *Organizations) Members(ctx context.Context, org string, after After, li
 	return out, nil
 }
 
-// NewInvitation is the link of an invitation to create.
+// NewInvitation is the data of an invitation link to create.
 type NewInvitation struct {
 	TokenHash []byte
 	ExpiresAt time.Time
@@ -135,7 +135,7 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return err
 		}
 
-		// An admin who could invite owners would be an owner.
+		// An admin who could invite owners could make themselves an owner.
 		if !own.AtLeast(domain.RoleOwner) {
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}

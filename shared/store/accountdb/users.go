@@ -19,7 +19,7 @@ type NewUser struct {
 	Email        string
 	Name         string
 	PasswordHash string
-	invitedTo    string // the organization whose invitation created the account, if any
+	invitedTo    string // id of the organization whose invitation created the account; empty: none
 	proven       bool   // an OpenID provider verified the address
 }
 

@@ -74,7 +74,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 		}
 	}
 
-	// The secret is in a separate column, so that lists can show the widget without it.
+	// The secret is in a separate column, so that lists can read the widget without it.
 	a.Widget.IdentitySecret = row.WidgetSecret
 	return a, nil
 }
@@ -288,9 +288,9 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	return stored, insertConfig(ctx, tx, org, stored)
 }
 
-// SaveCheck stores the result of a check of an agent of organization org, without a new version. It
-// returns not_found if there is no such agent. The result of an older check never replaces a newer
-// one.
+// SaveCheck stores the result of a check of an agent of organization org. The agent's version does
+// not change. SaveCheck returns not_found if there is no such agent. The result of an older check
+// never replaces a newer one.
 func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain.AgentCheck) error {
 	raw, err := json.Marshal(check)
 	if err != nil {
@@ -310,8 +310,8 @@ func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain
 }
 
 // DeleteAgent deletes an agent of organization org. It returns not_found if there is no such agent.
-// The checks get the current version; if one returns an error, the agent is not deleted. The row is
-// kept for the agent's runs.
+// Each check is called with the current version; if it returns an error, the agent is not deleted.
+// The row is kept for the agent's runs.
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")

@@ -210,13 +210,13 @@ func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }
 
-// Reader reads a blob piece by piece, one statement per piece. It keeps one piece in memory.
+// Reader reads a blob in pieces, with one statement per piece. It keeps one piece in memory.
 type Reader struct {
 	load   func(n int) ([]byte, error)
 	size   int64
 	offset int64
 	piece  []byte // the piece in memory
-	n      int    // the number of that piece; -1: none
+	n      int    // the number of the piece in memory; -1: none
 }
 
 // OpenBlob returns a reader of a stored blob. ctx applies to all reads.
@@ -253,7 +253,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 
-	// As io.Reader recommends.
+	// io.Reader recommends returning 0 and nil for an empty buffer.
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -265,7 +265,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("reading content: %w", err)
 		}
-		// A shorter piece would shift all following positions.
+		// If the piece were shorter, all following positions would be wrong.
 		if want := min(r.size-int64(n)*sealdb.PieceSize, sealdb.PieceSize); int64(len(data)) != want {
 			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, want %d", n, len(data), want)
 		}

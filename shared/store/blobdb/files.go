@@ -120,7 +120,7 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 	}
 
 	for _, name := range removed {
-		// A row without a hash hides files with this name from earlier calls.
+		// A row without a hash hides files with this name that earlier calls created.
 		rows = append(rows, fileRow{Name: name})
 	}
 
@@ -325,9 +325,9 @@ func insertFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID strin
 }
 
 // SessionFiles returns the newest file of each name in a run's session, ordered by name. It omits
-// the files of this call, so that a repeated call gets the same files. If the session has more than
-// maxNames names, it returns the newest files. The boolean result is false if the worker no longer
-// holds the run.
+// the files of the given call, so that a repeated call gets the same files. If the session has more
+// than maxNames names, SessionFiles returns the newest files. The boolean result is false if the
+// worker no longer holds the run.
 func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
 	var rows []fileRow
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
@@ -342,9 +342,9 @@ func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string
 
 // liveFiles implements SessionFiles.
 //
-// It looks up the newest file of each name separately: a folder has few names, but many calls may
-// have written to it. Without statistics, the planner assumes the opposite, and would read and sort
-// all files for each name.
+// It looks up the newest file of each name separately, because a folder has few names, but many
+// calls may have written to it. Without statistics, the planner of PostgreSQL assumes the opposite:
+// it would read and sort all files for each name.
 func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string) (rows []fileRow, err error) {
 	const newest = `SELECT f.* FROM files f WHERE f.session_ref = s.ref AND f.org_id = $2 AND (f.run_id, f.call_id) <> ($1, $3)`
 	if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)`); err != nil {

@@ -76,7 +76,7 @@ type sourceRow struct {
 
 // SourceBytes returns the size, in bytes, of the text that SourceByID returns.
 func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
-	// An id in another form can belong to no text.
+	// An id in another format belongs to no text.
 	hash, ok := hashFor(id)
 	if !ok {
 		return 0, pg.NotFound()
@@ -133,9 +133,9 @@ func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }
 
-// prune checks up to limit due rows of a table, calls remove with the rows that it could lock, and
-// schedules the rows that remain for another check in a day. It skips locked rows, because another
-// process is checking or linking them. It returns the number of rows that it checked.
+// prune checks up to limit due rows of a table. It calls remove with the rows that it could lock,
+// and schedules the rows that remain for another check in a day. It skips locked rows, because
+// another process is checking or linking them. It returns the number of rows that it checked.
 func (s *Store) prune(
 	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
 ) (int, error) {
@@ -149,7 +149,7 @@ func (s *Store) prune(
 	}
 
 	err := s.db.Within(ctx, pg.Column(due, func(c *Content) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
-		// The list is reset for a retried transaction.
+		// The transaction may be retried, so the list starts empty.
 		locked = locked[:0]
 		orgs, hashes := columns(due)
 		err := tx.SelectContext(ctx, &locked, `SELECT t.org_id, t.hash FROM `+table+` t JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)

@@ -90,7 +90,8 @@ type chunkReader struct {
 // the last one. It does not use [io.ReadFull], which does not distinguish a truncated body from a
 // complete one.
 func (in *chunkReader) next() (data []byte, last bool, err error) {
-	// A reader may return neither data nor an error, but not over and over.
+	// A reader may return neither data nor an error. The number of such results in a row is
+	// limited.
 	n, idle := 0, 0
 	for n < sealdb.ChunkSize && !last && idle < 100 {
 		if n == len(in.buffer) {
@@ -108,7 +109,7 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 		}
 	}
 
-	// The loop gave up after many reads without data.
+	// The loop has ended because the reader returned no data too often.
 	if n < sealdb.ChunkSize && !last {
 		return nil, false, io.ErrNoProgress
 	}
@@ -147,7 +148,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
 
-	// Chunks that are not sealed need not be copied.
+	// Only sealed chunks must be copied when the blob gets its final name.
 	settle := s.rename
 	if s.seals.Overhead() > 0 {
 		settle = s.renameSealed
@@ -270,7 +271,8 @@ func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n 
 	})
 }
 
-// DropUploads removes those of the failed uploads that have no link, before the sweeper would remove them.
+// DropUploads removes failed uploads that have no link, immediately and not only when the sweeper
+// finds them.
 func (s *Store) DropUploads(ctx context.Context, org string, uploads []Upload) error {
 	if err := s.DropUnlinked(ctx, org, pg.Column(uploads, func(u *Upload) []byte { return u.Hash })...); err != nil {
 		return fmt.Errorf("removing uploads: %w", err)

@@ -90,9 +90,9 @@ const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestam
 // automation $4.
 const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
 
-// selectBudgets reads budgets k of an organization. The condition which, with parameters from $2
-// on, selects the budgets and opens their counts. The clause tail restricts or orders the returned
-// budgets.
+// selectBudgets reads budgets of an organization, as table k. The condition which selects the
+// budgets, and its parameters are numbered from $2. selectBudgets also opens their counts. The
+// clause tail restricts or orders the returned budgets.
 func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args ...any) ([]budgetRow, error) {
 	var rows []budgetRow
 	args = append([]any{org}, args...)
@@ -287,10 +287,10 @@ func exhaustedMessage(b domain.Budget) string {
 }
 
 // WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID and
-// automationID are empty if there are none. The error wraps ErrRunsUsedUp if only budgets for the
-// number of runs are used up. WithinBudget caches the fact that an organization has no budgets.
-// WithinBudget also opens the counts of the current period, so that the statement that accepts the
-// run does not have to.
+// automationID are empty if the run has none. The error wraps ErrRunsUsedUp if only budgets for the
+// number of runs are used up. The fact that an organization has no budgets is cached. WithinBudget
+// also opens the counts of the current period, so that the statement that accepts the run does not
+// have to.
 func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	hasBudgets, err := s.Budgeted(ctx, org)
 	if err != nil || !hasBudgets {
@@ -306,8 +306,9 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 	return UsedUp(rows[0].budget())
 }
 
-// Rejected returns the error for a run that was not accepted because of cause: budget_exceeded if a
-// budget for the number of runs is used up, otherwise cause with context.
+// Rejected returns the error for a run that was not accepted. cause is the error of the database.
+// If a budget for the number of runs is used up, Rejected returns budget_exceeded, otherwise cause
+// with context.
 func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) error {
 	pqErr, ok := errors.AsType[*pq.Error](cause)
 	if !ok || pqErr.Code != "23B01" {

@@ -23,9 +23,9 @@ var (
 	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the required action was not decided in time"}
 )
 
-// Decided is the result of a decision: the run and one of three outcomes. Ended means that the run
-// ended. Resumed means that it waits for a slot of Lane. If neither is set, the same decision had
-// been made before.
+// Decided is the result of a decision: the run and one of three outcomes. If Ended is set, the run
+// has ended. If Resumed is set, the run waits for a slot of Lane. If neither is set, the same
+// decision had already been made.
 type Decided struct {
 	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
@@ -33,10 +33,10 @@ type Decided struct {
 	Lane    domain.Lane
 }
 
-// Decide records a decision about the action that a run waits for. by is the name of the decider.
-// If principal is not empty, only that principal's runs are found. The first decision counts.
-// Repeating it changes nothing, and a different decision returns version_conflict. The time for
-// which the run has waited is added to its deadline.
+// Decide records a decision about the action that a run waits for. by is the name of the person who
+// decides. If principal is not empty, only that principal's runs are found. The first decision
+// counts. Repeating it changes nothing, and a different decision returns version_conflict. The
+// run's deadline is extended by the time for which the run has waited.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
 ) (Decided, error) {
@@ -86,8 +86,8 @@ func decideOpen(
 		return nil, false, checkRepeated(effect, decision)
 	}
 
-	// An action asks either for an approval or for the outcome of a call, and accepts only the
-	// answers to its question.
+	// An action requests either an approval or the outcome of a call. It accepts only the decisions
+	// that answer this question.
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
 			return nil, false, nil // repeats a decision about an earlier action of this call
@@ -101,7 +101,7 @@ func decideOpen(
 		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
 
-	// To resend is to start over, so the time of the first sending is removed.
+	// The decision to resend starts the call again, so the time of its first sending is removed.
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
 		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
 		WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
@@ -172,7 +172,7 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	}
 
 	// The run was cancelled or timed out while it waited. The decision came too late to have an
-	// effect, and the caller must learn that.
+	// effect, so the caller gets an error.
 	if len(effect) > 0 && effect[0].State == string(domain.EffectAwaiting) && !effect[0].Decision.Valid {
 		return apierr.New(apierr.VersionConflict, "the run has finished without this decision")
 	}

@@ -41,7 +41,7 @@ type Claimed struct {
 	LastError      sql.Null[[]byte]  `db:"last_error"`     // JSON of the domain.RunError of the last failed attempt
 	CreatedAt      time.Time         `db:"created_at"`
 	StartedAt      time.Time         `db:"started_at"`
-	Deadline       time.Time         `db:"deadline"`     // after which the sweeper times the run out
+	Deadline       time.Time         `db:"deadline"`     // time after which the sweeper times the run out
 	Now            time.Time         `db:"db_now"`       // the database's clock at the claim
 	PreviousRun    *string           `db:"previous_run"` // the run that it continues; nil or empty: none
 }
@@ -105,8 +105,8 @@ type claimedRow struct {
 // batch claims hundreds of runs.
 const largeInput = 256 << 10
 
-// A job message contains only a run id, not the organization. The function therefore looks at
-// all organizations' runs.
+// A job message contains only a run id and not the organization. The function therefore looks at
+// the runs of all organizations.
 const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
   automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
   CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
@@ -128,7 +128,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
 
-	// The statement returned no row for a void id.
+	// The statement returned no row for the ids in void.
 	var void []string
 	for i, id := range runIDs {
 		switch row := byID[id]; {
@@ -233,14 +233,14 @@ func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
 	return out, nil
 }
 
-// heldRow is a run that its worker still holds. If another transaction has locked the run, that
-// is known as of the last commit.
+// heldRow is a run that its worker still holds. If another transaction has locked the run, the row
+// has the run's last committed state.
 type heldRow struct {
 	RunID  string `db:"run_id"`
 	Locked bool   `db:"locked"`
 }
 
-// byLock separates runs by whether another transaction has locked them.
+// byLock separates the runs that another transaction has locked from the others.
 func byLock(rows []heldRow) (free, locked map[string]bool) {
 	free, locked = make(map[string]bool, len(rows)), map[string]bool{}
 	for _, r := range rows {

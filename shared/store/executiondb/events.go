@@ -83,7 +83,7 @@ func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents
 	}
 
 	var rows []heldRow
-	// The pool may send the statement twice when its connection breaks, which is harmless here.
+	// If its connection breaks, the pool may send the statement twice, which is harmless here.
 	err = stmt.SelectContext(ctx, &rows,
 		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.RunID })),
 		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.OrganizationID })),
@@ -113,7 +113,7 @@ type EventLogRequest struct {
 // EventLog is the stored part of a run's events: the chunks of the last attempt that has chunks, in
 // order, and, for a finished run, the position of the terminal event.
 type EventLog struct {
-	Run      rundb.StoredRun // with its times; started_at is unset if it never started
+	Run      rundb.StoredRun // includes the times of the run; started_at is unset if it never started
 	Fence    int64           // of Chunks; 0: no chunk is stored
 	Chunks   []Chunk
 	EndFence int64 // 0: the run has not finished
@@ -170,7 +170,7 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 		return nil, fmt.Errorf("reading event logs: %w", err)
 	}
 
-	// Requests without a row keep nil.
+	// An entry stays nil if the statement returned no row for its request.
 	out := make([]*EventLog, len(reqs))
 	for _, row := range rows {
 		out[row.Place-1] = row.log()

@@ -40,9 +40,9 @@ func (e Outcome) Size() int {
 	return len(e.Result) + len(pg.Deref(e.Run.Message)) + len(e.Events.Events) + 512
 }
 
-// MaxBatchBytes is roughly how many bytes of results or events one statement writes. Each byte is
-// in memory several times meanwhile, and all runs of the batch wait for its commit. A larger
-// outcome is written alone.
+// MaxBatchBytes is the approximate number of bytes of results or events that one statement writes.
+// The statement has several copies of each byte in memory, and all runs of the batch wait for its
+// commit. A larger outcome is written alone.
 const MaxBatchBytes = 4 << 20
 
 // countFitting returns the number of leading rows that one statement may write, at least one.
@@ -58,7 +58,7 @@ func countFitting[T any](rows []T, size func(T) int) int {
 }
 
 // Finished is the result of saving outcomes. If a run is in none of the first three maps, its
-// worker no longer held it, and nothing was written for it.
+// worker no longer holds it, and nothing was written for it.
 type Finished struct {
 	Saved    map[string]bool    // by run id
 	Rejected map[string]error   // PostgreSQL will never store these outcomes
@@ -139,8 +139,8 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 	return nil
 }
 
-// saveEndings saves outcomes with one statement. After a batch has met a locked run, saveEndings
-// first locks the runs and omits those that another transaction has locked.
+// saveEndings saves outcomes with one statement. After a batch in which a run was locked,
+// saveEndings first locks the runs and omits those that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
 	// Usually no run is locked. Then one statement on the reserved connection is enough, without a
 	// transaction around it.
@@ -216,10 +216,10 @@ func finish(endings []Outcome, run func(dest any, query string, args ...any) err
 	return out, nil
 }
 
-// finishArgs returns the arguments of finishQuery.
+// finishArgs returns the arguments of finishQuery for these outcomes.
 func finishArgs(endings []Outcome) []any {
-	// The statement omits its part for events if no outcome has any. It also needs each
-	// organization once, to limit its access to their rows.
+	// The statement skips its part for events if no outcome has events. It needs a list of the
+	// organizations, to limit its access to their rows.
 	bytes, hasEvents := 0, false
 	organizations := make([]string, 0, 4)
 	order := make([]*Outcome, len(endings))
@@ -236,7 +236,7 @@ func finishArgs(endings []Outcome) []any {
 	// Rows are locked in the order of their ids, so that two batches cannot deadlock.
 	slices.SortFunc(order, func(a, b *Outcome) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 
-	// Twice the size, because escaping lengthens the texts.
+	// The estimate doubles the size of the texts, because escaping lengthens them.
 	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
 	for _, e := range order {
 		t.Next()

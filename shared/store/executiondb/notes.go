@@ -83,8 +83,9 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 	return nil
 }
 
-// noteFirst records the first attempt at a run, unless it is recorded. In that case the attempt
-// was lost without being swept, or a binary of the previous release requeued the run.
+// noteFirst records the first attempt at a run, unless it is already recorded. It is recorded if
+// the sweeper has requeued the run. It is missing if a claim took over the run before the sweeper,
+// or if a binary of the previous release requeued the run.
 func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
 	// The last error belongs to the first attempt only if no worker was lost.
 	status, code, message := domain.SpanLost, (*string)(nil), rundb.EndedLost

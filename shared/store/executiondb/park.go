@@ -34,16 +34,15 @@ type Parked struct {
 	Action  domain.RequiredAction // as stored
 }
 
-// Park makes a run wait for a person's decision about a call of the effect ledger, or for the client's
-// results of calls. The run
-// keeps its position in the session and leaves its worker and its slot, for DispatchNext. From then
-// on no worker can send the call. events are the attempt's events that are in no checkpoint. An
-// action without ExpiresAt gets ActionTimeout. If the call may have been sent, the action
-// becomes a question about its outcome.
+// Park makes a run wait for a person's decision about a call of the effect ledger, or for the
+// client's results of calls. The run keeps its position in the session. It leaves its worker, and
+// frees its slot for DispatchNext. From then on no worker can send the call. events are the
+// attempt's events that are in no checkpoint. An action without ExpiresAt gets ActionTimeout. If
+// the call may have been sent, the action becomes a question about its outcome.
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	// Park may be called again after an error, because it writes everything in one transaction.
 	out, err := park(ctx, s.db, held, action, events)
-	if events.FirstN > 0 && pg.IsBadData(err) { // without this, a run would be executed repeatedly because its events cannot be stored
+	if events.FirstN > 0 && pg.IsBadData(err) { // without this, a run whose events cannot be stored would be executed repeatedly
 		out, err = park(ctx, s.db, held, action, Chunk{})
 	}
 	if err != nil {
@@ -124,9 +123,9 @@ func openEffects(ctx context.Context, tx *sqlx.Tx, held lease.Held, callIDs []st
 	return open, nil
 }
 
-// parkingFull reports whether the organization has MaxParked waiting runs. It prevents other
-// runs from being parked until the transaction ends. No transaction that waits for this lock
-// has locked a row that this transaction locks later.
+// parkingFull reports whether the organization has MaxParked waiting runs. It prevents other runs
+// from being parked until the transaction ends. The lock cannot cause a deadlock: no transaction
+// that waits for it has locked a row that this transaction locks later.
 func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 	// Without the lock, two runs could be counted simultaneously and both be parked above the
 	// limit.

@@ -29,7 +29,7 @@ type Requeue struct {
 type Requeued struct {
 	Done   bool
 	Locked bool         // another transaction has locked the run; nothing was written
-	Lane   queuedb.Lane // whose slot the run has freed
+	Lane   queuedb.Lane // the lane whose slot the run has freed
 }
 
 // putBackQuery requeues runs and records how their attempts ended. It waits for no lock.

@@ -12,10 +12,10 @@ import (
 	"parley/shared/domain"
 )
 
-// shownTexts returns the text that the clients of open runs have received, by run. It is the text that
-// was stored for the session's history or, if there is none, the text in the checkpoints of the last
-// attempt. A client may have received up to a checkpoint's interval more. Runs without text have no
-// entry, as do those whose text would exceed MaxBatchBytes in total.
+// shownTexts returns the text that the clients of open runs have received, by run. It is the text
+// that was stored for the session's history or, if there is none, the text in the checkpoints of
+// the last attempt. A client may have received some more text since the last checkpoint. Runs
+// without text have no entry. Texts that would exceed MaxBatchBytes in total are omitted, too.
 func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]string, error) {
 	var chunks []struct {
 		RunID  string `db:"run_id"`

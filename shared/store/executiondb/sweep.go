@@ -125,8 +125,8 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 }
 
 // ending returns the final state of a run that is not ended by its worker. The final event has a
-// higher fence than all events of the worker. A cancelled run has the shown part of its answer as its
-// message.
+// higher fence than all events of the worker. The message of a cancelled run is the part of its
+// answer that was shown.
 func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outcome, error) {
 	// The result shows the tool calls and the usage up to now, but no action that still waits.
 	run := row.Stored().Run
@@ -175,14 +175,15 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 
 // CancelQueued ends up to limit runs of a deleted agent that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
-	// Each side of OR has a partial index by organization; without it, all open runs would be read.
+	// Each side of the OR has a partial index by organization. Without it, all open runs would be
+	// read.
 	return s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.agent_id = $1 AND o.org_id = $2 AND (o.dispatched OR NOT o.dispatched) AND o.status <> 'running'
 		ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
-// EndOverdue times out up to limit open runs whose deadline has passed. A queued run whose last
-// attempt failed fails with that cause instead.
+// EndOverdue ends up to limit open runs whose deadline has passed. A run whose last attempt failed
+// gets the status failed and that error, any other run the status timed_out.
 func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM overdue_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {

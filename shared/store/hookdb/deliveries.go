@@ -144,8 +144,8 @@ func (s *Store) HooksOfDelivery(ctx context.Context, org, id string) (hooks []st
 	return hooks, nil
 }
 
-// DeliveryBody returns the stored body of a delivery and its content type. It returns not_found
-// if the body is not stored, and ErrContentSealed if there is no key to open it.
+// DeliveryBody returns the stored body of a delivery and its content type. It returns not_found if
+// the body is not stored, and ErrContentSealed if no key can open it.
 func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body []byte, contentType string, err error) {
 	var row struct {
 		Body        []byte `db:"body"`
@@ -163,7 +163,7 @@ func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body 
 		return nil, "", fmt.Errorf("reading delivery: %w", err)
 	}
 
-	// Contents are sealed only if the operator has switched this on.
+	// Contents are sealed only if the operator has enabled their encryption.
 	if !row.Sealed {
 		return row.Body, row.ContentType, nil
 	}

@@ -34,16 +34,16 @@ type NewHook struct {
 // HookChange is a change of a hook. Nil fields leave the hook's value unchanged.
 type HookChange struct {
 	Name, AgentID, KeyID, MessageTemplate *string
-	OutputSchema                          *domain.JSONSchema // pointer to nil: none
+	OutputSchema                          *domain.JSONSchema // a pointer to nil removes the schema
 	Filter                                *[]domain.HookFilter
-	Coalesce                              **domain.HookCoalesce // pointer to nil: no coalescing, one run per delivery
+	Coalesce                              **domain.HookCoalesce // a pointer to nil ends coalescing: one run per delivery
 	SignatureHeader, DeliveryIDHeader     *string
 	Enabled                               *bool
 	SealedSecret                          *string
 	KeepPrevious                          time.Duration // how long the old secret stays valid after SealedSecret replaces it; 0: not at all
 }
 
-// ReceivingHook contains everything needed to check a delivery.
+// ReceivingHook is a hook with all values that are needed to check a delivery.
 type ReceivingHook struct {
 	domain.Hook
 

@@ -13,9 +13,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxRejected is the maximum number of log entries of rejected deliveries that a hook has from
-// verified senders, and separately from others. The newest are kept. A page of the log is longer
-// than both together, so they never hide the other deliveries.
+// MaxRejected is the maximum number of a hook's log entries for rejected deliveries from verified
+// senders, and also the maximum for those from other senders. The newest are kept. A page of the
+// log is longer than both together, so they never hide the other deliveries.
 const MaxRejected = 5
 
 // Rejected is a delivery without a valid signature. Anyone can send such deliveries, so little of

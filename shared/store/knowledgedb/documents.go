@@ -57,7 +57,7 @@ func (row *DocumentRow) Document() (domain.Document, error) {
 		Pages: row.Pages, Done: row.PagesDone, Chunks: row.Chunks, Language: row.Language, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if row.Hash != nil {
-		// Callers can compare this hash with that of their file.
+		// Callers compare this hash with the hash of their own file.
 		digits := hex.EncodeToString(row.Hash)
 		out.SHA256 = &digits
 	}
@@ -173,9 +173,9 @@ func documentPage[T any](
 	return rows, nil
 }
 
-// OpenDocument is DocumentByID, and also returns a reader of the original, which reads on demand
-// under ctx. It returns not_found while the document is not fetched yet. If the document is deleted
-// while it is read, reading fails with not_found.
+// OpenDocument returns a document like DocumentByID, together with a reader of the original. The
+// reader reads on demand under ctx. OpenDocument returns not_found while the document is not
+// fetched yet. If the document is deleted while it is read, reading fails with not_found.
 func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	row, err := s.documentRow(ctx, org, id)
 	if err == nil && row.Hash == nil {

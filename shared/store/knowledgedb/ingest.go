@@ -29,7 +29,7 @@ type LeasedDocument struct {
 type ClaimedDocument struct {
 	LeasedDocument
 	Document domain.Document
-	Attempts int       // including this one
+	Attempts int       // number of attempts, including this one
 	Deadline time.Time // until this time, a transient error requeues the document
 }
 
@@ -45,7 +45,7 @@ type FinishedDocument struct {
 }
 
 // MaxDocumentAttempts is the maximum number of attempts to read a document. With the delays between
-// attempts, that many attempts take most of the hour in which a document must be read.
+// them, these attempts take most of the hour in which a document must be read.
 const MaxDocumentAttempts = 10
 
 // The errors of documents that the sweeper fails.
@@ -54,7 +54,7 @@ var (
 	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker processed this document in time; retry it"}
 )
 
-// DocumentClaim describes the documents that a worker can claim.
+// DocumentClaim restricts the documents that a worker claims.
 type DocumentClaim struct {
 	Max   int              // maximum number of documents
 	Not   []string         // organizations to skip
@@ -187,7 +187,7 @@ func (s *Store) withDocument(
 	return kept && err == nil, err
 }
 
-// changeHeld is withDocument within a transaction.
+// changeHeld implements withDocument within a transaction.
 func changeHeld(ctx context.Context, tx *sqlx.Tx, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
 	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+whereHeld, heldArgs(held, args...)...))
 	// If the worker no longer holds the document, no other row is changed.
@@ -210,7 +210,7 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 // FinishDocument makes a document ready: searches find its chunks from now on. If the worker no
 // longer holds the document, FinishDocument writes nothing and returns false.
 func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
-	// The array must not be null.
+	// A nil slice would be encoded as null, but the column requires an array.
 	notes, err := json.Marshal(append([]string{}, done.Notes...))
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)

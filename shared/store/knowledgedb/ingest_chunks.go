@@ -22,16 +22,16 @@ import (
 
 // NewChunk is a chunk of a document to be indexed.
 type NewChunk struct {
-	domain.Passage // without the document's id and name
+	domain.Passage // the passage without the document's id and name
 
 	Terms  []Term
-	Vector []float32 // of length 1; nil: none
+	Vector []float32 // vector of length 1; nil: none
 }
 
 // Term is a word in a chunk, in its indexed form.
 type Term struct {
 	Lexeme    string
-	Positions []int // from 1
+	Positions []int // positions of the word in the chunk, from 1
 	Heading   bool  // the word is in the headings or in the document's name
 }
 
@@ -80,7 +80,7 @@ func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []New
 	return kept, nil
 }
 
-// nextChunk returns the number after that of the last chunk.
+// nextChunk returns the number that follows the number of the last chunk.
 func nextChunk(chunks []NewChunk) int {
 	// The number also serves as the count of chunks while the document is processed.
 	next := 0

@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// countedTerms is the maximum number of a document's terms for which chunks are counted; these
-	// are its most frequent terms. The counts are written in one transaction while the document's
-	// row is locked, which takes a second or two for this number of terms. The other terms count as
-	// rare. Searches find these, too; only the correction of misspelled words does not.
+	// countedTerms is the maximum number of a document's terms for which chunks are counted. Only
+	// the most frequent terms are counted. The counts are written in one transaction while the
+	// document's row is locked, which takes a second or two for this number of terms. The other
+	// terms count as rare. Searches find these, too; only the correction of misspelled words does
+	// not.
 	countedTerms = 20_000
 	// termBatch is the number of terms that one statement adds to or subtracts from the counts.
 	// Such a statement takes well under a second, even if the database is busy.
@@ -33,7 +34,7 @@ const (
 type TermCounts struct {
 	// counts by term
 	noted map[string]termCount
-	// chunks added so far
+	// number of chunks added so far
 	chunks int32
 	lost   bool // some terms are missing
 }

@@ -12,7 +12,7 @@ import (
 // SearchScope restricts a search to ready documents of one organization.
 type SearchScope struct {
 	OrganizationID string
-	DocumentIDs    []string          // empty: all
+	DocumentIDs    []string          // ids of the documents to search; empty: all
 	Metadata       map[string]string // the documents must have all of these entries
 }
 
@@ -34,7 +34,7 @@ type Hit struct {
 func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	list := make([]string, len(scope.DocumentIDs))
 	for i, id := range scope.DocumentIDs {
-		// The entry stays "" otherwise, which is the id of no document.
+		// Otherwise the entry stays "", which is the id of no document.
 		if storable(id) {
 			list[i] = id
 		}
@@ -52,8 +52,8 @@ func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	return pq.Array(list), string(written), nil
 }
 
-// searchable reports whether the scope can match anything. Text that cannot be stored
-// matches nothing.
+// searchable reports whether the scope can match any document. A scope with text that PostgreSQL
+// cannot store matches none.
 func (scope SearchScope) searchable() bool {
 	ok := scope.OrganizationID != "" && storable(scope.OrganizationID)
 	for key, value := range scope.Metadata {

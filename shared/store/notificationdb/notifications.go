@@ -119,7 +119,7 @@ func (s *Store) Notifications(
 	}
 
 	// This condition lets PostgreSQL use the partial index of undelivered notifications.
-	if f.Status != "" && f.Status != domain.NotificationDelivered { // so that PostgreSQL can use the index of undelivered notifications
+	if f.Status != "" && f.Status != domain.NotificationDelivered { // lets PostgreSQL use the index of undelivered notifications
 		query += ` AND n.status <> 'delivered'`
 	}
 
@@ -181,7 +181,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 			return err
 		}
 
-		// The run's retention has ended since the notification was created.
+		// The run's retention has ended since the notification was created, so there is no payload.
 		if !row.Data.Valid {
 			return apierr.New(apierr.Erased, "the payload of this notification is no longer stored")
 		}

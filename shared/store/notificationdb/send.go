@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// An endpoint is disabled automatically after this number of consecutive failed attempts, if the
-// first of these was this long ago.
+// An endpoint is disabled automatically after this number of consecutive failed attempts, provided
+// that the first of them was at least this long ago.
 const (
 	disableAfter     = 20
 	disableAfterTime = 24 * time.Hour
@@ -45,7 +45,7 @@ type LeasedNotification struct {
 type ClaimedNotification struct {
 	LeasedNotification
 	Event     string
-	Attempts  int // including this one
+	Attempts  int // number of attempts, including this one
 	CreatedAt domain.Time
 	URL       string
 	// SealedSecrets are the secrets with which the notification is signed, newest first. They are
@@ -56,7 +56,7 @@ type ClaimedNotification struct {
 	subject string
 	// state of the subject at the time of the event, as JSON
 	source []byte
-	data   []byte // nil: to be rendered from source
+	data   []byte // the rendered payload; nil: to be rendered from source
 }
 
 // Payload is the body to send, the same for every attempt. Render must have been called.
@@ -175,7 +175,7 @@ func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([
 		return nil, err
 	}
 
-	// The row of a finished run has no progress; its result has it.
+	// The row of a finished run has no usage and tool calls, but its result has them.
 	run := found.Run
 	if result != nil {
 		var ended domain.Run
@@ -246,7 +246,8 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 			return noteSuccess(ctx, tx, held)
 		}
 
-		// A missing key of the operator must not disable the endpoint.
+		// A notification that could not be signed was not sent, for example because the operator's
+		// key is missing. It must not count against the endpoint.
 		if !a.Unsent {
 			disabled, err = noteFailure(ctx, tx, held, a)
 		}
@@ -273,7 +274,7 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) erro
 // long or no longer exists, it disables the endpoint and returns true.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt in the last 24 hours failed. The last error: " + a.Error
-	// The endpoint has asked for this, so the count of failures does not matter.
+	// The endpoint has requested this, so the count of failures does not matter.
 	if a.Gone {
 		reason = a.Error
 	}
@@ -287,7 +288,7 @@ func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a At
 		  FROM notification_endpoints WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE) w
 		WHERE e.id = w.id RETURNING w.enabled AND w.over`,
 		held.EndpointID, held.OrganizationID, a.Gone, reason, disableAfter, pg.Interval(disableAfterTime))
-	if errors.Is(err, sql.ErrNoRows) { // deleted meanwhile
+	if errors.Is(err, sql.ErrNoRows) { // the endpoint was deleted meanwhile
 		return false, nil
 	}
 

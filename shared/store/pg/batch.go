@@ -13,7 +13,7 @@ import (
 const (
 	BatchLockTimeout = 50 * time.Millisecond
 	PartLockTimeout  = 10 * time.Millisecond // timeout for the parts of a batch that ran into a locked row
-	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; the remaining rows then count as locked
+	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; after that, the remaining rows count as locked
 
 	skipDuration = time.Second // after a batch has run into a locked row, later batches skip locked rows for this time
 )
@@ -42,8 +42,8 @@ type Found struct {
 	Runs, Organizations []string
 }
 
-// Find calls one of the schema's functions that search all organizations. The caller must lock the
-// rows and check them again in transactions of their organizations.
+// Find calls a function of the schema that searches all organizations. The caller must lock the
+// found rows and check them again, in transactions of their organizations.
 func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error) {
 	var rows []struct {
 		RunID          string `db:"run_id"`

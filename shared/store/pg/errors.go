@@ -82,7 +82,7 @@ func IsServerBroken(err error) bool {
 // other errors unchanged. A database without this release's schema counts as temporarily
 // unavailable, because it is still to be migrated.
 func Unavailable(err error) error {
-	// A coded error already says what the caller should know.
+	// A coded error already has a message for the caller.
 	var coded *apierr.Error
 	if err == nil || errors.As(err, &coded) {
 		return err
@@ -106,8 +106,8 @@ func Unavailable(err error) error {
 // NotFound returns the coded error not_found (404).
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// OneRow converts an error from reading a single row. If there is no row, it returns not_found;
-// otherwise it adds doing as context.
+// OneRow converts an error from reading a single row. If there is no row, it returns not_found.
+// Otherwise it adds the text doing as context.
 func OneRow(err error, doing string) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

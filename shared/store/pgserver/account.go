@@ -12,13 +12,13 @@ import (
 )
 
 // accountNames lists the accounts to try, in this order, for a new cluster if this process runs as
-// root. An account without a name would not work: initdb rejects users without a name.
+// root. The account must have a name, because initdb rejects users without a name.
 var accountNames = []string{"postgres", "nobody"}
 
 // account is the system account under which PostgreSQL runs.
 type account struct {
 	uid, gid int
-	switched bool // not the account of this process
+	switched bool // true if it is not the account of this process
 }
 
 // ownAccount returns the account of this process.

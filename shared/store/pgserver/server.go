@@ -42,13 +42,13 @@ type Server struct {
 	cluster     cluster
 	supervision *lifecycle.Lock
 	log         *logFile
-	record      string // file that records the short socket directory
+	record      string // file that contains the path of the short socket directory
 	socket      string // directory in which clients find the socket
-	password    string // only with Port
+	password    string // set only if the server has a port
 	child       *lifecycle.Child
 
 	stopping   atomic.Bool
-	restarting atomic.Bool // the next server uses the same socket directory
+	restarting atomic.Bool // Restart was called: the next server uses the same socket directory
 	done       chan struct{}
 	err        error // set before done is closed
 }
@@ -60,8 +60,8 @@ type Server struct {
 // stopped.
 func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
 
-// startAt is Start with the socket directory of the previous server, or "" if there
-// is none to keep.
+// startAt implements Start. socket is the socket directory of the previous server, or "" for a new
+// one.
 func startAt(ctx context.Context, config Config, socket string) (*Server, error) {
 	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 
-	// Connections made earlier are rejected while the server recovers.
+	// The server rejects connections while it recovers, so wait until it is ready.
 	err = s.awaitReady(ctx)
 	if err == nil && s.config.Port > 0 {
 		err = s.setPassword(ctx)
@@ -297,7 +297,7 @@ func (s *Server) DSN(database string) string {
 	return dsn.String()
 }
 
-// socketDSN is DSN over the unix socket.
+// socketDSN is like DSN, but always uses the unix socket.
 func (s *Server) socketDSN(database string) string { return socketURL(s.socket, s.port(), database) }
 
 // socketURL returns the URL of a database on the server whose socket is in the directory.

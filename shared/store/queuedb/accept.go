@@ -14,19 +14,19 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// NewRun is a run to accept. The caller generates its id, so that the run can be looked up if the
-// reply to its commit is lost.
+// NewRun is a run to accept. The caller generates the run's id, so that the run can be looked up if
+// the reply to its commit is lost.
 //
-// Previous names the run of the session that the run continues, and the run waits only for that one.
-// If Previous is empty, the run continues no run and waits for none. If it is nil, the run continues
-// the preceding run of the session and waits for all earlier runs.
+// If Previous names a run of the session, the new run continues that run and waits only for it. If
+// Previous is empty, the new run continues no run and waits for none. If Previous is nil, the new
+// run continues the preceding run of the session and waits for all earlier runs.
 type NewRun struct {
 	ID             string
 	OrganizationID string
 	AgentID        string // exactly one of AgentID and TemplateID is set
 	TemplateID     string
 	CallerKind     domain.CallerKind
-	Principal      string // whose session it is; other principals do not see the run
+	Principal      string // owner of the session; other principals do not see the run
 	SessionID      string
 	SessionKey     []byte // a hash over organization, target, principal and SessionID
 	OwnSession     bool   // SessionID was generated for this run, so no other run has it
@@ -44,7 +44,7 @@ type NewRun struct {
 	Deadline       time.Duration // from acceptance, or from the end of Hold
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
-	Previous       *string       // the run of the session that it continues; see below
+	Previous       *string       // the run of the session that the run continues; see above
 
 	Attachments []domain.Attachment // as in Input; for AsStored
 }
@@ -52,14 +52,14 @@ type NewRun struct {
 // Size is the approximate number of bytes that the run adds to a statement.
 func (r NewRun) Size() int { return len(r.Input) + 1024 }
 
-// HoldUntilReleased is the Hold of a run that does not start until it is released.
+// HoldUntilReleased is the value of NewRun.Hold for a run that does not start until it is released.
 const HoldUntilReleased time.Duration = -1
 
 // Accepted is the result of accepting a NewRun: a new run, or the existing run with the same
 // idempotency key, or an error.
 type Accepted struct {
 	Run      rundb.StoredRun
-	Existing bool        // Run is the existing run with the key
+	Existing bool        // Run is the existing run with the same idempotency key
 	Job      *domain.Job // Run is new and has a slot: publish its job now
 	Err      error
 }
@@ -77,14 +77,14 @@ func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
-// acceptCall is the common state of the parts of one call of Accept.
+// acceptCall is the state that the parts of one call of Accept share.
 type acceptCall struct {
 	splitUntil time.Time
 	tries      int // number of tries for rows whose key belonged to a run that no longer existed when it was looked up
 }
 
-// accept calls acceptOnce. If the reply is lost, it looks the runs up. If a row is rejected or
-// locked, it bisects the rows.
+// accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If a row is
+// rejected or locked, it bisects the rows.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
 	// Each case is safe to repeat: the caller has chosen the ids, and an id is inserted at most
 	// once.
@@ -135,8 +135,8 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	return out, nil
 }
 
-// onePerKey drops rows whose key an earlier row of the batch has. These rows get the run of the
-// earlier row.
+// onePerKey drops rows whose idempotency key belongs to an earlier row of the batch. These rows get
+// the run of the earlier row.
 func onePerKey(rows []NewRun) []NewRun {
 	// A row without a key is never a duplicate.
 	seen := make(map[string]bool, len(rows))
@@ -219,7 +219,7 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 		t.Int(r.holdMillis())
 		t.Optional(r.KeyID)
 		t.Int(int64(organization) + 1)
-		t.Int(int64(i)) // its position in the batch
+		t.Int(int64(i)) // position of the row in the batch
 		t.Done()
 	}
 

@@ -20,9 +20,9 @@ import (
 // found.
 const acceptTries = 6
 
-// explainLosers sets the results of the rows that were not inserted. It uses separate
-// statements, whose snapshots include the transaction that took the key; the snapshot of the
-// inserting statement does not.
+// explainLosers sets the results of the rows that were not inserted. It uses separate statements.
+// Their snapshots include the transaction that took the key, which the snapshot of the inserting
+// statement does not.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]rundb.KeyRef, len(losers))
 	for j, i := range losers {
@@ -35,7 +35,7 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 		return err
 	}
 
-	// The rest was refused because of its agent or template.
+	// The other rows were refused because of their agent or template.
 	var refused []NewRun
 	for j, i := range losers {
 		if holders[j] == nil {

@@ -68,7 +68,7 @@ func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedR
 		return nil, err
 	}
 
-	// What does not fit into memory is released in the next round.
+	// Runs whose inputs do not fit into memory are released in the next round.
 	err = tx.SelectContext(ctx, &free, `SELECT run_id FROM (SELECT run_id, row_number() OVER keys AS n,
 			sum(octet_length(input::text)) OVER keys AS bytes FROM collecting
 			WHERE run_id = ANY ($1) WINDOW keys AS (ORDER BY hook_id, key_hash)) sized
@@ -100,7 +100,7 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		return fmt.Errorf("reading deliveries of runs: %w", err)
 	}
 
-	// The references of deliveries grow with their arrival.
+	// A delivery that arrives later has a higher reference, so the ids are in the order of arrival.
 	ids := make(map[string][]string, len(runs))
 	for _, row := range rows {
 		ids[row.RunID] = append(ids[row.RunID], row.ID)
@@ -139,7 +139,7 @@ func (r *releasedRun) input(ids []string) (string, error) {
 		return "", fmt.Errorf("reading run input: %w", err)
 	}
 
-	// Other members of the caller's data stay as they are.
+	// The other members of the data stay unchanged.
 	data := map[string]json.RawMessage{}
 	if in.Data != nil {
 		if err := json.Unmarshal(in.Data, &data); err != nil {
@@ -160,7 +160,7 @@ func (r *releasedRun) input(ids []string) (string, error) {
 		return "", fmt.Errorf("rendering data of run input: %w", err)
 	}
 
-	// Escaped for HTML, a message could take six times as much.
+	// HTML escapes are disabled, because they could make a message six times as long.
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)

@@ -18,11 +18,11 @@ type NewDelivery struct {
 	OrganizationID string
 	ID             string // the source's id of the delivery
 	Event          string
-	ContentType    string // of the body
+	ContentType    string // content type of the body
 	Status         domain.DeliveryStatus
 	Bytes          int64            // the size of the received body, stored or not
 	Body           []byte           // nil: not stored; too large bodies are not stored
-	Error          *domain.RunError // the reason if the delivery is rejected; nil otherwise
+	Error          *domain.RunError // the reason if the delivery is rejected, otherwise nil
 	Run            *NewRun          // nil: no run
 	Collect        *Collect         // nil: the run handles only this delivery
 }
@@ -76,7 +76,7 @@ func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, e
 
 // sealDelivery returns the sealed body to store, or nil if the body is not to be stored.
 func (s *Store) sealDelivery(d *NewDelivery) []byte {
-	// The log then shows the delivery without its body.
+	// If the body is not stored, the log shows the delivery without it.
 	if d.Body == nil || len(d.Body) > hookdb.DeliveryBodyMax {
 		return nil
 	}

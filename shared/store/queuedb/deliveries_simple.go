@@ -22,7 +22,8 @@ const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched
 // While PostgreSQL executes one, the process handles the requests of the other.
 const deliveryConnections = 2
 
-// createdDelivery is a row of the accepting statement. A delivery that was not written has none.
+// createdDelivery is a row of the result of acceptDeliveriesQuery. A delivery that was not written
+// has no row.
 type createdDelivery struct {
 	Place      int64       `db:"place"` // in the arguments, counted from 1
 	ReceivedAt domain.Time `db:"received_at"`
@@ -93,7 +94,7 @@ func simpleDeliveries(rows []NewDelivery) []int {
 	return simple
 }
 
-// pick returns the rows of the indexes.
+// pick returns the rows with the given indexes.
 func pick(rows []NewDelivery, indexes []int) []NewDelivery {
 	if len(indexes) == len(rows) {
 		return rows
@@ -105,8 +106,8 @@ func pick(rows []NewDelivery, indexes []int) []NewDelivery {
 	return out
 }
 
-// deliverSimple accepts the deliveries of the given indexes. written says which of the rows have a
-// result.
+// deliverSimple accepts the deliveries with the given indexes. written reports, for each row,
+// whether it has a result.
 func (s *Store) deliverSimple(
 	ctx context.Context, rows []NewDelivery, indexes []int, call deliverCall,
 ) (out []AcceptedDelivery, written []bool, err error) {
@@ -148,7 +149,7 @@ func (s *Store) deliverSimple(
 	return out, written, nil
 }
 
-// logged returns the delivery as it is logged if it is new.
+// logged returns a new delivery as an entry of the log.
 func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	return domain.Delivery{
 		ID: d.ID, HookID: d.HookID, Status: d.Status, Event: d.Event, RunID: pg.Optional(d.candidate()), Bytes: d.Bytes,
@@ -156,14 +157,14 @@ func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	}
 }
 
-// deliveryOrigin is what deliveries to a hook have in common.
+// deliveryOrigin contains the values that all deliveries to a hook share.
 type deliveryOrigin struct {
 	hook, organization, agent, callerKind, principal, trigger, automation, key, lane string
 
 	retention, deadline time.Duration
 }
 
-// origin returns what the delivery has in common with others of its hook.
+// origin returns the values that the delivery shares with others to its hook.
 func (d *NewDelivery) origin() deliveryOrigin {
 	r := d.Run
 	if r == nil {
@@ -175,8 +176,9 @@ func (d *NewDelivery) origin() deliveryOrigin {
 	}
 }
 
-// distinctOrigins returns the different origins of deliveries, and for each delivery the place of its
-// origin, counted from 1. Most deliveries of a batch are to a few hooks, so an origin is sent once.
+// distinctOrigins returns the different origins of deliveries, and for each delivery the position
+// of its origin, counted from 1. Most deliveries of a batch are to a few hooks, so each origin is
+// sent to the database only once.
 func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, places []int64) {
 	known := map[deliveryOrigin]int64{}
 	places = make([]int64, len(rows))
