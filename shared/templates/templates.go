@@ -2,7 +2,7 @@ package templates
 
 import "parley/shared/domain"
 
-// All returns the templates in the order of lists. The caller owns the slice.
+// All returns the templates in the order in which lists show them. The caller owns the slice.
 func All() []domain.Template {
 	return []domain.Template{support(), researcher(), analyst(), documents(), triage(), writer()}
 }
@@ -18,7 +18,7 @@ func DemoSuggestions() []string {
 	}
 }
 
-// on returns a switched-on tool.
+// on returns an enabled tool.
 func on() *domain.Switch { return &domain.Switch{Enabled: true} }
 
 // support is a template for answering customers from documents.

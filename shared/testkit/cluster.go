@@ -79,7 +79,7 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 
 // dropClusters removes clusters with other schemas that have not been used for days. It ignores errors.
 func dropClusters(cache string) {
-	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // the pattern is valid
+	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // there is no error, because the pattern is valid
 	for _, dir := range made {
 		if info, err := os.Stat(filepath.Join(dir, "done")); err == nil && time.Since(info.ModTime()) > 48*time.Hour {
 			_ = os.RemoveAll(dir)

@@ -21,7 +21,7 @@ func mount(tb testing.TB, kind string, args ...string) (*Disk, error) {
 	}
 
 	tb.Cleanup(func() {
-		// Unmount lazily, because a process that is ending may still have a file open.
+		// The unmount is lazy, because a process that is ending may still have a file open.
 		if err := errors.Join(syscall.Unmount(dir, syscall.MNT_DETACH), os.Remove(dir)); err != nil {
 			tb.Errorf("unmounting %s: %v", dir, err)
 		}

@@ -11,7 +11,7 @@ import (
 // another process group, session or parent. It works only if /proc shows the environments of
 // processes.
 func killMarked(mark string) {
-	// Several rounds, because a process may start another one before it is killed.
+	// Several rounds are necessary, because a process may start another one before it is killed.
 	for range 5 {
 		if killRound(mark) == 0 {
 			return

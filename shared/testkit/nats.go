@@ -71,7 +71,7 @@ func borrow(tb testing.TB, url string) string {
 	}
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
-		// Otherwise the test would wait for its own parent.
+		// The lock would never become free, because the test would wait for its own parent.
 		tb.Fatalf("testkit: %s uses the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
 	}
 

@@ -13,7 +13,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// The tests' ports are in this range. It is below the ports that systems use for outgoing
+// Ports for tests are in this range. It is below the ports that systems use for outgoing
 // connections (from 32768 on), so that a restarted server finds its port free.
 const (
 	firstPort = 20000

@@ -19,7 +19,7 @@ import (
 const (
 	// pollInterval is how often a process is checked for readiness.
 	pollInterval = 10 * time.Millisecond
-	// defaultReadyWithin is generous, because machines that run many tests are slow.
+	// defaultReadyWithin is long, because machines that run many tests are slow.
 	defaultReadyWithin = 60 * time.Second
 	// logShown is the maximum number of bytes of a process's output that a failed test shows.
 	logShown = 64 << 10
@@ -49,7 +49,7 @@ type Process struct {
 	command Command
 	mark    string
 	logPath string
-	logFrom int64 // offset at which the output since the current start begins
+	logFrom int64 // offset at which the output of the current start begins
 	child   *lifecycle.Child
 }
 

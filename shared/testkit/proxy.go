@@ -65,7 +65,7 @@ func (p *FaultProxy) CutRequests() { p.change(func() { p.blocked[requests] = tru
 // CutReplies holds back the data that the target sends.
 func (p *FaultProxy) CutReplies() { p.change(func() { p.blocked[replies] = true }) }
 
-// Restore ends all cuts. The held data arrives.
+// Restore ends all cuts. The data that was held back then arrives.
 func (p *FaultProxy) Restore() { p.change(func() { p.blocked = [2]bool{} }) }
 
 // Delay delays all data that is sent from now on, in each direction.
@@ -178,7 +178,8 @@ func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	}
 }
 
-// end closes a connection in the same way in which the other connection was closed: cleanly or by a reset.
+// end closes a connection in the same way in which the other connection was closed: without an
+// error or by a reset.
 func end(to net.Conn, how error) {
 	tcp, ok := to.(*net.TCPConn)
 	switch {

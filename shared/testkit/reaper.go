@@ -70,7 +70,7 @@ func newBelongings() (*processResources, error) {
 	return made, nil
 }
 
-// The maximum size of the servers' data, and a reserve. scratch uses memory only if this much is free.
+// maximum size of the servers' data, and a reserve
 const (
 	memoryDir  = "/dev/shm"
 	memoryFree = 8 << 30

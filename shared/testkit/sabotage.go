@@ -31,7 +31,7 @@ func sabotaged(query string) (string, int) {
 }
 
 // Sabotage makes connections that remove the conditions on organizations from all statements, as if
-// a developer had forgotten these conditions. Only the database's policies then separate
+// a developer had forgotten these conditions. Then only the database's policies separate
 // organizations.
 type Sabotage struct {
 	driver.Connector

@@ -41,7 +41,8 @@ func PostgresProcess(tb testing.TB) *PostgresServer {
 	return p
 }
 
-// EmptyPostgresProcess is PostgresProcess with an empty database and without Parley's roles.
+// EmptyPostgresProcess is like PostgresProcess, but with an empty database and without Parley's
+// roles.
 func EmptyPostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
 	p := newPostgresProcess(tb)
@@ -130,7 +131,7 @@ func (p *PostgresServer) Restart() {
 	p.server = server
 }
 
-// NATSServer is a nats-server that a test can kill: Kill9, then Restart.
+// NATSServer is a nats-server that a test can kill with Kill9 and start again with Restart.
 type NATSServer struct {
 	*Process
 

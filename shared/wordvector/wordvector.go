@@ -39,7 +39,7 @@ func Vector(text string, size int) []float32 {
 		}
 	}
 
-	if length == 0 { // all features cancelled out
+	if length == 0 { // the features have cancelled each other out
 		vector[0] = 1
 	}
 
@@ -47,7 +47,7 @@ func Vector(text string, size int) []float32 {
 }
 
 // addFeature adds a word, or a part of a word, to the sums. The hash of the feature determines the
-// index and the sign.
+// index and the sign of the added weight.
 func addFeature(sums []float64, feature string, weight float64) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(feature)) // a hash never fails

@@ -176,7 +176,7 @@ func (o Object) Resolve(from Object) (Object, error) {
 		if !local {
 			return nil, fmt.Errorf("%s is not in the document", ref)
 		}
-		// The documents contain no escaped characters in references.
+		// References in these documents contain no escaped characters.
 		if from = o.At(strings.Split(path, "/")...); from == nil {
 			return nil, fmt.Errorf("there is no %s", ref)
 		}

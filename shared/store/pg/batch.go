@@ -13,7 +13,7 @@ import (
 const (
 	BatchLockTimeout = 50 * time.Millisecond
 	PartLockTimeout  = 10 * time.Millisecond // timeout for the parts of a batch that ran into a locked row
-	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; after that, the remaining rows count as locked
+	SplitFor         = time.Second           // how long a batch is bisected; after that, the remaining rows count as locked
 
 	skipDuration = time.Second // after a batch has run into a locked row, later batches skip locked rows for this time
 )

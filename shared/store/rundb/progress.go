@@ -72,7 +72,7 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		return nil, err
 	}
 
-	// A step is either a turn or a finished tool call. recordedCalls remembers the calls, so that
+	// A step is either a turn or a finished tool call. recordedCalls contains the calls, so that
 	// their effects are not added again.
 	recordedCalls := map[string]bool{}
 	for _, row := range steps {
@@ -99,7 +99,7 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 }
 
 // sent adds the calls that may have been sent but are not recorded in a step. A run that ends now
-// must include them.
+// must include these calls in its result.
 func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, recordedCalls map[string]bool) error {
 	var effects []struct {
 		RunID   string `db:"run_id"`
@@ -115,8 +115,8 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		return err
 	}
 
-	// A step is written after the effect of its call. A worker that died between the two left only
-	// the effect.
+	// A step is written after the effect of its call. If a worker died in between, only the effect
+	// exists.
 	for _, e := range effects {
 		if recordedCalls[e.RunID+" "+e.CallID] {
 			continue

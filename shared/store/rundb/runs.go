@@ -18,7 +18,7 @@ import (
 
 // StoredRun is a run as stored in the database.
 type StoredRun struct {
-	Run            domain.Run // without the answer of a finished run, which is in Result
+	Run            domain.Run // lacks the answer of a finished run, which is in Result
 	OrganizationID string
 	Principal      string
 	Fingerprint    []byte // a hash of the request, to detect a different request with the same key
@@ -85,7 +85,7 @@ type RunRow struct {
 	Fingerprint    []byte         `db:"fingerprint"`
 	Status         string         `db:"status"`
 	Ended          bool           `db:"ended"`        // runs has a status, so the run has finished
-	Result         sql.NullString `db:"result"`       // the rendered object; null while open and after erasure
+	Result         sql.NullString `db:"result"`       // the rendered object; null while the run is open and after its erasure
 	ResultBytes    sql.NullInt64  `db:"result_bytes"` // set by statements that may leave the result in the database
 	Attempts       int            `db:"attempts"`
 	CreatedAt      time.Time      `db:"created_at"`
@@ -94,8 +94,8 @@ type RunRow struct {
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"` // set for open runs
 	PreviousRun    *string        `db:"previous_run"`    // see PreviousRun
-	ConfigVersion  sql.NullInt64  `db:"config_version"`  // of the agent or template; not selected for finished runs
-	Attachments    []byte         `db:"attachments"`     // as in the input of an open run; selected only for single runs
+	ConfigVersion  sql.NullInt64  `db:"config_version"`  // version of the agent or template; not selected for finished runs
+	Attachments    []byte         `db:"attachments"`     // attachments in the input of an open run; selected only for single runs
 }
 
 // RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
@@ -168,8 +168,8 @@ func (row RunRow) Stored() StoredRun {
 		out.Deferred = int(row.ResultBytes.Int64)
 	}
 
-	// The service itself has written the values. If one is unreadable, only that field is missing in
-	// the run object.
+	// The service itself has written these values. If one is unreadable, only the corresponding
+	// field is missing in the run object.
 	if row.Attachments != nil && json.Unmarshal(row.Attachments, &out.Run.Attachments) != nil {
 		out.Run.Attachments = nil
 	}
@@ -191,8 +191,8 @@ func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (Stor
 	return s.runUpTo(ctx, org, principal, runID, math.MaxInt32)
 }
 
-// ShortRun is RunByID, except that it does not read a result or progress of more than ShortBytes.
-// In that case, Deferred is the size of that data.
+// ShortRun is like RunByID, except that it does not read a result or progress of more than
+// ShortBytes. In that case, Deferred is the size of the omitted data.
 func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (StoredRun, error) {
 	return s.runUpTo(ctx, org, principal, runID, ShortBytes)
 }
@@ -208,12 +208,13 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result,
 			`+OpenAttachments+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, maximum)
-		// A finished run has its progress in the result, and a run without an attempt has none.
+		// The progress of a finished run is in its result. A run without an attempt has no
+		// progress.
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
 		}
 
-		// Without a maximum, the size does not matter.
+		// Without a maximum, the size need not be checked.
 		if maximum < math.MaxInt32 {
 			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > maximum {
 				return err
@@ -267,7 +268,7 @@ func (s *Store) Input(ctx context.Context, org, runID string) (input []byte, err
 }
 
 // Unstored reports whether an organization's run cannot be read as a response of OpenAI's protocol.
-// Of the input it reads only the beginning.
+// It reads only the beginning of the run's input.
 func (s *Store) Unstored(ctx context.Context, org, runID string) (unstored bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &unstored, `SELECT coalesce((SELECT left(r.input::text, length($3)) = $3 FROM runs r
@@ -285,10 +286,10 @@ type RunRef struct {
 	RunID          string
 }
 
-// AwaitedRuns returns the given runs that have finished or wait for a person, in any order. Waiting
-// requests poll it, because a reply or a notification may be lost. Results of more than ShortBytes are
-// Deferred. Once the total size of the results reaches togetherBytes, further results are also
-// Deferred.
+// AwaitedRuns returns those of the given runs that have finished or wait for a person, in any
+// order. Waiting requests poll it, because a reply or a notice may be lost. Results of more than
+// ShortBytes are Deferred. Once the total size of the results reaches togetherBytes, further
+// results are also Deferred.
 func (s *Store) AwaitedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT `+resultsThatFit+` FROM awaited_runs($1, $2)`)
 	if err != nil {

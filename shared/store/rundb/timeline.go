@@ -64,7 +64,7 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	return of, seen.run.Stored().Erased, nil
 }
 
-// trace is everything recorded about the execution of a run.
+// trace contains all records about the execution of a run.
 type trace struct {
 	run     tracedRun
 	notes   []tracedNote // ordered by fence
@@ -105,9 +105,10 @@ func (n tracedNote) refusal() *domain.ProviderError {
 	return &domain.ProviderError{Status: int(n.ProviderStatus.Int64), Message: n.ProviderMessage}
 }
 
-// tracedStep is the part of a journal step that a timeline needs. Package agentloop writes it.
+// tracedStep is the part of a journal step that a timeline needs. Package agentloop writes the
+// steps.
 type tracedStep struct {
-	fence int64       // of the attempt that wrote the step
+	fence int64       // fence of the attempt that wrote the step
 	at    time.Time   // when the step was written, which is the end of its work
 	Turn  *tracedTurn `json:"turn"`
 	Tool  *struct {
@@ -159,7 +160,7 @@ var tracedColumns = fmt.Sprintf(`CASE WHEN octet_length(step::text) <= 8192 OR s
 // outcomeColumn selects the result of a run, or the stored summary if the result is large.
 const outcomeColumn = `CASE WHEN octet_length(r.result) <= 65536 THEN r.result ELSE coalesce(r.summary, run_summary(r.result))::text END AS result`
 
-// read reads everything except the run's own rows. An erased run has only these.
+// read reads all data of the trace except the run's own row. An erased run has only that row.
 func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	err := tx.SelectContext(ctx, &s.notes, `SELECT fence, kind, attempt, began_at, ended_at, coalesce(status, '') AS status,
 		coalesce(code, '') AS code, coalesce(message, '') AS message, coalesce(call_id, '') AS call_id,
@@ -205,9 +206,9 @@ func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error 
 // turnGap is the number of characters between the texts of two turns in an answer.
 const turnGap = 2
 
-// readAnswer reads the text of the turn that completed the run. That turn is not in the journal. The
-// answer contains the texts of all turns, unless the run has an output contract: then the answer is
-// the text of the last turn.
+// readAnswer reads the text of the turn that completed the run. That turn is not in the journal.
+// The answer of the run contains the texts of all turns. If the run has an output contract, the
+// answer is the text of the last turn.
 func (s *trace) readAnswer(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	if domain.RunStatus(s.run.Status) != domain.RunCompleted {
 		return nil
@@ -241,8 +242,8 @@ func (r tracedRun) outcome() outcome {
 	// An open run has no result, and StartedAt comes from its row.
 	var out outcome
 	if r.Result.Valid {
-		// The service itself has written the value. If it is unreadable, only the spans' numbers
-		// are missing.
+		// The service itself has written this value. If it is unreadable, the spans only lack some
+		// numbers.
 		_ = json.Unmarshal([]byte(r.Result.String), &out)
 	}
 	if r.StartedAt.Valid {

@@ -33,7 +33,7 @@ type spanBuilder struct {
 	spans   []domain.Span
 	pending []tracedCall // calls from the last turn that are not recorded in a step yet
 	turns   int
-	used    domain.Usage // by the turns recorded in steps
+	used    domain.Usage // sum of the usage of the turns that are recorded in steps
 }
 
 // spans returns the run's spans, ordered by start time.
@@ -57,7 +57,7 @@ func (s *trace) spans() []domain.Span {
 	return d.spans
 }
 
-// rank orders spans that have the same start time: a span comes before the spans that it contains.
+// rank orders spans that have the same start time. A span comes before the spans that it contains.
 var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
 
 // latest returns the later of two times.
@@ -126,8 +126,8 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 // that produced the answer. Recording may have failed, or a binary of the previous release may have
 // executed the attempt.
 func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAttempt {
-	// Only these states prove that an attempt is missing: a running run has a running attempt, and
-	// a completed run has an attempt that completed it.
+	// Only two states prove that an attempt is missing: a running run has a running attempt, and a
+	// completed run has an attempt that completed it.
 	status := domain.RunStatus(d.run.Status)
 	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
 		return attempts
@@ -150,7 +150,7 @@ func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAtt
 
 // close sets the result of an attempt whose end is not recorded.
 func (d *spanBuilder) close(a *tracedAttempt, last bool) {
-	// The run's state says how its last attempt ended.
+	// The state of the run shows how its last attempt ended.
 	status := domain.RunStatus(d.run.Status)
 	switch {
 	case !last: // not recorded, for example by a binary of the previous release
@@ -211,8 +211,9 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 		Provider: a.refusal,
 	}, a.from, a.to)
 
-	// A turn begins after the previous step. A tool call begins earlier if its duration says so,
-	// because calls of one turn run in parallel; it cannot begin before its turn has ended.
+	// A turn begins after the previous step. A tool call may have begun earlier, because calls of
+	// one turn run in parallel. Its duration determines its start, but it cannot begin before its
+	// turn has ended.
 	free, asked := a.from, a.from // the ends of the last step and of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)
@@ -308,8 +309,8 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 
 // wasBusy reports whether an attempt ended in the middle of a turn or of a call.
 func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
-	// A timeout or cancellation interrupts whatever the attempt was doing. Any other failure says
-	// by its code what failed.
+	// A timeout or cancellation interrupts any work of the attempt. For any other failure, the code
+	// shows which work failed.
 	status := domain.RunStatus(d.run.Status)
 	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
 	switch {

@@ -58,7 +58,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 
 // reseal seals one value with the current key. It is not an error if the value is gone.
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
-	// The previous secret is dropped once it is no longer valid.
+	// The statement drops the previous secret once it is no longer valid.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
 
 	if v.Kind == KindTool || v.Kind == KindWidget {
@@ -135,7 +135,7 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 		return err
 	}
 
-	// If one text cannot be opened with any key, the other is resealed nevertheless.
+	// If one of the texts cannot be opened with any key, the other is resealed nevertheless.
 	fresh, unopened := resealTexts(v, by, []string{row.Secret, row.Previous})
 	if fresh == nil {
 		return unopened

@@ -66,7 +66,7 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 
 	out, n := make([]byte, 0, len(c.Data)), c.N*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(c.Data, PieceSize+sealing) {
-		// The name of a piece prevents that pieces are exchanged.
+		// The name of a piece is authenticated, so pieces cannot be exchanged unnoticed.
 		plain, err := s.Open(piece, PieceName(org, c.Hash, n), ContentValue(org, c.Hash, c.N))
 		if err != nil {
 			return nil, err

@@ -55,13 +55,14 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 	return ended, nil
 }
 
-// eraseEndedRuns erases the finished runs of a long session from its beginning up to the first open
-// run, and returns the number of the last erased run. New runs may be added in the meantime.
+// eraseEndedRuns erases the finished runs of a long session, from the beginning up to the first
+// open run. It returns the number of the last erased run. New runs may be added in the meantime.
 func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (last int, err error) {
 	for more := of.Runs > EraseBatch; more; {
 		var upTo, newest int
 		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
-			// Read again in each transaction, because runs may end and begin in between.
+			// The range is read again in each transaction, because runs may end and begin in
+			// between.
 			if upTo, newest, err = Ends(ctx, tx, of.Ref); err != nil {
 				return err
 			}
@@ -167,12 +168,12 @@ type Span struct {
 	After, UpTo int
 }
 
-// NotErased is the condition that a run is more than a tombstone.
+// NotErased is the condition that a run was not erased. An erased run has a status but no result.
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
-// eraseQuery keeps the times and the cost of a run, and its idempotency key. A run whose retention
-// period had ended remains expired. The final event of an open run gets the number of final events
-// that are not written by the run's worker.
+// eraseQuery erases runs, except their times, cost and idempotency keys. A run whose retention
+// period had ended remains expired. The final event of an open run gets the number that marks final
+// events not written by the run's worker.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
 	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),

@@ -19,10 +19,10 @@ const notPlayed = "…"
 const blanks = `E' \t\r\n'` // ignored around an answer, because they are not spoken
 
 // SavePlayback records how much of a run's spoken answer was played, in place of an earlier record.
-// Clients report this later but more exactly than the service. From then on the session's history
-// contains the played text instead of the answer. If the whole answer was played, the record is
-// removed, because the answer was not interrupted. It returns not_found if the run does not exist,
-// was erased, has expired or belongs to another organization.
+// Clients report this later than the service, but more exactly. From then on, the session's history
+// contains the played text in place of the answer. If the whole answer was played, the record is
+// removed, because the answer was not interrupted. SavePlayback returns not_found if the run does
+// not exist, was erased, has expired or belongs to another organization.
 func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domain.Playback) error {
 	// PostgreSQL stores neither invalid UTF-8 nor NUL.
 	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")

@@ -62,7 +62,7 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 	}
 
 	var out []Session
-	for _, principal := range f.Principals { // one query per principal, because the index covers only one at a time
+	for _, principal := range f.Principals { // one query per principal, because the index is used for only one at a time
 		found, err := s.sessions(ctx, org, principal, f.Before, limit)
 		if err != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 	return out[:min(len(out), limit)], nil
 }
 
-// sessions is Sessions for one principal, or for all principals if principal is "".
+// sessions implements Sessions for one principal, or for all principals if principal is "".
 func (s *Store) sessions(ctx context.Context, org, principal string, before int64, limit int) ([]Session, error) {
 	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, before, limit}
 	switch principal {
@@ -127,7 +127,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 }
 
 // OwnSessionPrefix is the prefix of the session id that is generated for a run without a session.
-// The end of the run's id follows.
+// It is followed by the end of the run's id.
 const OwnSessionPrefix = "auto_"
 
 // ownSessionLength is the length of a generated session id: the prefix and the end of a run's id.
@@ -176,10 +176,10 @@ const sessionBytes = 1 << 20
 
 // turnsQuery reads a page of turns. Texts that do not fit are returned as null and are not read.
 // The newest turn always fits into a whole page. The exact size of an input is computed only if its
-// stored size, which PostgreSQL knows without reading the text, leaves room. Therefore little is
-// read for a page that does not fit.
+// stored size, which PostgreSQL knows without reading the text, leaves room. Therefore a page that
+// does not fit is mostly not read.
 //
-// The run that a turn continues is usually the turn before it in the page.
+// The run that a turn continues is usually the previous turn of the page.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
 	coalesce(previous_run, CASE WHEN lag(seq) OVER (ORDER BY seq) = seq - 1 THEN lag(id) OVER (ORDER BY seq)
 	  WHEN seq > 1 THEN preceding_run($1, seq) END) AS previous_run,
@@ -220,7 +220,7 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 		before = math.MaxInt32
 	}
 
-	// A page for a list shows at least one turn. A caller with a limit may get none.
+	// A page for a list has at least one turn. A caller that limits the bytes may get none.
 	whole := bytes == 0
 	if whole {
 		bytes = sessionBytes

@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Checks check the servers that a process depends on, by name.
+// Checks contains a function for each server that a process depends on, by the server's name. The
+// function returns an error if the server is not usable.
 type Checks map[string]func(context.Context) error
 
 const (

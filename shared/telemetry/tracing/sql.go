@@ -51,8 +51,8 @@ func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error)
 	return traced, nil
 }
 
-// wanted reports whether a statement is part of a trace. Most statements of
-// background loops are not.
+// wanted reports whether a statement is part of a trace. Most statements of background loops are
+// not part of one.
 func wanted(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedValue) bool {
 	return trace.SpanFromContext(ctx).IsRecording()
 }

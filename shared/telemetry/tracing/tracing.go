@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// name of this program in spans
+	// name of the instrumentation scope in spans
 	scope = "parley"
 	// path of a collector that receives traces over HTTP
 	tracesPath = "/v1/traces"

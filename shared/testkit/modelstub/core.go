@@ -44,7 +44,7 @@ func (c *Core) Script(replies ...Reply) {
 	c.script = append(c.script, replies...)
 }
 
-// RequireKey makes the server reject requests without this key.
+// RequireKey makes the server reject requests that do not contain this key.
 func (c *Core) RequireKey(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +149,8 @@ func (c *Core) leave() {
 	c.active--
 }
 
-// before executes a fault that replaces the answer. It returns true if there was such a fault.
+// before executes a fault that replaces the whole answer. It returns true if there was such a
+// fault.
 func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool {
 	switch status, err := strconv.Atoi(reply.Fault); {
 	case err == nil && status >= 400 && status <= 599:
@@ -191,7 +192,7 @@ func StatusWords(status int) string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
 }
 
-// Middle returns the number of pieces of an answer after which a fault within the answer happens.
+// Middle returns the number of pieces of an answer that are sent before a fault within the answer.
 func Middle(pieces []string) int { return (len(pieces) + 1) / 2 }
 
 // wait waits for the delay. It returns false if the client has disconnected.
