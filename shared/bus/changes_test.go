@@ -111,7 +111,7 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 }
 
-// through starts a proxy to a server and returns it with its address.
+// through starts a proxy to a server. It returns the proxy and the proxy's address.
 func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 	t.Helper()
 	u, err := url.Parse(server)

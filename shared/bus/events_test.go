@@ -82,7 +82,7 @@ func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
 	}
 }
 
-// The notice that a run finished contains the last event, unless it is too large.
+// The notice that a run finished contains the run's last event, unless the event is too large.
 func TestANoticeContainsTheLastEvent(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))

@@ -19,7 +19,7 @@ func TestCheckJobs(t *testing.T) {
 	url := testkit.NATS(t)
 	for range 3 {
 		for range 2 {
-			b := dial(t, url) // each process has a separate last result
+			b := dial(t, url) // each process has its own last result
 			if _, err := b.EnsureStream(t.Context()); err != nil {
 				t.Fatal(err)
 			}

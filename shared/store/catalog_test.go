@@ -138,7 +138,7 @@ func TestTheServicesRoleIsBound(t *testing.T) {
 	}
 }
 
-// A transaction that acts for no organization can neither read nor write rows.
+// A transaction that acts for no organization can neither read nor write the rows of organizations.
 func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -167,8 +167,8 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	}
 }
 
-// refusesOwnRows inserts copies of existing rows as the service, which row-level security must refuse. PostgreSQL checks the policy before
-// any key.
+// refusesOwnRows checks that row-level security refuses copies of existing rows, which it inserts
+// as the service. PostgreSQL checks the policy before any key.
 func refusesOwnRows(ctx context.Context, t *testing.T, b *testEnv, table string) int {
 	t.Helper()
 	var row sql.NullString

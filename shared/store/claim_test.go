@@ -79,7 +79,7 @@ func (o *sessionOrder) add(runs []string) {
 	o.runs = append(o.runs, runs...)
 }
 
-// work claims all runs that may start, and finishes them.
+// work claims all runs that may start, and finishes them, until none is left.
 func (o *sessionOrder) work(b *testEnv) {
 	o.mu.Lock()
 	runs := slices.Clone(o.runs)

@@ -125,7 +125,7 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 		t.Errorf("%d runs of the second organization were dispatched into the reserve, want %d", n, queuedb.Reserve(limit))
 	}
 
-	// The next dispatch counts the runs again. The first freed slots refill the reserve.
+	// The next dispatch makes a new count of the runs. The first freed slots refill the reserve.
 	other.slots = 0
 	other.setSlots(limit)
 	var next []domain.Job
@@ -229,7 +229,8 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 		}
 	})
 	t.Logf("%d entries a run", n/measured)
-	// Claiming, finishing and accepting find their rows by keys, and read about ten entries together.
+	// Claiming, finishing and accepting a run find its rows by keys. Together they read about ten
+	// index entries.
 	if n > measured*runs/4 {
 		t.Errorf("%d runs beside a snapshot that is %d runs old read %d index entries", measured, runs, n)
 	}

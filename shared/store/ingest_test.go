@@ -205,8 +205,8 @@ func interleavings(first, second int) (out [][]bool) {
 	return out
 }
 
-// A worker may execute any steps after it has lost its lease, and may die after any step: the
-// document is finished once and has the content of one attempt.
+// A worker may execute any steps after it has lost its lease, and may die after any step. In each
+// case, the document is finished once and has the content of one attempt.
 func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -280,8 +280,8 @@ func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attemp
 	return two, true
 }
 
-// wantOneEnd checks the final state of a document, and that the index contains the words of exactly
-// one attempt.
+// wantOneEnd checks the final state of a document. It also checks that the index contains the words
+// of exactly one attempt.
 func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []string) {
 	b.Helper()
 	if len(first)+len(second) > 0 {

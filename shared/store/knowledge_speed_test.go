@@ -77,8 +77,9 @@ func percentiles(times []time.Duration) string {
 	return fmt.Sprintf("p50 %v, p99 %v", times[len(times)/2].Round(time.Millisecond/10), times[len(times)*99/100].Round(time.Millisecond/10))
 }
 
-// KNOWLEDGE_SPEED=1, with -timeout 30m, compares searches of 100,000 chunks with a plain query for
-// the same words, with and without the documents of another organization.
+// TestSearchingManyChunksIsFast runs only with KNOWLEDGE_SPEED=1 and needs -timeout 30m. It
+// compares searches of 100,000 chunks with a plain query for the same words, with and without the
+// documents of another organization.
 func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it measures
 	documents := 3
 	if os.Getenv("KNOWLEDGE_SPEED") != "" {

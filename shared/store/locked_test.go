@@ -73,7 +73,7 @@ func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Outc
 	return ending
 }
 
-// on returns the test environment over the store of another process.
+// on returns the test environment with the store of another process.
 func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s

@@ -97,7 +97,7 @@ func failure(kind, message string) []byte {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("encoding answer: %v", err)) // only for an answer in one piece with invalid scripted arguments: such answers must be streamed
+		panic(fmt.Sprintf("encoding answer: %v", err)) // only for a whole answer with invalid scripted arguments, which must be streamed
 	}
 	return b
 }
