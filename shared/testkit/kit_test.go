@@ -185,7 +185,7 @@ func TestBorrowedNATS(t *testing.T) {
 	}
 }
 
-// self returns a command that runs this test binary in a role.
+// self returns a command that runs this test binary in the given role.
 func self(role string) Command {
 	return Command{Path: os.Args[0], Env: []string{roleKey + "=" + role}}
 }
@@ -422,7 +422,8 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 		end  func(process *os.Process, stdin io.Closer) error
 	}{
 		{"killed", func(process *os.Process, _ io.Closer) error { return process.Kill() }},
-		// This case is like a timeout, where go test ends the process by a panic, without cleanups.
+		// This case is like a timeout, after which go test ends the process by a panic, without
+		// cleanups.
 		{"panics", func(_ *os.Process, stdin io.Closer) error { return stdin.Close() }},
 	}
 	for _, test := range tests {

@@ -41,7 +41,7 @@ func TestPostgresProcess(t *testing.T) {
 	}
 }
 
-// The processes of a killed server do not execute any more statements, not even a busy process that
+// The processes of a killed server execute no more statements. This includes a busy process that
 // has not noticed the kill.
 func TestAKilledPostgresStopsCompletely(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,8 @@ func (s *trace) parkedAt(seconds float64) *trace {
 	return s
 }
 
-// drawn formats one span per line: kind, attempt, name, status, from-to, tokens, message.
+// drawn formats spans as text, one span per line: kind, attempt, name, status, from-to, tokens,
+// message.
 func drawn(spans []domain.Span) string {
 	var out strings.Builder
 	for _, s := range spans {
