@@ -96,7 +96,8 @@ func InvalidFields(fields []Field) error {
 		return nil
 	}
 
-	// The sentence describes only the first invalid field. The list contains all of them.
+	// The error's sentence describes only the first invalid field. Its list contains all invalid
+	// fields.
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 

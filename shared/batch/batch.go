@@ -108,7 +108,7 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 	g.collecting <- struct{}{}
 	defer func() { <-g.collecting }()
 
-	// With several lanes, one lane collects while the others execute their batches.
+	// If batches are executed in parallel, one lane collects calls while the others execute.
 	first, ok := g.next(ctx)
 	if !ok {
 		return nil
@@ -119,7 +119,8 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 // next waits for the first call of a batch. It returns false once ctx has ended and the queue is
 // empty.
 func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
-	// A call that did not fit into the previous batch comes first, whatever the order of the queue.
+	// The call that did not fit into the previous batch comes first, although later calls may be
+	// ahead of it in the queue.
 	if g.overflow != nil {
 		first, g.overflow = *g.overflow, nil
 		return first, true
@@ -154,8 +155,8 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 		calls = append(calls, c)
 	}
 
-	// A wait pays off only if calls arrive concurrently. The previous batch and the queue show
-	// whether they do.
+	// Waiting for further calls saves time only if calls arrive concurrently. The size of the
+	// previous batch and the length of the queue show whether they do.
 	if !g.eager && (g.last.Load() > 1 || len(g.calls) > 0) {
 		patience := min(time.Duration(g.took.Load()), maxPatience)
 		end := time.Now().Add(patience)
@@ -202,7 +203,7 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 		err = fmt.Errorf("batch of %d received %d results", len(calls), len(answers))
 	}
 
-	// An error of the batch is the result of each of its calls.
+	// If the batch fails, each of its calls gets the error.
 	for i, c := range calls {
 		if err != nil {
 			c.answer <- result[A]{err: err}
@@ -218,7 +219,8 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	var none A
 	answer := make(chan result[A], 1)
 
-	// A full queue is an error instead of a wait, so that overload becomes visible to the callers.
+	// If the queue is full, Do returns an error and does not wait, so that callers notice the
+	// overload.
 	select {
 	case g.calls <- call[Q, A]{req, answer}:
 	case <-g.ended:

@@ -56,7 +56,7 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
 		nats.ReconnectBufSize(-1), // no buffer during a reconnection: buffered messages would be published too late
-		// A dead server is noticed after three pings.
+		// A connection to a dead server is closed after three pings without a reply.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(5 * time.Second),
@@ -166,7 +166,8 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	info := stream.CachedInfo()
 	found.Made = info.Created
 
-	// The consumer with the highest sequence number shows how far the stream had come.
+	// The stream must have contained at least the highest sequence number that a consumer has
+	// recorded.
 	delivered := uint64(0)
 	for _, lane := range append([]domain.Lane{domain.LaneIngest}, domain.Lanes...) {
 		consumer, err := ensureConsumer(ctx, stream, string(lane), contract.LaneSubject(lane))
@@ -224,7 +225,7 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 
 	stream, err := b.js.CreateStream(ctx, config)
 
-	// Each try needs half the space of the previous one.
+	// Each further try requests half the size of the previous one.
 	for insufficient(err) && config.MaxBytes > minStreamBytes {
 		config.MaxBytes /= 2
 		stream, err = b.js.CreateStream(ctx, config)
@@ -363,7 +364,7 @@ func (b *Bus) Done(runID, replyTo string, result []byte) {
 func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
 	b.reply(runID, replyTo, result)
 
-	// A chunk without lines has only the event's position. Its receivers read the log.
+	// A chunk without lines contains only the event's position. Its receivers then read the log.
 	last := domain.EventChunk{Fence: at.Fence, First: at.N}
 	if len(result) < maxEvents {
 		event := domain.EndedEvent(at, status, result)

@@ -72,7 +72,8 @@ func (c *changes) markDue(of change) {
 		return
 	}
 
-	// There are only a few kinds, so the replacements exceed the limit by at most a few entries.
+	// There are only a few kinds of changes, so the changes for all organizations exceed the limit
+	// by at most a few entries.
 	if !known && len(c.tracked) >= c.limit {
 		of.org = contract.AllOrganizations
 		_, known = c.tracked[of]
@@ -98,8 +99,8 @@ func (c *changes) markDue(of change) {
 
 // markAllDue marks a change of every kind for all organizations as due.
 func (c *changes) markAllDue() {
-	// These messages make every watcher read again, which is a load. They are sent only after
-	// messages may have been lost.
+	// Changes for all organizations make every watcher read again, which is a load. They are sent
+	// only after messages may have been lost.
 	for _, kind := range domain.ChangeKinds {
 		c.markDue(change{kind, contract.AllOrganizations})
 	}
@@ -162,7 +163,8 @@ func (c *changes) publishAll(due []change) {
 		}
 	}
 
-	// Changes that could not be published are listed, too: their interval starts with the attempt.
+	// Changes that could not be published are recorded, too, so that a retry waits for their
+	// interval.
 	now := time.Now()
 	for _, of := range due {
 		c.published = append(c.published, publishedChange{of, now})

@@ -68,7 +68,8 @@ func (e *follower) ensure(id string, f *followed) error {
 
 // Unfollow ends the subscription to an id, if any.
 func (e *follower) Unfollow(id string) {
-	// The lock protects only the map. Unsubscribing sends a message and needs no lock.
+	// The lock protects only the map of subscriptions. Unsubscribing sends a message, so it happens
+	// without the lock.
 	e.mu.Lock()
 	f := e.followed[id]
 	delete(e.followed, id)

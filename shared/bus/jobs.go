@@ -41,7 +41,7 @@ func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 // Fetch calls f with job messages as they arrive. It returns after limit messages, after the
 // duration wait, or on an error. It opens the stream and the consumer again if they are gone.
 func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*JobMessage)) error {
-	// The consumer is missing before the first call and after an error.
+	// The view has no consumer before the first call and after an error.
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 		l.cons = cons
 	}
 
-	// After an error the consumer may be gone, so the next call opens it again.
+	// After an error, the consumer may be gone, so the next call of Fetch opens it again.
 	batch, err := l.cons.Fetch(limit, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		l.cons = nil

@@ -68,7 +68,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
 
-	// Another process may have received this probe as well as its own.
+	// Another process may have received two messages, this process's probe and its own.
 	if info, err := consumer.Info(ctx); err == nil && info.NumPending == 0 {
 		return nil // another process received both
 	}

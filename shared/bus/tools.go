@@ -157,7 +157,7 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 			return false, answer, err
 		}
 
-		// A rejection says more than a missing reply, so it is the error to report.
+		// A rejection is more informative than a missing reply, so it is the error to return.
 		if errors.Is(err, ErrToolRefused) {
 			nobody = err
 		}
@@ -220,7 +220,7 @@ func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (n
 	case <-ctx.Done():
 		return false, nil, ctx.Err()
 	case <-late.C:
-		// No sign of life arrived. The worker that received the offer may be frozen.
+		// Without any message from a worker, the worker that received the offer may be frozen.
 		return true, nil, ErrNoToolWorker
 	case <-call.alive:
 		answer, err = awaitAnswer(ctx, call)

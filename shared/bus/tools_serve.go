@@ -96,8 +96,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 		}
 	}
 
-	// Everything so far is fast. The call itself runs in another goroutine, so that the next
-	// message is received.
+	// Receiving a call is fast. The call itself is executed in another goroutine, so that the next
+	// message can be received.
 	turn := s.pool.acquire(owner)
 	if turn == nil {
 		s.sendStage(m.Reply, contract.StageBusy, nil)
@@ -130,7 +130,7 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 		}
 	}
 
-	// The call's turn may come at the moment when its caller stops waiting.
+	// The call may get a slot at the moment when its caller stops waiting.
 	if ctx.Err() != nil {
 		s.sendStage(reply, contract.StageBusy, nil)
 		return

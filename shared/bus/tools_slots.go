@@ -46,8 +46,8 @@ func newSlotPool(cfg ToolServing) *slotPool {
 		slots: slots, queue: max(cfg.Queue, 0), limit: slots, observe: cfg.Observe, inUse: map[string]int{}, idle: make(chan struct{}),
 	}
 
-	// Slots are reserved for new owners, so a pool without owners reserves none. A single slot
-	// cannot be divided.
+	// Slots are reserved for new owners. A pool that does not distinguish owners reserves none, and
+	// a single slot cannot be divided.
 	if slots > 1 && cfg.Owner != nil {
 		p.limit = slots - max(slots/8, 1)
 	}
@@ -86,7 +86,7 @@ func (p *slotPool) release(turn *toolTurn) {
 	defer p.closeIfIdle()
 	defer p.reportCounts()
 
-	// A call that gave up waiting has no slot to pass on.
+	// A call that ended before it got a slot frees no slot.
 	if !turn.begun {
 		p.waiting = slices.DeleteFunc(p.waiting, func(t *toolTurn) bool { return t == turn })
 		return
@@ -97,7 +97,8 @@ func (p *slotPool) release(turn *toolTurn) {
 		delete(p.inUse, turn.owner)
 	}
 
-	// Several calls may start, because a free slot may have been unusable for the waiting owners.
+	// Several calls may start now, because the waiting owners may have been unable to use free
+	// slots before.
 	for p.running < p.slots {
 		next := p.next()
 		if next < 0 {
@@ -154,8 +155,8 @@ func (p *slotPool) begin(turn *toolTurn) {
 
 // next returns the index of the waiting call that gets a free slot, or -1 if there is none.
 func (p *slotPool) next() int {
-	// waiting is in the order of arrival. Among owners with equally many running calls, the first
-	// wins.
+	// The list waiting is in the order of arrival. Among owners with equally many running calls,
+	// the one that arrived first gets the slot.
 	found := -1
 	for n, turn := range p.waiting {
 		if inUse := p.inUse[turn.owner]; inUse < p.limit && (found < 0 || inUse < p.inUse[p.waiting[found].owner]) {

@@ -114,7 +114,8 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	delete(v.wires, w.token)
 	v.mu.Unlock()
 
-	// Only the first end counts. The other end may have closed the session at the same time.
+	// Only the first end of a session counts. The other end may have closed the session at the same
+	// time.
 	if !w.finish() || reason == "" {
 		return
 	}

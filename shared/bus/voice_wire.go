@@ -80,7 +80,8 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 	w.in.Lock()
 	defer w.in.Unlock()
 
-	// A gap means that a frame was lost. Audio with a hole would be transcribed wrongly.
+	// A gap in the numbers means that a frame was lost. Audio with a gap would be transcribed
+	// wrongly.
 	if binary.BigEndian.Uint32(data) != w.due {
 		return false, voiceGap
 	}
@@ -105,8 +106,7 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 // queue adds a frame to the channel, and returns false if the reader lags. The
 // caller must hold w.in.
 func (w *voiceWire[In]) queue(frame contract.VoiceFrame[In], size int) bool {
-	// The reader has taken frames from the channel since the last call. Their bytes no longer
-	// count.
+	// The frames that the reader has taken from the channel since the last call no longer count.
 	for len(w.unread) > len(w.frames) {
 		w.bytes -= w.unread[0]
 		w.unread = w.unread[1:]
@@ -169,7 +169,8 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
 
-	// A frame that was not sent must not leave a gap in the numbers.
+	// The number increases only after a frame was sent, so a failed send leaves no gap in the
+	// numbers.
 	w.next++
 	return nil
 }

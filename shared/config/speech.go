@@ -39,7 +39,7 @@ func (s Speech) Check() error {
 		{"TRANSCRIPTION_MODEL", s.TranscriptionModel, OfflineListen},
 		{"SPEECH_MODEL", s.SpeechModel, OfflineSpeak},
 	} {
-		// The service itself checks the name of the model.
+		// The audio service checks the rest of the model's name.
 		name, of := strings.CutPrefix(model.value, SpeechOpenAI)
 		if model.value != "" && model.value != SpeechOff && model.value != model.offline && (!of || name == "") {
 			return fmt.Errorf("%s must be openai/MODEL, %s or off, not %q", model.name, model.offline, model.value)

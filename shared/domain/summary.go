@@ -147,7 +147,7 @@ func readMessage(rest string) *InputSummary {
 		end = len(rest)
 	}
 
-	// An escape at the end may be incomplete.
+	// An escape at the end of a truncated text may be incomplete.
 	for ; end >= 0; end-- {
 		var message string
 		if end < len(rest) && !utf8.RuneStart(rest[end]) {

@@ -25,7 +25,7 @@ func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 
 	setDeathSignal(cmd.SysProcAttr, onDeath)
 
-	// The goroutine reports whether the process has started, and then waits for it.
+	// A goroutine starts the process, reports whether it has started, and then waits for it.
 	child := &Child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go child.keep(started)

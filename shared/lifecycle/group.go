@@ -54,7 +54,7 @@ func (g *Group) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case first := <-ended:
-		// The error of the component that ended first comes first.
+		// The error of the component that ended first is the first in the list.
 		if err := first.failure(); err == nil {
 			errs = append(errs, fmt.Errorf("component %q: %w", first.name, ErrEnded))
 		} else {
@@ -183,7 +183,7 @@ func Hold(ended <-chan struct{}, stop func(context.Context) error, timeout time.
 			early = ErrEnded
 		}
 
-		// The component's own context has ended, but stopping needs time.
+		// The context of the component has ended, but stop needs a context that has not.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		return errors.Join(early, stop(ctx))

@@ -54,8 +54,9 @@ func describe(ctx context.Context, err error, notSent bool) *Error {
 		return &Error{Message: known.Message, NotSent: notSent, Err: known.Err}
 	}
 
-	// The most specific cause decides the message. A failed name lookup is checked before the
-	// timeout, so that both kinds of unreachable names look the same.
+	// The most specific cause determines the message. A failed name lookup is checked before the
+	// timeout, so that a name that cannot be resolved looks the same as one whose lookup takes too
+	// long.
 	e := &Error{Message: "The connection was lost.", NotSent: notSent, Err: err}
 	var (
 		unresolved *net.DNSError

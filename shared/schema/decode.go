@@ -115,7 +115,7 @@ func (p *parser) list(depth int) (any, error) {
 // string parses a string. Only one with escapes or invalid UTF-8 needs encoding/json.
 func (p *parser) string() (s string, err error) {
 	from, escaped := p.at, false
-	// The text is valid JSON, so the loop finds the closing quote.
+	// The loop finds a closing quote, because the text is valid JSON.
 	for p.at++; p.text[p.at] != '"'; p.at++ {
 		if p.text[p.at] == '\\' {
 			escaped = true

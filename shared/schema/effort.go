@@ -34,8 +34,8 @@ func (s *Schema) countEffort() error {
 func (s *Schema) count(part *jsonschema.Schema) {
 	parts := sameValueParts(part)
 
-	// These costs are estimates: once per value, per item of an object or list, and per character
-	// of a text.
+	// The costs of a check are estimates: once per value, per item of an object or list, and per
+	// character of a text.
 	once := 1 + len(parts) + len(part.Required)
 	for _, sub := range parts {
 		once += partCost(sub)
@@ -143,7 +143,7 @@ func (w *walk) note(part *jsonschema.Schema) {
 			w.unknown, w.negative = true, true
 		}
 	}
-	// Here a match of an inner part can make the whole value invalid.
+	// In these keywords, a match of an inner part can make the whole value invalid.
 	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
 		w.negative = true
 	}

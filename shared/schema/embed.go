@@ -47,7 +47,7 @@ func (p position) within(key string) position {
 	switch {
 	case p == schemas:
 		return aSchema
-	// Inside of an example or a default, "$ref" is an ordinary name.
+	// Inside an example or a default, "$ref" is an ordinary name.
 	case p == plainJSON || literals[key]:
 		return plainJSON
 	case schemaMaps[key]:

@@ -89,7 +89,8 @@ func (p problem) String() string {
 // alternatives, it returns the problems of the closest alternative. left is the number of problems
 // that are still read.
 func problems(e *jsonschema.ValidationError, left *int) []problem {
-	// A leaf is the actual problem. The nodes above it only repeat that a part did not match.
+	// An error without causes is the actual problem. The errors that contain it only repeat that a
+	// part did not match.
 	if len(e.Causes) == 0 {
 		*left--
 		at := e.InstanceLocation
@@ -109,7 +110,7 @@ func problems(e *jsonschema.ValidationError, left *int) []problem {
 
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
-		// The deepest problem is in the alternative that matches best.
+		// The alternative with the deepest problem is the one that matches best.
 		closest := slices.MaxFunc(all, func(a, b problem) int {
 			return cmp.Or(cmp.Compare(a.depth, b.depth), strings.Compare(b.place, a.place), strings.Compare(b.reason, a.reason))
 		})

@@ -117,7 +117,7 @@ func schemaDepth(doc any) int {
 		var subs []any
 		switch value := value.(type) {
 		case []any:
-			// Other lists, for example of required names, contain no schemas.
+			// Lists of other keywords, for example of required names, contain no schemas.
 			if schemaKeywords[key] {
 				subs = value
 			}
@@ -142,8 +142,8 @@ func schemaDepth(doc any) int {
 // that requires itself, directly or through other parts, cannot.
 func (w *walk) productive() bool {
 	finite := map[*jsonschema.Schema]bool{}
-	// Each round finds the parts that depend only on parts found before. The rest depends on
-	// itself.
+	// Each round finds the parts that depend only on parts found before. Parts that are never found
+	// require themselves.
 	for changed := true; changed; {
 		changed = false
 		for _, part := range w.order { // in this order, one round suffices for a schema without circles
@@ -181,7 +181,7 @@ func isRequiredFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]boo
 		return true
 	}
 	switch types := part.Types.ToStrings(); {
-	// A value of another type needs neither properties nor items.
+	// If a part allows values of another type, these need neither properties nor items.
 	case len(types) != 1:
 		return true
 	case types[0] == "object":

@@ -116,7 +116,7 @@ func (s *Schema) validate(value any, effort int) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
-		// The library panics on some values. The arguments are then rejected.
+		// The library panics on some values. The check then fails.
 		if recover() != nil {
 			err = errUnchecked
 		}

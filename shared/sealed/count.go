@@ -82,7 +82,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 			if read += len(page); progress != nil {
 				progress(read)
 			}
-			// A page that is not full is the last.
+			// A page that is not full is the last page.
 			if len(page) < pageSize {
 				break
 			}

@@ -79,7 +79,7 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 			}
 			busy += n
 		}
-		// The pass has found nothing more to do.
+		// If a pass resealed nothing and found no locked value, the kind is done.
 		if busy == 0 && r.outcome.Resealed == before {
 			break
 		}
@@ -98,7 +98,7 @@ func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys stri
 			return busy, err
 		}
 		listed := len(page)
-		// The list continues with the next combination of keys.
+		// The list may continue with values that need other keys; these are removed.
 		page = slices.DeleteFunc(page, func(v sealdb.Value) bool { return v.Keys != keys })
 		for batch := range batches(page) {
 			n, err := r.batch(ctx, batch)

@@ -99,7 +99,7 @@ func (w *Watch) Unopened(v sealdb.Value) {
 		why = "it was changed, or belongs to another record"
 	}
 
-	// The log names the record, so that the operator can find it.
+	// The log contains the record's kind and id, so that the operator can find it.
 	var name string
 	switch v.Kind {
 	case sealdb.KindHook, sealdb.KindDelivery:
@@ -165,7 +165,8 @@ func (w *Watch) check(ctx context.Context, values Values) error {
 		}
 		w.missing.WithLabelValues(string(kind)).Set(float64(len(missing)))
 		ids := strings.Join(slices.Sorted(maps.Keys(missing)), ",")
-		// Log only a change, not the same keys every ten minutes.
+		// A missing key is logged only when the set of missing keys changes, and not every ten
+		// minutes.
 		if ids != "" && ids != w.reported[kind] {
 			w.log.Error().Str("kind", string(kind)).Str("key_id", ids).
 				Msg("stored values need a key that SECRETS_KEY does not have; add the key again, then run parley secrets reseal")

@@ -48,7 +48,8 @@ func NewBox(setting string) (*Box, error) {
 		if err != nil {
 			return nil, fmt.Errorf("preparing secrets key %d: %w", n+1, err)
 		}
-		// The id identifies the key in sealed values without revealing anything about it.
+		// A sealed value contains the id of its key. The id is a hash that reveals nothing about
+		// the key.
 		sum := sha256.Sum256(append([]byte("parley key id:"), key...))
 		keyID := hex.EncodeToString(sum[:4])
 		if n == 0 {
@@ -91,7 +92,7 @@ func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 // KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not
 // secret, because the key cannot be derived from the id.
 func KeyID(sealed string) string {
-	// All failures return the same error, because the difference would help only an attacker.
+	// All failures return the same result, because the difference would help only an attacker.
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, _, found := strings.Cut(rest, ".")
 	if raw, err := hex.DecodeString(keyID); !ok || !found || err != nil || len(raw) != keyIDSize {

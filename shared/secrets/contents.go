@@ -21,7 +21,8 @@ func (b *Box) SealBytes(plain, associated []byte) []byte {
 		panic(err) // set by NewBox
 	}
 
-	// The head is authenticated together with the location, so it cannot be changed either.
+	// The version and the key's id are authenticated together with the location, so they cannot be
+	// changed either.
 	out := make([]byte, 0, 1+keyIDSize+len(plain)+aead.Overhead())
 	out = append(append(out, bytesVersion), id...)
 	return aead.Seal(out, nil, plain, slices.Concat(out, associated)) //nolint:gosec // G407: the cipher draws the nonce

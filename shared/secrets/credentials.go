@@ -52,7 +52,7 @@ func APIKeyID(key string) (string, bool) {
 		return "", false
 	}
 
-	// The checksum rejects typing errors before the database is asked.
+	// The checksum detects typing errors before the database is queried.
 	body, sum := key[:keyLen-checksumLen], key[keyLen-checksumLen:]
 	if checksum(body) != sum {
 		return "", false

@@ -35,7 +35,7 @@ func copyCluster(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	// Preserve owners and modes: the files belong to PostgreSQL's account.
+	// The copy keeps owners and modes, because the files belong to PostgreSQL's account.
 	output, err := exec.CommandContext(ctx, "cp", "-a", made, filepath.Join(dir, "data")).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("copying database cluster: %w: %s", err, output)

@@ -179,7 +179,7 @@ func NATSBinary(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("PARLEY_NATS_SERVER")
 	if path == "" {
-		// The program is built from the module tools, which is not part of go.work.
+		// nats-server is built from the module tools, which is not part of go.work.
 		return build(tb, Root(tb)+"/tools", "github.com/nats-io/nats-server/v2", "", false, "GOWORK=off")
 	}
 	if _, err := os.Stat(path); err != nil {

@@ -69,7 +69,7 @@ func valueFor(node *yaml.Node) (any, error) {
 				return nil, err
 			}
 			key := node.Content[i]
-			// The key "<<" inserts the members of another mapping.
+			// A member with the key "<<" inserts the members of another mapping.
 			if merged, ok := value.(Object); ok && key.Tag == "!!merge" {
 				object = append(object, merged...)
 				continue

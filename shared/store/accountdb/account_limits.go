@@ -39,7 +39,7 @@ func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error 
 			`SELECT count(*) FROM api_keys WHERE scope = 'organization' AND org_id = $1`+live, k.OrganizationID)
 	}
 
-	// Without a quota the user need not be locked.
+	// If there is no quota for users, the user need not be locked.
 	if l.KeysPerUser == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count s
 	if err := tx.GetContext(ctx, &n, count, args...); err != nil {
 		return fmt.Errorf("checking an account quota: %w", err)
 	}
-	// The message names the setting, because only the operator can raise it.
+	// The message contains the name of the setting, because only the operator can raise the quota.
 	if n >= maximum {
 		return apierr.New(apierr.Conflict, exceeded, maximum)
 	}

@@ -168,7 +168,7 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 // proven the address or has an invitation link for it. It returns email_taken if the account has
 // proven the address. The account's links become void, except reset links created by the operator.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
-	// The holder has shown that the mailbox is theirs, so the address cannot be taken away.
+	// The account has proven its address, so the address cannot be taken away from it.
 	if holder.Proven {
 		return apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}

@@ -116,7 +116,7 @@ func holdCredential(ctx context.Context, tx *sqlx.Tx, actor Actor) error {
 	if actor.LoginID != "" {
 		return holdLogin(ctx, tx, actor.UserID, actor.LoginID)
 	}
-	// The request was authenticated by other means, for example by a link.
+	// A request without a credential was authenticated by other means, for example by a link.
 	if actor.KeyID == "" {
 		return nil
 	}

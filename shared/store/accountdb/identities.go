@@ -58,7 +58,8 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "identities_pkey") || apierr.CodeFor(err) == apierr.EmailTaken {
-		// A concurrent login of the same person may have created the account.
+		// A concurrent login of the same person may have created the account, which the second
+		// attempt finds.
 		err = s.db.Tx(ctx, attempt)
 	}
 
@@ -140,7 +141,8 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 // address's holder. confirmed is true if the person has asked for the takeover.
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
-	// The person must show that both accounts are theirs.
+	// The address is proven for another account. The person must log in to that account first, to
+	// show that both are theirs.
 	case holder.Proven:
 		return apierr.New(apierr.EmailTaken, "an account with this email address already exists: log in to it first to link the two")
 	// A person may have forgotten the older account, so ask before taking the address away.

@@ -93,7 +93,8 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 			return err
 		}
 
-		// The inviter cannot prove the address either, so the displaced account keeps its data.
+		// The address of an existing account is proven by neither the inviter nor the account, so
+		// the displaced account keeps its data.
 		if known {
 			if err := displace(ctx, tx, before); err != nil {
 				return err
@@ -239,7 +240,7 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 			return err
 		}
 
-		// The invitation's role may have changed since it was read.
+		// The role in the invitation may have changed since the invitation was read.
 		row.Role = string(role)
 		return addMembership(ctx, tx, row.OrgID, userID, role)
 	})

@@ -193,7 +193,7 @@ func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string
 			return err
 		}
 
-		// The old key must not live longer than it would have without the rotation.
+		// The old key must not be valid for longer than it would have been without the rotation.
 		done, err := tx.ExecContext(ctx, `UPDATE api_keys
 			SET expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $2))
 			WHERE id = $1 AND (expires_at IS NULL OR expires_at > clock_timestamp())`, keyID, overlap.Seconds())
@@ -207,7 +207,7 @@ func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string
 
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
-		// The old key counts, too, unless it has ended immediately.
+		// The old key counts against the quota, too, unless it has ended immediately.
 		if err := s.limits().checkKeyQuota(ctx, tx, k); err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 //   - The member has nothing in any other organization.
 func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, userID string, tokenHash []byte, expires time.Time) error {
 	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
-		// The lock keeps the roles of both people unchanged until the link is stored.
+		// The lock keeps the roles of the admin and the member unchanged until the link is stored.
 		own, err := lockOrganization(ctx, tx, actor)
 		if err != nil {
 			return err
@@ -112,7 +112,8 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 				"another organization: ask the operator to run `parley reset-password`")
 		}
 
-		// The link's conditions are stored with it, because they must still be true when the link is used.
+		// The conditions of the link are stored with it, because they must still be true when the
+		// link is used.
 		made := reset{
 			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
 			By: actor.UserID, With: pg.Optional(actor.KeyID),
@@ -258,7 +259,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 			}
 		}
 
-		// Another person may have known the old password and be logged in.
+		// A person who knew the old password may still be logged in, so all login sessions end.
 		if err := deleteLogins(ctx, tx, user.ID); err != nil {
 			return err
 		}
@@ -288,7 +289,8 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		switch {
 		case err != nil:
 			return err
-		// The address belongs to another person. The user keeps the account without the address.
+		// The address now belongs to another account, which has proven it. The user keeps the
+		// account without the address.
 		case known && holder.Proven:
 			return nil
 		case known:

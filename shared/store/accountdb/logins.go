@@ -78,7 +78,8 @@ func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Acc
 		return Account{}, err
 	}
 
-	// A browser has one session cookie, so its earlier session would never be used again.
+	// A browser has one session cookie, so its earlier session would never be used again and is
+	// deleted.
 	if login.Replaces != nil {
 		if err := deleteLogin(ctx, tx, login.Replaces); err != nil {
 			return Account{}, err

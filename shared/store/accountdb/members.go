@@ -43,7 +43,8 @@ func lockOrganization(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Rol
 func lockStanding(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Role, error) {
 	var known string
 
-	// All changes of roles lock this row first, so they happen one after the other.
+	// All changes of roles in an organization lock this row first, so they happen one after the
+	// other.
 	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, actor.OrganizationID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", pg.NotFound()
@@ -182,7 +183,8 @@ func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, rol
 		return Member{}, err
 	}
 
-	// An organization without an owner could not be managed any more.
+	// The last owner must not lose the role, because an organization without an owner could not be
+	// managed any more.
 	if before == domain.RoleOwner && role != domain.RoleOwner {
 		if err := otherOwner(ctx, tx, org, user.ID); err != nil {
 			return Member{}, err
@@ -271,7 +273,8 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		return err
 	}
 
-	// Every user has a default organization, in which requests without an organization act.
+	// A user must stay in one organization: requests that name no organization act in the user's
+	// default one.
 	if len(all) < 2 {
 		return apierr.New(apierr.LastOrganization, "a person cannot leave their last organization")
 	}

@@ -279,7 +279,7 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}
 
-	// The stored form has the new version and the times of the database.
+	// The stored agent has the new version and the times of the database.
 	stored, err := row.agent()
 	if err != nil {
 		return domain.Agent{}, err

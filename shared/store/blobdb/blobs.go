@@ -63,7 +63,7 @@ func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	for _, b := range blobs {
 		for n := range chunks(b.Bytes) {
 			data := b.content[n*sealdb.ChunkSize : min((n+1)*sealdb.ChunkSize, len(b.content))]
-			// The chunk does not fit, so a new batch begins.
+			// If the chunk does not fit into the batch, a new batch begins.
 			if len(data) > room {
 				out, room = append(out, nil), sealdb.ChunkSize
 			}
@@ -135,7 +135,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 		return err
 	}
 
-	// The sweeper has removed a reservation that was too old.
+	// If a row is missing, its reservation was too old and the sweeper has removed it.
 	if len(held) < len(wanted) {
 		return ErrBlobGone
 	}
@@ -152,7 +152,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 // in this transaction. They are locked too, because they may be removed. All blobs are locked in the
 // order of their hashes.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
-	// A stronger lock is needed if blobs may be removed.
+	// If blobs may be removed, the transaction needs a stronger lock on their rows.
 	mode := "FOR KEY SHARE"
 	if len(others) > 0 {
 		mode = "FOR UPDATE"

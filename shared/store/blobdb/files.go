@@ -66,7 +66,7 @@ func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, m
 
 	blobs = Distinct(blobs)
 	for range maxKeepTries {
-		// The loop ends at the first result other than a lost blob.
+		// The loop repeats the attempt only while a blob is lost.
 		if kept, err = s.writeAndLink(ctx, held, callID, blobs, rows, maximum); !errors.Is(err, ErrBlobGone) {
 			break
 		}
@@ -131,7 +131,8 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 			return nil, fmt.Errorf("%q occurs twice", row.Name)
 		}
 
-		// The id depends only on the call and the content, so a repeated call creates the same ids.
+		// The id of a file depends only on the call, the name and the content, so a repeated call
+		// creates the same ids.
 		names[row.Name] = true
 		row.RunID, row.CallID = held.RunID, callID
 		row.ID = id.Derived(id.File, held.RunID, callID+"\x00"+row.Name+"\x00"+hex.EncodeToString(row.Hash))
@@ -144,7 +145,8 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 func (s *Store) writeAndLink(
 	ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64,
 ) (bool, error) {
-	// One part is written together with its reservation, which saves a transaction.
+	// If the contents fit into one part, it is written together with its reservation, which saves a
+	// transaction.
 	parts := batches(blobs)
 	if len(rows) > 0 {
 		kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
@@ -204,7 +206,7 @@ func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID stri
 		return err
 	}
 
-	// The sum over blobs counts a content once, even if several files have it.
+	// The sum of the blobs' sizes counts a content once, even if several files have it.
 	var now struct {
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`

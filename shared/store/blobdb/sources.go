@@ -39,8 +39,8 @@ func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Sour
 	sum := sha256.Sum256([]byte(src.Text))
 	hash := sum[:]
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-		// The update changes nothing, but locks the existing row, so that it is not removed
-		// before it is linked.
+		// If the text exists, the update changes nothing, but locks the row, so that the text is
+		// not removed before it is linked.
 		_, err := tx.ExecContext(ctx, `INSERT INTO sources AS s (org_id, hash, url, title, language, text, characters, truncated)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, hash) DO UPDATE SET org_id = s.org_id`,
 			held.OrganizationID, hash, src.URL, src.Title, src.Language, src.Text, utf8.RuneCountInString(src.Text), src.Truncated)

@@ -114,7 +114,7 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 		return nil, false, io.ErrNoProgress
 	}
 
-	// The limit is checked for each chunk, so an endless content does not fill the database.
+	// The size is checked after each chunk, so that an endless content does not fill the database.
 	if in.read += int64(n); in.read > in.maximum {
 		return nil, false, ErrTooLarge
 	}
@@ -199,7 +199,7 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 			return err
 		}
 
-		// Either the temporary blob or the target was removed meanwhile.
+		// If a row is missing, the temporary blob or the target was removed meanwhile.
 		if len(held) != 2 {
 			return ErrBlobGone
 		}

@@ -99,7 +99,8 @@ func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
 
-		// The order prevents deadlocks with other requests that open the same counts.
+		// Counts are opened in the order of the budgets' ids, so that concurrent requests cannot
+		// deadlock.
 		if _, err := tx.ExecContext(ctx, openBudgets+which+`ORDER BY k.id`, args...); err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 		return apierr.New(apierr.Conflict, "budget quota of the organization exceeded (%d); delete a budget first", MaxBudgets)
 	}
 
-	// An automation has no row to check: it is only a name.
+	// The subject of a budget for an automation is only a name, so there is no row to check.
 	query := map[domain.BudgetScope]string{
 		domain.BudgetAgent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
 		domain.BudgetKey:   `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2 AND scope = 'organization' AND revoked_at IS NULL)`,
@@ -297,7 +298,8 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 		return err
 	}
 
-	// A budget with another metric is preferred, because a budget for the number of runs rejects fewer requests.
+	// A budget for the number of runs is returned only if no other budget is used up, because it
+	// rejects fewer requests.
 	rows, err := s.selectBudgets(ctx, org, covered, `AND c.used >= k.most ORDER BY k.metric = 'runs', k.id LIMIT 1`,
 		pg.Optional(agentID), pg.Optional(keyID), pg.Optional(automationID))
 	if err != nil || len(rows) == 0 {
@@ -315,7 +317,8 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 		return fmt.Errorf("%s: %w", doing, cause)
 	}
 
-	// The schema raises 23B01 with the budget's id as the first word of the detail.
+	// The schema raises 23B01 if a budget has no room. The first word of the detail is the budget's
+	// id.
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
 	if err != nil { // the budget was deleted in the meantime or cannot be read; a retry will find out

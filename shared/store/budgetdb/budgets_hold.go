@@ -165,7 +165,8 @@ func (s *Store) reserve(
 		return 0, nil, fmt.Errorf("reserving: %w", err)
 	}
 
-	// Later is false if the amount used so far already leaves too little room.
+	// Later is false if the amount used so far, without reservations, already leaves too little
+	// room.
 	for _, row := range rows {
 		b := row.budget()
 		later := row.Used < row.Max && maximum.of(b.Metric) <= row.Max-row.Used

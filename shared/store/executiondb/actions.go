@@ -74,13 +74,14 @@ func (s *Store) Decide(
 func decideOpen(
 	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
 ) (ended []Ended, resumed bool, err error) {
-	// The effect is locked after its run, in the same order as in Park.
+	// The effect is locked after its run, in the same order as when a run is parked.
 	var effect []effectRow
 	if err := tx.SelectContext(ctx, &effect, effectSelect+` FOR UPDATE`, row.ID, callID, row.OrganizationID); err != nil {
 		return nil, false, fmt.Errorf("reading effect: %w", err)
 	}
 
-	// The run may wait for another call, or for none. Then the decision can only be a repetition.
+	// The run may wait for a decision about another call, or for none. Then this decision can only
+	// be a repetition.
 	action := row.Stored().Run.RequiredAction
 	if action == nil || action.ToolCallID != callID || len(effect) == 0 {
 		return nil, false, checkRepeated(effect, decision)
@@ -96,7 +97,7 @@ func decideOpen(
 			action.Kind, joinDecisions(action.Kind.Decisions()))
 	}
 
-	// The sweeper fails the run soon; until then no decision counts.
+	// After the time for the decision, no decision counts. The sweeper fails the run soon.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
@@ -148,8 +149,8 @@ func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision string) erro
 		return err
 	}
 
-	// The resumed run needs a slot again, like any queued run. The wait for a person does not count
-	// towards its deadline.
+	// The resumed run needs a slot again, like any queued run. The time for which it waited for a
+	// person does not count towards its deadline.
 	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,
 		deadline = deadline + (clock_timestamp() - parked_at), required_action = NULL, action_expires_at = NULL, parked_at = NULL
 		WHERE run_id = $1 AND org_id = $2`, row.ID, row.OrganizationID)
@@ -211,8 +212,8 @@ func checkRepeated(effect []effectRow, decision domain.Decision) error {
 
 // EndUnanswered fails up to limit runs whose required action was not decided in time.
 func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
-	// The runs are found without locks, in all organizations. The condition is checked again under
-	// the lock, because a decision may have arrived in between.
+	// The function finds runs of all organizations without locks. The condition is checked again
+	// under the lock, because a decision may have arrived in between.
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM unanswered_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err

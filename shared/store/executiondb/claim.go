@@ -188,10 +188,11 @@ func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, v
 			continue
 		}
 		j, known := found[id]
-		// A run without a row does not exist any more, for example because its retention has ended.
+		// A run without a row no longer exists, for example because its retention has ended.
 		out[i].Ended = !known || rows[j].Ended
 
-		// The worker sends the result again, because the first reply may have been lost.
+		// The result of a finished run is returned, so that the worker sends it again: the first
+		// reply may have been lost.
 		if known && rows[j].Result.Valid {
 			out[i].Result = []byte(rows[j].Result.String)
 		}
@@ -214,8 +215,8 @@ type Leases struct {
 
 // Extend renews the leases of held runs, with one statement that waits for no lock.
 func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
-	// The organizations narrow down the rows, and the fences decide. A worker with an old fence
-	// gets no row for its run.
+	// The fences determine which runs the worker holds; the organizations only limit the rows that
+	// are read. A worker with an old fence gets no row for its run.
 	var rows []heldRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]

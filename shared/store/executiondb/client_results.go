@@ -59,7 +59,8 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		waits = action.CallIDs()
 	}
 
-	// The run may wait for other calls, or for none. Then the results can only be a repetition.
+	// The run may wait for the results of other calls, or for none. Then these results can only be
+	// a repetition.
 	given := make(map[string]bool, len(results))
 	for i, result := range results {
 		if !slices.Contains(waits, result.ToolCallID) {
@@ -73,7 +74,7 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		}
 	}
 
-	// The sweeper fails the run soon; until then no result counts.
+	// After the time for the results, no result counts. The sweeper fails the run soon.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return false, apierr.New(apierr.VersionConflict, "the time to send the results ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}

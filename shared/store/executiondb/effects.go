@@ -54,14 +54,14 @@ var errLateCheck = errors.New("the check took too long; the worker may have been
 // ready again if its receiver honours idempotency keys; otherwise it waits for a person to report
 // the outcome. The result is false, and nothing is written, if the worker no longer holds the run.
 func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
-	// The state counts only if this call inserts the effect. The database keeps the state of an
-	// existing effect, or derives a new one from it.
+	// This state is used only if the effect is new. The database keeps the state of an existing
+	// effect, or derives a new state from it.
 	e.State = domain.EffectReady
 	if ask {
 		e.State = domain.EffectAwaiting
 	}
 
-	// The column must contain JSON, also for a call without arguments.
+	// The column must contain JSON, even for a call without arguments.
 	if len(e.Input) == 0 {
 		e.Input = json.RawMessage(`{}`)
 	}
@@ -85,8 +85,8 @@ func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender s
 		return false, fmt.Errorf("beginning to send effect: %w", err)
 	}
 
-	// The check was true when it was made. In the time since, the caller may have declared this
-	// worker lost and may have let another worker send the call.
+	// The check was correct when it was made. Since then, the caller may have declared this worker
+	// lost and may have let another worker send the call.
 	if out.done && out.took > maxCheckAge {
 		return false, fmt.Errorf("beginning to send effect: %w", errLateCheck)
 	}

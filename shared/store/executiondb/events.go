@@ -38,8 +38,7 @@ type SavedEvents struct {
 // SaveEvents appends chunks to the logs of held runs, with statements that wait for no lock and
 // write about MaxBatchBytes each. Saving a chunk again is harmless.
 func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
-	// The statements have separate transactions. A chunk that was saved before an error stays
-	// saved.
+	// Each statement is a separate transaction. Chunks that were saved before an error stay saved.
 	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
 	for len(c) > 0 {
 		n := countFitting(c, Checkpoint.Size)
@@ -183,8 +182,8 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 // run, and the chunks. It returns not_found if the run does not exist or has expired, and
 // erased if it was erased.
 func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, error) {
-	// The sum has the same conditions as EventLogs: only the last attempt with chunks counts, and
-	// only its chunks after the requested event.
+	// The sum has the same conditions as EventLogs: it counts only the last attempt with chunks,
+	// and only the attempt's chunks after the requested event.
 	var log struct {
 		Bytes  int  `db:"bytes"`
 		Erased bool `db:"erased"`

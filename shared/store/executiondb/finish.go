@@ -154,7 +154,8 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 		}
 	}
 
-	// This transaction is slower by one statement, but a locked run does not delay the others.
+	// The transaction with a separate lock statement is slower, but a locked run does not delay the
+	// other runs.
 	var done Finished
 	var locked map[string]bool
 	orgs := pg.Column(endings, func(e *Outcome) string { return e.OrganizationID })

@@ -85,7 +85,8 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 			return err
 		}
 
-		// The ledger records whether the call may have been sent, and so determines what to ask.
+		// The ledger records whether the call may have been sent. This determines the question to
+		// the person.
 		if action.Kind != domain.ActionClientTools {
 			action.Kind = open[0].Waiting()
 		}
@@ -133,7 +134,7 @@ func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 		return false, fmt.Errorf("locking parked runs: %w", err)
 	}
 
-	// The subquery's LIMIT bounds the rows that are read.
+	// The LIMIT in the subquery bounds the number of rows that are counted.
 	var n int
 	err := tx.GetContext(ctx, &n, `SELECT count(*) FROM (
 		SELECT 1 FROM open_runs WHERE org_id = $1 AND status = 'requires_action' AND parked_at IS NOT NULL LIMIT $2) counted`, org, MaxParked)
@@ -160,7 +161,7 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		}
 	}
 
-	// After this, EndSend stores no late outcome: the person decides.
+	// From now on, EndSend stores no late outcome, because a person decides about the call.
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = ANY ($2) AND org_id = $3`,
 		held.RunID, pq.Array(action.CallIDs()), held.OrganizationID)
 	if err != nil {

@@ -136,7 +136,7 @@ func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite
 	results := make(map[*progressWrite]written, len(writes))
 	until := time.Now().Add(pg.SplitFor)
 	for rest := writes; len(rest) > 0; {
-		// The writes of a run take effect in their order.
+		// The writes of one run are made one after the other, in their order.
 		var part, later []*progressWrite
 		runs := make(map[string]bool, len(rest))
 		for _, w := range rest {
@@ -171,7 +171,7 @@ func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, r
 		err = pg.ErrLocked
 	}
 
-	// A write without a row in the result had no effect; its result stays zero.
+	// A write that is missing in the statement's result had no effect, so its result stays zero.
 	byRun := make(map[string]*writtenRow, len(rows))
 	for i := range rows {
 		byRun[rows[i].RunID] = &rows[i]

@@ -82,7 +82,8 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	ended := make([]Ended, len(rows))
 	orgs, ids := pg.Column(rows, func(r *openRow) string { return r.OrganizationID }), pg.Column(rows, func(r *openRow) string { return r.ID })
 
-	// The result must include what the run did until now, because its worker cannot report it anymore.
+	// The result must include the run's progress up to now, because its worker can no longer report
+	// it.
 	done, err := rundb.ReadProgress(ctx, tx, orgs, ids)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,8 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 // higher fence than all events of the worker. The message of a cancelled run is the part of its
 // answer that was shown.
 func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outcome, error) {
-	// The result shows the tool calls and the usage up to now, but no action that still waits.
+	// The result contains the tool calls and the usage up to now, but not the action that the run
+	// waits for.
 	run := row.Stored().Run
 
 	done.Show(&run)
@@ -197,7 +199,7 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 
 // overdue is the verdict for runs whose deadline has passed.
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
-	// The error of the last attempt explains more than the deadline does.
+	// The error of the last attempt is more informative than the passed deadline.
 	var retry domain.RunError
 	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {
 		return domain.RunFailed, &retry
@@ -229,7 +231,7 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 // during the outage. RequeueLost returns the organization of each requeued run, even if it also
 // returns an error.
 func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err error) {
-	// The interval is the grace period after the start of the database server.
+	// For the duration of a lease after the start of the database server, no run counts as lost.
 	lost, err := s.db.Find(ctx, `SELECT run_id, org_id FROM lost_runs($1, $2)`, limit, pg.Interval(lease.Lease))
 	if err != nil || len(lost.Runs) == 0 {
 		return nil, err

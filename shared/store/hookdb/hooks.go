@@ -181,7 +181,7 @@ func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filte
 func checkAgentAndKey(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
 	if agentID != nil {
 		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
-		// An agent of another organization is reported in the same way.
+		// An agent of another organization causes the same error as a missing agent.
 		if apierr.CodeFor(err) == apierr.NotFound {
 			return apierr.Invalid("agentId", "invalid_value", "is not an agent of this organization")
 		}
@@ -261,7 +261,7 @@ func (s *Store) Hook(ctx context.Context, org, id string) (domain.Hook, error) {
 // oneHook converts the result of a statement that reads one hook: not_found if there was no row.
 func oneHook(row *hookRow, err error, doing string) (domain.Hook, error) {
 	switch {
-	// The hook does not exist, is deleted, or belongs to another organization.
+	// If there is no row, the hook does not exist, is deleted, or belongs to another organization.
 	case errors.Is(err, sql.ErrNoRows):
 		return domain.Hook{}, pg.NotFound()
 	case err != nil:
@@ -295,7 +295,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 
 	var row hookRow
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The lock makes a missing hook an error before the other fields are checked.
+		// The lock is taken first, so that a missing hook is the first error that is found.
 		if err := lockHook(ctx, tx, org, id); err != nil {
 			return err
 		}

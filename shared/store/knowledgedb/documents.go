@@ -198,7 +198,7 @@ func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs 
 	}
 
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-		// The lock prevents a deletion until the record is committed.
+		// The lock on the documents prevents their deletion until the record is committed.
 		given = nil
 		err := tx.SelectContext(ctx, &given, `SELECT id FROM documents WHERE id = ANY ($1) AND org_id = $2 AND status = 'ready'
 			ORDER BY id FOR KEY SHARE`, pq.Array(documentIDs), held.OrganizationID)

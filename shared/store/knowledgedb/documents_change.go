@@ -125,7 +125,7 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 		return none, err
 	}
 
-	// A queued document is indexed with its new name anyway.
+	// A document that is already queued will be indexed with its new name anyway.
 	now := name != nil && *name != row.Name && row.Status != string(domain.DocumentQueued)
 	if now && row.isBeingDeleted() {
 		return none, errBeingDeleted()

@@ -148,18 +148,20 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 			found = found[:0]
 			return tx.SelectContext(ctx, &found, readersQuery, org, id, maxReadersPerQuery)
 		})
-		// If no readers are found, none is left to erase.
+		// If the search finds no readers, no run is left to erase.
 		if err != nil || len(found) == 0 {
 			return ended, err
 		}
 
-		// Combine short sessions into one transaction. A session longer than EraseBatch is reduced first.
+		// Several short sessions are erased in one transaction. A session longer than EraseBatch is
+		// first reduced.
 		for len(found) > 0 {
 			var parts []sessiondb.Span
 			for room := sessiondb.EraseBatch; len(found) > 0 && (room == sessiondb.EraseBatch || found[0].runs() <= room); found = found[1:] {
 				parts = append(parts, sessiondb.Span{Ref: found[0].Ref, After: found[0].First - 1, UpTo: -1})
 				room -= min(room, found[0].runs())
-				// The runs after the first are erased in further transactions, newest first.
+				// If a session is long, the runs after its first reader are erased in separate
+				// transactions, newest first.
 				if found[0].runs() > sessiondb.EraseBatch {
 					if err := s.eraseLaterRuns(ctx, org, found[0]); err != nil {
 						return ended, err

@@ -163,7 +163,7 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 		// A document that is being deleted must not be returned as added.
 		case row.isBeingDeleted():
 			return nil, errBeingDeleted()
-		// A later entry with the same source then finds this row.
+		// A later entry of the call with the same source then finds the row of this one.
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
@@ -246,7 +246,7 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 		return nil
 	}
 
-	// A change that adds nothing is allowed even above the quota.
+	// A change that adds no documents and no bytes is allowed even above the quota.
 	now, err := countDocuments(ctx, tx, org)
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDoc
 		return err
 	}
 
-	// From here on the sweeper cannot remove the contents.
+	// The lock keeps the sweeper from removing the contents.
 	if err := blobdb.HoldBlobs(ctx, tx, org, contents, nil); err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		heaviest = ShortDocument // all documents of up to this size have this weight
 	}
 
-	// The function in the database takes two parallel lists.
+	// The function in the database takes the debts as two parallel lists.
 	debtors := slices.Sorted(maps.Keys(claim.Debts))
 	debts := make([]int64, len(debtors))
 	for i, org := range debtors {
@@ -152,7 +152,7 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 
 // missing returns the elements of all that are not in some.
 func missing(all, some []LeasedDocument) (out []LeasedDocument) {
-	// A document with another fence is a different entry, so it counts as missing.
+	// A document that is held under another fence is a different element, so it counts as missing.
 	there := make(map[LeasedDocument]bool, len(some))
 	for _, h := range some {
 		there[h] = true
@@ -294,7 +294,7 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 		return nil, fmt.Errorf("looking for documents that cannot become ready: %w", err)
 	}
 
-	// An error with one document must not prevent the others from being failed.
+	// If one document cannot be failed, the others are failed nevertheless.
 	var errs []error
 	for _, row := range rows {
 		ended, err := s.endDocument(ctx, row.Org, row.ID)

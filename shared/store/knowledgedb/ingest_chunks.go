@@ -82,7 +82,7 @@ func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []New
 
 // nextChunk returns the number that follows the number of the last chunk.
 func nextChunk(chunks []NewChunk) int {
-	// The number also serves as the count of chunks while the document is processed.
+	// While the document is processed, the next number is also stored as its number of chunks.
 	next := 0
 	for i := range chunks {
 		next = max(next, chunks[i].Chunk+1)
@@ -161,7 +161,7 @@ func indexed(terms []Term) iter.Seq[*Term] {
 		size := 0
 		for i := range terms {
 			t := &terms[i]
-			// Such a lexeme would make the whole statement fail.
+			// A lexeme that cannot be indexed would make the whole statement fail.
 			if !indexable(t.Lexeme) {
 				continue
 			}

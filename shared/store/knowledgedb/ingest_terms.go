@@ -109,7 +109,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 		list = list[:maximum]
 	}
 
-	// Rows are locked in the order of the terms.
+	// The terms are sorted, because rows are locked in the order of their terms.
 	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.term, b.term) })
 	terms, counts = make([]string, len(list)), make([]int64, len(list))
 	for i, t := range list {
@@ -164,8 +164,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}
 
-	// All such transactions first lock this row with a separate statement, so that the next
-	// statement sees the changes of earlier transactions.
+	// All transactions that change the counts first lock this row with a separate statement, so
+	// that the next statement sees the changes of earlier transactions.
 	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}

@@ -34,7 +34,7 @@ type Hit struct {
 func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	list := make([]string, len(scope.DocumentIDs))
 	for i, id := range scope.DocumentIDs {
-		// Otherwise the entry stays "", which is the id of no document.
+		// If the id cannot be stored, the entry stays "", which is the id of no document.
 		if storable(id) {
 			list[i] = id
 		}
@@ -89,7 +89,8 @@ func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []Query
 		return nil, err
 	}
 
-	// The function also serves SearchSimilar, which weights words by their similarity.
+	// The weights are all equal here. The SQL function also serves SearchSimilar, which weights
+	// words by their similarity.
 	weights := make([]float64, len(lexemes))
 	for i := range weights {
 		weights[i] = 1

@@ -65,7 +65,7 @@ func (row *notificationRow) notification() domain.Notification {
 // or, for a test, the endpoint. If a run is too large for most receivers, the inputs and outputs of
 // its tool calls are omitted.
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
-	// The receiver can read the whole run through the API.
+	// A large run is shortened, because the receiver can read the whole run through the API.
 	if len(data) > maxPayload {
 		data = shortenRun(data)
 	}
@@ -80,7 +80,7 @@ const maxPayload = 256 << 10
 // other data unchanged.
 func shortenRun(data []byte) []byte {
 	var run domain.Run
-	// The data is a document or an endpoint, which is never that large.
+	// If the data is not a run, it is a document or an endpoint, which is never that large.
 	if json.Unmarshal(data, &run) != nil || run.ID == "" {
 		return data
 	}

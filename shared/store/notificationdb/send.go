@@ -103,7 +103,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 			Event:              row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
 			subject: row.SubjectID, source: row.Source, data: row.Data,
 		}
-		// A receiver may know only the old secret until it is no longer valid.
+		// Until the old secret is no longer valid, a receiver may know only this secret.
 		if row.Previous != nil {
 			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
 		}
@@ -116,7 +116,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 // same payload even if its subject changes. It returns not_found if the subject no longer exists,
 // and erased if the subject is a run whose retention period has ended.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
-	// An earlier attempt has already rendered the payload.
+	// If an earlier attempt has already rendered the payload, it is sent again.
 	if n.data != nil {
 		return nil
 	}

@@ -27,7 +27,8 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 		return nil, err
 	}
 
-	// The first rows are committed, so their results must be returned even if this call fails.
+	// The first rows are committed, so their results must be returned even if the second call
+	// fails.
 	second, err := handle(rows[n:])
 	if err != nil {
 		for range rows[n:] {

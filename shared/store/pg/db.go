@@ -80,7 +80,7 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
 
-	// An operator may set each parameter in the DSN, for example a longer statement timeout.
+	// The DSN may set each of these parameters, for example a longer statement timeout.
 	set := maps.Clone(settings)
 	maps.Copy(set, cfg.Runtime)
 	cfg.Runtime = set
@@ -133,8 +133,9 @@ func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 	defer func() { _ = fresh.Close() }() // nothing was written
 	fresh.SetMaxOpenConns(1)
 
-	// PL/pgSQL is a library that the server loads on first use. 42883 means that the function does
-	// not exist, because the database is not migrated yet.
+	// PL/pgSQL is a library that the server loads on first use, so the check calls a function in
+	// this language. 42883 means that the function does not exist, because the database is not
+	// migrated yet.
 	if _, err := fresh.ExecContext(ctx, `SELECT parley_act_for(ARRAY['org_none'])`); err != nil && !HasCode(err, "42883") {
 		return fmt.Errorf("calling a function on a new database connection%s: %w", missingRole(err), err)
 	}

@@ -32,7 +32,7 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, fmt.Errorf("dialing database: %w", err)
 	}
 
-	// Without this setting, the kernel keeps retransmitting to a dead server for many minutes.
+	// Without a user timeout, the kernel keeps retransmitting to a dead server for many minutes.
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
 			_ = conn.Close() // the error of the setting is returned instead

@@ -60,7 +60,8 @@ func IsDisconnect(err error) bool {
 		return false
 	}
 
-	// An expired deadline counts, too, because the statement may have been executed.
+	// An expired deadline counts as a disconnect, too, because the statement may have been
+	// executed.
 	var netErr *net.OpError
 	for _, gone := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded} {
 		if errors.Is(err, gone) {

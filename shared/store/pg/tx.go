@@ -76,7 +76,7 @@ func (db *DB) WithinUser(ctx context.Context, org, userID string, f func(*sqlx.T
 		orgs = []string{org}
 	}
 	return db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
-		// The setting ends with the transaction, so the pool's next user of the connection does not
+		// The setting ends with the transaction, so later transactions on the connection do not
 		// inherit it.
 		if _, err := tx.ExecContext(ctx, `SELECT set_config('parley.user', $1, true)`, userID); err != nil {
 			return fmt.Errorf("naming user: %w", err)

@@ -67,7 +67,7 @@ func accountFor(data string) (account, error) {
 		return owner, nil
 	}
 
-	// Root owns the directory, for example after a backup was restored. The owner is changed, as
+	// If root owns the directory, for example after a backup was restored, the owner is changed, as
 	// for a new cluster.
 	return chooseAccount()
 }
@@ -107,8 +107,8 @@ func (a account) chown(dir string) error {
 		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: until now, only root can change this tree
 	})
 	if err == nil {
-		// The owner of dir is changed last, because the check above takes it as proof that
-		// everything below has been changed.
+		// The owner of dir is changed last. The check above treats this owner as proof that the
+		// owners of all its contents have been changed.
 		err = os.Lchown(dir, a.uid, a.gid)
 	}
 

@@ -117,7 +117,7 @@ func inspect(ctx context.Context, dir string) (Binaries, bool) {
 		}
 	}
 
-	// Only running the program shows that its libraries are installed.
+	// The program is executed, because only this shows whether its libraries are installed.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, found.Postgres, "--version").Output()

@@ -259,7 +259,7 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		if used != syscall.SIGINT {
 			patience = context.WithoutCancel(ctx) // the remaining signals take little time and must be sent
 		}
-		// An error means that ctx ended; in that case the next signal follows immediately.
+		// If poll returns an error, ctx has ended, and the next signal follows immediately.
 		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })
 	}
 

@@ -86,8 +86,8 @@ type acceptCall struct {
 // accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If a row is
 // rejected or locked, it bisects the rows.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
-	// Each case is safe to repeat: the caller has chosen the ids, and an id is inserted at most
-	// once.
+	// In each case, it is safe to repeat the statement: the caller has chosen the ids, and an id is
+	// inserted at most once.
 	out, err := s.acceptOnce(ctx, rows, call)
 	failed := func(err error) Accepted { return Accepted{Err: err} }
 	switch {
@@ -120,7 +120,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 
 	out := make([]Accepted, len(rows))
 
-	// A row without a created run has lost its key to another run, or its agent refused it.
+	// If no run was created for a row, another run has its key, or its agent has refused it.
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
@@ -166,12 +166,13 @@ const (
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
 // number of slots per lane.
 func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
-	// Each row carries the number of slots of its lane.
+	// Each row has the number of free slots of its lane.
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	runs, organizations := newRuns(rows)
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
 
-	// One run of another kind decides for the whole batch, because a batch is one statement.
+	// A batch is one statement, so a single run of another kind requires the general statement for
+	// the whole batch.
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
 		return acceptQuery, append(args, pq.Array(pg.Column(rows, func(r *NewRun) *string { return r.Previous })))
 	}

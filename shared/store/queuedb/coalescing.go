@@ -39,7 +39,7 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 		return nil, err
 	}
 
-	// Each part is one transaction, so that a failure keeps the runs released before it.
+	// Each part is one transaction. If a part fails, the runs of earlier parts stay released.
 	for part := range due.Parts() {
 		var released []releasedRun
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) (err error) {
@@ -106,7 +106,7 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		ids[row.RunID] = append(ids[row.RunID], row.ID)
 	}
 
-	// All inputs are rendered before the first write.
+	// All inputs are rendered before the first write of the transaction.
 	inputs := make([]string, len(released))
 	for i := range released {
 		if inputs[i], err = released[i].input(ids[runs[i]]); err != nil {

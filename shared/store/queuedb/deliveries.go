@@ -57,7 +57,8 @@ type AcceptedDelivery struct {
 // maximum. If fewer than maximum runs wait in total, including runs not started by hooks, it
 // returns their total number instead.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
-	// The first query counts all waiting runs. It is cheaper and usually proves that few runs wait.
+	// The first query counts all waiting runs. It is cheaper and usually shows already that few
+	// runs wait.
 	const waiting = `SELECT FROM open_runs o WHERE o.org_id = $1 AND o.status = 'queued' AND NOT o.dispatched`
 	for _, query := range []string{waiting, waiting + ` AND (SELECT r.trigger_type FROM runs r WHERE r.id = o.run_id) = 'webhook'`} {
 		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

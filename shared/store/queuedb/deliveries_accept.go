@@ -33,7 +33,7 @@ func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]Acc
 // acceptWithinBytes calls acceptSimple for parts of the rows that are small enough for a
 // transaction.
 func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// Usually all rows fit, and there is one part.
+	// Usually all rows fit into one part.
 	n := withinBytes(rows)
 	if n == len(rows) {
 		return s.acceptSimple(ctx, rows, call)

@@ -57,7 +57,7 @@ func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes i
 // ReadProgress reads the progress of runs, with an entry for each run. It skips unreadable steps,
 // because they must not prevent a run from ending.
 func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {
-	// A run without a step keeps the zero Progress.
+	// If a run has no step, its Progress stays zero.
 	all := make(map[string]*Progress, len(runs))
 	for _, id := range runs {
 		all[id] = &Progress{}
@@ -122,7 +122,7 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 			continue
 		}
 
-		// The call counts as failed unless its outcome is known.
+		// A call without a known outcome counts as failed.
 		call := domain.ToolCall{
 			ID: e.CallID, Name: e.Name, Status: "failed", Input: e.Input, Output: json.RawMessage(`{"error":"The outcome of this call is unknown."}`),
 		}

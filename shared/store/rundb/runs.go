@@ -233,7 +233,7 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 
 	out := row.Stored()
 
-	// The progress was not read, so the caller must read it with RunByID.
+	// If the progress is too large, it is not read, and the caller must read it with RunByID.
 	if open > maximum {
 		out.Deferred = open
 	} else if p := done[runID]; p != nil {
@@ -303,8 +303,8 @@ func (s *Store) AwaitedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, er
 		return nil, fmt.Errorf("reading awaited runs: %w", err)
 	}
 
-	// The statement is restricted to the organizations of the whole batch; here, each run must
-	// belong to its own organization.
+	// The statement may return runs of all organizations of the batch, so check that each run
+	// belongs to the organization of its reference.
 	owner := make(map[string]string, len(runs))
 	for _, r := range runs {
 		owner[r.RunID] = r.OrganizationID
@@ -350,8 +350,8 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 
 	out := make([]*StoredRun, len(keys))
 	for i, k := range keys {
-		// The statement is restricted to the organizations of the whole batch; here, each key must
-		// belong to its own organization.
+		// The statement may return runs of all organizations of the batch, so check that each run
+		// belongs to the organization of its key.
 		if run := byHash[string(k.Hash)]; run != nil && run.OrganizationID == k.OrganizationID {
 			out[i] = run
 		}

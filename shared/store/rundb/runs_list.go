@@ -88,7 +88,7 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 		run.Input, run.Attachments = domain.ReadQuestion(row.Input.String)
 	}
 
-	// The summary contains the fields of the result that a list shows.
+	// The summary contains those fields of the result that a list shows.
 	if row.Summary.Valid {
 		if err := json.Unmarshal([]byte(row.Summary.String), &run); err != nil {
 			return run, fmt.Errorf("reading summary of run %s: %w", row.ID, err)

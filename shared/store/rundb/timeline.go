@@ -34,7 +34,8 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		seen = trace{}
-		// All reads use one snapshot, because a finished run must not have a running attempt.
+		// All reads use one snapshot. Otherwise a finished run could seem to have a running
+		// attempt.
 		if _, err := tx.ExecContext(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (s *trace) spans() []domain.Span {
 		d.end = s.run.FinishedAt.Time
 	}
 
-	// A clock that was set back could put the end before the start.
+	// If a clock was set back, the end could be before the start.
 	d.end = latest(d.end, d.start)
 	attempts := d.attempts()
 	d.betweenAttempts(attempts)
@@ -95,7 +95,7 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 			refusal: n.refusal(),
 		}
 
-		// The row replaces the first attempt assumed above.
+		// The row of the first attempt replaces the attempt that was assumed above.
 		if n.Attempt == 1 {
 			out = out[:0]
 		}
@@ -158,12 +158,12 @@ func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 		if next := slices.IndexFunc(d.notes, func(n tracedNote) bool { return n.Kind == domain.SpanAttempt && n.Fence > a.fence }); next >= 0 {
 			a.to = d.notes[next].BeganAt
 		}
-	// The attempt still runs and keeps its status.
+	// If the run is still running, its last attempt keeps its status.
 	case status == domain.RunRunning:
 		a.to = d.end
 	case status == domain.RunRequiresAction:
 		a.to, a.status, a.message = d.run.ParkedAt.Time, domain.SpanCompleted, EndedParked
-	// The run is queued again, and the reason was not recorded.
+	// If the run is queued again, the reason was not recorded.
 	case !status.Terminal():
 		a.to, a.status, a.message = d.end, domain.SpanLost, EndedBack
 	case status == domain.RunCompleted:
@@ -254,7 +254,7 @@ func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.
 		d.pending = d.pending[i+1:]
 	}
 
-	// The output of a failed call is an object with the error's text.
+	// The output of a failed call is an object that contains the text of the error.
 	span := domain.Span{Kind: domain.SpanTool, Name: call.Name, Attempt: a.number, Status: domain.SpanCompleted, ToolCallID: call.ID}
 	if call.Status == "failed" {
 		span.Status = domain.SpanFailed

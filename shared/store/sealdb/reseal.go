@@ -44,7 +44,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		out = out[:0]
 		for _, value := range values {
-			// One unreadable value must not prevent the others from being resealed.
+			// If one value cannot be opened, the others are resealed nevertheless.
 			err := reseal(ctx, tx, value, by)
 			if err != nil && !errors.Is(err, ErrUnopened) {
 				return fmt.Errorf("resealing %s: %w", value, err)
@@ -310,7 +310,7 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		return err
 	}
 
-	// Each piece is sealed separately, under its number within the blob.
+	// Each piece of a chunk is sealed separately, under its number within the blob.
 	fresh, sealing, number := make([]byte, 0, len(row.Data)), row.Sealed, n*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(row.Data, PieceSize+row.Sealed) {
 		other, err := by.ResealBytes(piece, PieceName(v.OrganizationID, hash, number))

@@ -57,7 +57,8 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 		return "", false, fmt.Errorf("reading the preceding run: %w", err)
 	}
 
-	// The run belongs to another session or principal, or it no longer exists.
+	// If there is no row, the given run belongs to another session or principal, or no longer
+	// exists.
 	if len(rows) == 0 {
 		return "", false, nil
 	}

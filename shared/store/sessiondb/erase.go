@@ -74,7 +74,7 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 			return 0, err
 		}
 
-		// An open run stops the loop; closeSession erases the rest.
+		// The loop stops at an open run. The method closeSession erases the other runs.
 		more = upTo == last+EraseBatch && upTo < newest
 		last = max(last, upTo) // set only after the commit, because a transaction may be retried
 	}
@@ -92,7 +92,8 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 	err = tx.GetContext(ctx, &found, `SELECT (SELECT min(seq) FROM open_runs WHERE session_ref = $1) AS open,
 		(SELECT coalesce(max(seq), 0) FROM runs WHERE session_ref = $1) AS last`, ref)
 
-	// Runs after the first open run may be finished, but they are erased with the rest.
+	// Runs after the first open run may have finished, but they are erased together with the open
+	// ones.
 	if found.Open != nil {
 		return *found.Open - 1, found.Last, err
 	}

@@ -117,7 +117,7 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 	var until []*string
 	var sessions []int64
 	for _, r := range due {
-		// No other run keeps the session, so this run is removed.
+		// If no other run keeps the session alive, this run is removed.
 		if r.Until == nil {
 			gone, sessions = append(gone, r.ID), append(sessions, r.SessionRef)
 			continue

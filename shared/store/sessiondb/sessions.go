@@ -52,7 +52,7 @@ type SessionFilter struct {
 
 // Sessions lists up to limit sessions of an organization that have runs, newest first.
 func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit int) ([]Session, error) {
-	// The first page begins at the newest session.
+	// The first page begins with the newest session.
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}
@@ -109,7 +109,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 		query += ` AND NOT (s.session_id LIKE 'auto\_%' AND length(s.session_id) = 31)`
 	}
 
-	// The parameter's number depends on whether the run's id was added above.
+	// The number of this parameter depends on whether a parameter was added above.
 	if principals != nil {
 		query += fmt.Sprintf(` AND s.principal = ANY ($%d)`, len(args)+1)
 		args = append(args, pq.Array(principals))
@@ -241,7 +241,7 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 		page.Newest = page.Turns[0].Bytes
 	}
 
-	// One turn more than the limit was read, to find out whether there are further turns.
+	// The query reads one turn more than the limit, to find out whether there are further turns.
 	for i, turn := range page.Turns {
 		if i == limit || !turn.Fits {
 			page.Turns, page.More, page.Cut = page.Turns[:i], true, i < limit

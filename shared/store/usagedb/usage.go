@@ -45,7 +45,7 @@ func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duratio
 	if f.Days <= hourlyDays {
 		each, n = time.Hour, 24*f.Days
 		if f.KeyID != "" || f.AutomationID != "" || f.By != "" {
-			// The first day begins at midnight, so the current day has only its past hours.
+			// The report begins at midnight, so the current day has only its past hours.
 			n += now.UTC().Hour() + 1 - 24
 		}
 	}

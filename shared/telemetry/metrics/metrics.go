@@ -80,7 +80,7 @@ func (d *dependencies) Describe(to chan<- *prometheus.Desc) { to <- dependencyUp
 func (d *dependencies) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// Several scrapers at the same time cause only one check.
+	// If several scrapers read the metrics at the same time, the servers are checked only once.
 	if time.Since(d.checkedAt) > checkTTL {
 		d.runChecks()
 	}

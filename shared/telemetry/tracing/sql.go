@@ -20,7 +20,7 @@ var errSecondConnector = errors.New("this driver has one connector")
 // operation and table, but not their text or arguments. A tracer without a collector returns the
 // connector unchanged.
 func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error) {
-	// Without traces, statements must not pay for the wrapper.
+	// If no traces are sent, statements must not have the cost of the wrapper.
 	if !t.On() {
 		return connector, nil
 	}

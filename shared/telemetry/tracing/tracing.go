@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
 
-	// The limits apply to all libraries that use the provider.
+	// The limits also apply to libraries that use the provider.
 	limits := sdk.NewSpanLimits()
 	limits.EventCountLimit = 0 // libraries put error texts there, which may quote anything
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
