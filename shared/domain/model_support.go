@@ -38,7 +38,7 @@ type ModelSupport struct {
 var (
 	to2      = &Range{0, 2}
 	to1      = &Range{0, 1}
-	only1    = &Range{1, 1} // models that think do not let a request choose
+	only1    = &Range{1, 1} // reasoning models accept no other value
 	low3     = []string{EffortLow, EffortMedium, EffortHigh}
 	low4     = []string{EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 	minimal4 = []string{EffortMinimal, EffortLow, EffortMedium, EffortHigh}

@@ -49,8 +49,8 @@ func Parse(raw string) (*Template, error) {
 	switch {
 	case len(raw) > maxBytes:
 		return nil, fmt.Errorf("must have at most %d characters", maxBytes)
-	// Clients treat control characters and similar ones differently, so none of them may reach a
-	// request.
+	// Clients treat spaces, backslashes and control characters differently, so none of these may
+	// reach a request.
 	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }):
 		return nil, errors.New("must not contain spaces, backslashes or control characters")
 	case strings.Contains(raw, "#"):
@@ -117,7 +117,7 @@ func (t *Template) readPath(path string) error {
 		}
 		if plain, err := url.PathUnescape(literals(pieces)); err != nil {
 			return errors.New("has a path that is not escaped correctly")
-			// Servers would remove a segment ".." together with the previous one.
+			// Servers remove a segment "." or "..", and for ".." also the previous segment.
 		} else if len(pieces) == 1 && isDots(plain) {
 			return errors.New("must not have a segment . or .. in its path")
 		}

@@ -90,6 +90,8 @@ func parse(text string) (map[Point]*armed, error) {
 	return points, nil
 }
 
+// parseAction parses action[:argument][@times]. It returns an error if the action does not exist or
+// its argument is missing or invalid.
 func parseAction(what string) (*armed, error) {
 	a := &armed{left: 1}
 	what, times, counted := strings.Cut(what, "@")

@@ -118,7 +118,7 @@ func TestAHistoryIsThatOfItsBranch(t *testing.T) {
 		t.Errorf("after a run that continues it: %s", got)
 	}
 
-	// A run of another session, or with a higher number, is ignored as previous run.
+	// A previous run is ignored if it belongs to another session or has a higher number.
 	other := b.run("", "other")
 	b.accept(wideWindow, other)
 	b.finish(b.mustClaim(other.ID), "theirs")

@@ -9,6 +9,8 @@ import (
 	"testing"
 )
 
+// mount mounts a file system until the test ends. args are the arguments of the command mount,
+// without the directory.
 func mount(tb testing.TB, kind string, args ...string) (*Disk, error) {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "parley-disk-") //nolint:usetesting // it is unmounted before it is removed

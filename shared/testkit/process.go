@@ -79,6 +79,8 @@ func StartProcess(tb testing.TB, command Command) *Process {
 	return p
 }
 
+// start starts the command in a new session and returns when it is ready. It fails the test if the
+// process does not start or does not become ready in time.
 func (p *Process) start() {
 	p.tb.Helper()
 	log, err := os.OpenFile(p.logPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

@@ -30,6 +30,7 @@ type FaultProxy struct {
 	finished bool
 }
 
+// direction is the direction in which data passes the proxy.
 type direction int
 
 const (
@@ -105,6 +106,8 @@ func (p *FaultProxy) accept(ctx context.Context) {
 	}
 }
 
+// serve connects a client to the target and copies both directions until they have ended. If the
+// target is unreachable, the client's connection is reset.
 func (p *FaultProxy) serve(ctx context.Context, client net.Conn) {
 	target, err := new(net.Dialer).DialContext(ctx, "tcp", p.target)
 	if err != nil {

@@ -78,6 +78,8 @@ type pooledConn interface {
 	driver.Validator
 }
 
+// sabotagedConn is a connection that removes the conditions on organizations from the statements
+// that it prepares.
 type sabotagedConn struct {
 	wholeConn
 	by *Sabotage

@@ -136,7 +136,7 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return err
 		}
 
-		// An admin who could invite owners could make themselves an owner.
+		// Only owners may invite owners. Otherwise an admin could become an owner.
 		if !own.AtLeast(domain.RoleOwner) {
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}

@@ -409,7 +409,7 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 		return nil, fmt.Errorf("reading contents: %w", err)
 	}
 
-	// The WHERE clause drops files that are larger than one chunk.
+	// If a row is missing, its file does not exist or is larger than one chunk.
 	if len(rows) != len(ids) {
 		return nil, pg.NotFound()
 	}

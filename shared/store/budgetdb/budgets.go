@@ -90,9 +90,9 @@ const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestam
 // automation $4.
 const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
 
-// selectBudgets reads budgets of an organization, as table k. The condition which selects the
-// budgets, and its parameters are numbered from $2. selectBudgets also opens their counts. The
-// clause tail restricts or orders the returned budgets.
+// selectBudgets reads budgets of an organization and opens their counts. The parameter which is a
+// condition on budgets k, whose own parameters are numbered from $2. The parameter tail is a clause
+// that restricts or orders the returned budgets.
 func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args ...any) ([]budgetRow, error) {
 	var rows []budgetRow
 	args = append([]any{org}, args...)

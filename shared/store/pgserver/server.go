@@ -74,7 +74,8 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 
 	config.Dir = dir
 
-	// Only one process at a time may supervise a directory. It takes this lock before it touches the data.
+	// Only one process at a time may supervise a directory. The process takes this lock before it
+	// touches the data.
 	supervision, err := lifecycle.LockFile(filepath.Join(dir, "supervisor.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -166,7 +167,8 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 	return nil
 }
 
-// awaitReady waits until the server is ready. It has no timeout, because the duration of a recovery is unknown.
+// awaitReady waits until the server is ready. It has no timeout, because the duration of a recovery
+// is unknown.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		ready, err := poll(ctx, time.Second, func() (bool, error) {

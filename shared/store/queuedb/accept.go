@@ -156,7 +156,7 @@ func onePerKey(rows []NewRun) []NewRun {
 // The functions are defined in the schema. Each restricts itself to the organizations of its
 // rows, so that it takes one round trip.
 const (
-	// acceptSingleQuery accepts the most frequent kind of run, see single.
+	// acceptSingleQuery accepts the most frequent kind of run; see NewRun.single.
 	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
 	// acceptQuery accepts any run.
 	acceptQuery = `SELECT run_id, created_at, dispatched, version, CASE WHEN seq > 1 THEN preceding_run(session_ref, seq) END AS preceding

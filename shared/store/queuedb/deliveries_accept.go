@@ -54,7 +54,7 @@ type deliverCall struct {
 // acceptDeliveries implements AcceptDeliveries with deliver. Like accept, it looks deliveries up if
 // the reply is lost, and bisects if a row is rejected or locked.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// The same cases are distinguished as in accept.
+	// The following cases are the same as in accept.
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	out, err := s.deliver(ctx, rows, call)
 	switch {
@@ -65,7 +65,7 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]AcceptedDelivery{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
-		// The batch has waited once already; its parts wait for less time.
+		// The batch has already waited for a lock, so its parts wait for less time.
 		call.lockTimeout = pg.PartLockTimeout
 		return pg.InParts(rows, len(rows)/2, part, deliveryFailed)
 	case pg.IsBadData(err):
@@ -114,7 +114,8 @@ const (
 // deliveries, coalescing keys, shared sessions, and runs; and the rows of each kind in the order of
 // their keys.
 func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// Preparing inside the transaction would add round trips while it holds locks.
+	// Statements are prepared before the transaction begins. Preparing them later would take round
+	// trips while the transaction holds locks.
 	stmts := map[string]*sqlx.Stmt{}
 	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, existingQuery} {
 		stmt, err := s.db.Prepared(ctx, query)
@@ -124,7 +125,8 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		stmts[query] = stmt
 	}
 
-	// Slots are taken for all runs that may begin. Which of them begin is known only after collect.
+	// Slots are taken for all runs that deliveries may begin. Only the method collect finds out
+	// which of them begin.
 	var b *deliveryBatch
 	begun := runsOfDeliveries(rows)
 	taken := s.slots.takeFor(ctx, begun)

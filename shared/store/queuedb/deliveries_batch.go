@@ -192,7 +192,7 @@ func (b *deliveryBatch) collect() error {
 			continue
 		}
 
-		// The delivery joins the run of an earlier delivery.
+		// The delivery joins the run that an earlier delivery has begun.
 		if run := runs[coalescingKey{d.HookID, string(d.Collect.KeyHash)}]; run != d.Run.ID {
 			b.logged[d.key()].setResult(d.Status, run, nil)
 		}
@@ -263,8 +263,8 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 
-	// The statement omits runs whose agent is missing or refuses the caller, and runs whose key is
-	// taken.
+	// The statement omits runs whose agent is missing or refuses the caller, and runs whose
+	// idempotency key is taken.
 	b.made = createdByID(rows)
 	var refused []NewRun
 	for _, run := range begun {

@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// acceptDeliveriesQuery accepts the most frequent kinds of deliveries, see simple. It is a transaction
-// of its own and one round trip.
+// acceptDeliveriesQuery accepts the most frequent kinds of deliveries; see NewDelivery.simple. The
+// statement is a whole transaction, which takes one round trip.
 const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched, version FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
 	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)`
 
@@ -214,8 +214,8 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		return d.Run
 	}
 
-	// Each batch has a connection of its own, so that two batches run in parallel. A third waits
-	// here.
+	// Each batch gets its own connection, so that two batches are executed in parallel. A third
+	// batch waits here.
 	p := <-s.idleDeliveries
 	defer func() { s.idleDeliveries <- p }()
 	err = p.SelectInto(ctx, &created, acceptDeliveriesQuery,

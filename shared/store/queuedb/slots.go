@@ -37,7 +37,7 @@ func (f FreedSlots) Add(lane Lane, freed Freed) {
 	}
 }
 
-// Times and numbers of the estimate of free slots.
+// Limits of the estimate of free slots.
 const (
 	slotsCounted = 100 * time.Millisecond // maximum age of a count, unless counting is slow
 	slotsFull    = 50 * time.Millisecond  // maximum age of a count that found no free slot in a lane

@@ -81,7 +81,7 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	case "":
 	case domain.SystemPrincipal:
 		query += ` AND s.principal = 'system'`
-	default: // the second half selects the right partial index
+	default: // the condition on the principal selects the right partial index
 		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, principal)
 	}
 
