@@ -33,7 +33,7 @@ type Group[Q, A any] struct {
 
 	sizeMax  int // maximum total size of the requests of a batch
 	size     func(Q) int
-	overflow *call[Q, A] // a call that did not fit in the previous batch
+	overflow *call[Q, A] // a call that did not fit into the previous batch
 
 	eager bool // do not wait for further calls
 	lanes int  // maximum number of batches that are executed at the same time
@@ -235,7 +235,7 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	case <-ctx.Done():
 		return none, fmt.Errorf("waiting for batch: %w", ctx.Err())
 	case <-g.ended:
-		select { // Run may have sent this call's result just before it returned
+		select { // Run may have sent the result of this call just before Run returned
 		case r := <-answer:
 			return r.val, r.err
 		default:

@@ -25,10 +25,10 @@ const (
 	maxStreamBytes   = 256 << 20        // room for about 700,000 job messages; the sweeper publishes the others later
 	minStreamBytes   = 8 << 20          // smallest size that is tried on a server with little disk space
 	ackWait          = 30 * time.Second // an unacknowledged job message is delivered again after this time
-	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has received all messages
+	flushTimeout     = 2 * time.Second  // maximum time in which the server must confirm that it has received all messages
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
 	maxPendingJobs   = 8192             // maximum number of job messages of this process that the server has not acknowledged
-	pendingWait      = time.Millisecond // how long a publication may wait for room among the unacknowledged messages
+	pendingWait      = time.Millisecond // maximum time that a publication waits for room among the unacknowledged messages
 	jobLogs          = 10               // maximum number of log lines per second
 )
 
@@ -55,7 +55,7 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 		nats.MaxReconnects(-1), // the default gives up after 60 attempts
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ReconnectBufSize(-1), // no buffer during a reconnection: buffered messages would be published too late
+		nats.ReconnectBufSize(-1), // no buffer during a reconnection, because buffered messages would be published too late
 		// A connection to a dead server is closed after three pings without a reply.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),

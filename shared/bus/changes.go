@@ -148,7 +148,7 @@ func (c *changes) due(now time.Time) []change {
 	}
 
 	for _, of := range due {
-		c.tracked[of] = false // removed before the publication, so that a change during the publication is published again
+		c.tracked[of] = false // done before the publication, so that a change during the publication is published again
 	}
 
 	return due

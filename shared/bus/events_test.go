@@ -119,7 +119,7 @@ func TestAWatchReportsMissedMessages(t *testing.T) {
 	b := dial(t, testkit.NATS(t))
 	watch := b.NewWatch()
 	follow(t, watch, "run_1")
-	const sent = 20_000 // more than the channel's capacity, while nothing receives
+	const sent = 20_000 // more messages than the channel can hold while nothing receives them
 	for n := range sent {
 		b.Events("run_1", chunk(n+2, fmt.Sprint(n)))
 	}

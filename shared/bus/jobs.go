@@ -23,10 +23,10 @@ type JobMessage struct {
 }
 
 // Ack removes the message from the stream.
-func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if it fails, the message is delivered again, and the claim rejects it
+func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if this fails, the message is delivered again, and the claim rejects it
 
 // Release releases the message to another worker.
-func (d *JobMessage) Release() { _ = d.msg.Nak() } // if it fails, it is delivered again after ackWait
+func (d *JobMessage) Release() { _ = d.msg.Nak() } // if this fails, the message is delivered again after ackWait
 
 // Lane is a worker's view of the job messages of one lane.
 type Lane struct {

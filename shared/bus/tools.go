@@ -38,11 +38,11 @@ var errAbsent = errors.New("no subscriber")
 const (
 	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must result in an error within 2 s
 	offerTimeout   = 850 * time.Millisecond  // without an acceptance for this time, the call is offered to another worker
-	clockLeeway    = 5 * time.Second         // how far a worker's clock may be ahead
-	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that it was too late
+	clockLeeway    = 5 * time.Second         // maximum time by which a worker's clock may be ahead
+	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that the call came too late
 	maxAbsence     = 500 * time.Millisecond  // a call waits this long for a worker to appear; workers reconnect within this time
 	retryPause     = 100 * time.Millisecond  // between two offers of a call
-	maxOutage      = 6 * time.Second         // how long the bus may be unreachable before the call fails
+	maxOutage      = 6 * time.Second         // maximum time that the bus may be unreachable before the call fails
 	silenceTimeout = 6 * time.Second         // a worker that sends nothing for three beat intervals counts as lost
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
@@ -63,7 +63,7 @@ type ToolCaller struct {
 // toolCall is a pending call. Sending to its channels never blocks: beats that do not fit are
 // dropped, and only the first final message counts.
 type toolCall struct {
-	alive chan struct{}  // receives a value for each sign of life; capacity 1
+	alive chan struct{}  // receives a value for each message from the worker; capacity 1
 	ends  chan *nats.Msg // receives the message that ends the call; capacity 1
 }
 
@@ -142,7 +142,7 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 		if time.Now().After(outage) {
 			return nil, ErrToolsAway
 		}
-		absent = acceptTimeout // workers have to reconnect, too, so they get the full time
+		absent = acceptTimeout // workers must reconnect, too, so they get the full time
 	}
 }
 

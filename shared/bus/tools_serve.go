@@ -27,7 +27,7 @@ type ToolMessage struct {
 // ToolServing configures how many calls of one kind of tool a worker accepts.
 type ToolServing struct {
 	Slots int // maximum number of running calls
-	Queue int // calls that may wait for a slot, divided among owners; further calls are rejected
+	Queue int // maximum number of calls that wait for a slot, divided among owners; further calls are rejected
 	// Owner returns the owner of a call. Slots are divided among owners. If ok is false, the call
 	// is rejected. Owner is called before the call is accepted, from one goroutine, and must be
 	// fast. If Owner is nil, all calls have the same owner.
@@ -166,7 +166,7 @@ func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []by
 	}
 
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
-	if err != nil { // the caller treats silence as a lost worker
+	if err != nil { // it is only logged, because the caller treats silence as a lost worker
 		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot send a message about a tool call")
 	}
 }

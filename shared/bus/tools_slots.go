@@ -22,11 +22,11 @@ import (
 // add calls. For later owners, the queue may therefore grow to twice its configured length.
 type slotPool struct {
 	slots, queue, limit int
-	observe             func(running, waiting int) // called while mu is held, so that the calls are in the order of the changes
+	observe             func(running, waiting int) // called while mu is held, so that the order of the calls is the order of the changes
 
 	mu      sync.Mutex
 	closed  bool
-	idle    chan struct{} // closed after close, when the last turn was returned
+	idle    chan struct{} // closed when the pool is closed and the last turn was returned
 	running int
 	inUse   map[string]int // running calls by owner
 	waiting []*toolTurn    // in order of arrival

@@ -24,7 +24,7 @@ const (
 	voiceLostChecks = int(1500 * time.Millisecond / voiceCheckInterval) // a worker sends something at least every 500 ms
 	voicePause      = 50 * time.Millisecond                             // between two offers of a session
 
-	maxTranscription = 200 // maximum bytes of the name of a transcription model
+	maxTranscription = 200 // maximum length of the name of a transcription model, in bytes
 )
 
 // VoiceCaller opens sessions with voice workers. It is safe for concurrent use. All its

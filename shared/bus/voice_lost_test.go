@@ -45,7 +45,7 @@ func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 		ends <- name
 	})
 	line := open(t, voiceCaller(t, server), "there")
-	for range 2 { // one of the sessions is a second older
+	for range 2 { // two sessions, of which one is a second older
 		next(t, line.Frames())
 	}
 	frames := make(chan struct{})
@@ -291,7 +291,7 @@ func TestALineWithAGapIsLost(t *testing.T) {
 			if before := lost(t, line.Frames()); before != c.before {
 				t.Errorf("%d frames came before the end", before)
 			}
-			for stage := ""; stage != string(contract.StageEnded); { // until the worker receives the end of the session
+			for stage := ""; stage != string(contract.StageEnded); { // loop until the worker receives the end of the session
 				stage = receive(t, ended).Header.Get(contract.HeaderStage)
 			}
 		})

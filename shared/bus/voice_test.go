@@ -318,7 +318,7 @@ func TestLinesAreSharedAmongWorkers(t *testing.T) {
 		serveVoice(t, url, 3, echoes)
 	}
 	c := voiceCaller(t, url)
-	for n := range 9 { // the total number of slots of all workers
+	for n := range 9 { // as many sessions as all workers together have slots
 		open(t, c, fmt.Sprint(n))
 	}
 }
@@ -423,7 +423,7 @@ func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 	})
 	c := voiceCaller(t, url)
 	open(t, c, "a")
-	second := open(t, c, "a") // while the worker still serves the first session
+	second := open(t, c, "a") // the second session begins while the worker still serves the first one
 	receive(t, ends)
 	release <- struct{}{}
 	open(t, c, "a") // replaces the first session; the worker still has the latest session with this name

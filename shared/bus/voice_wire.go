@@ -48,7 +48,7 @@ type voiceWire[In voiceControl] struct {
 	reconnects uint64 // reconnection count when the session was created
 	frames     chan contract.VoiceFrame[In]
 	answers    chan *nats.Msg         // replies to an opening
-	peer       atomic.Pointer[string] // nil: the other end is not known yet
+	peer       atomic.Pointer[string] // subject of the other end; nil: not known yet
 	ended      chan struct{}          // closed by finish
 	onEnd      func()                 // called once by finish; may be nil
 
@@ -159,7 +159,7 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 	}
 
 	w.buf = frame
-	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // the server replies to own if the other end is gone
+	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // if the other end is gone, the server replies to own
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}

@@ -35,7 +35,7 @@ type ToolStage string
 const (
 	StageAccepted ToolStage = "accepted"
 	StageWorking  ToolStage = "working"
-	StageBusy     ToolStage = "busy"    // rejected: this worker has no free slot; another may have one
+	StageBusy     ToolStage = "busy"    // rejected: this worker has no free slot, but another worker may have one
 	StageRefused  ToolStage = "refused" // rejected: the capability does not permit the call, or the message is invalid
 	StageAnswer   ToolStage = "answer"  // the body is a ToolReply
 )

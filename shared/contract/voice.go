@@ -40,7 +40,7 @@ const (
 	// years. The limit prevents overflow in calculations.
 	MaxVoiceSample = 1 << 53
 
-	maxVoiceTime = 60_000 // maximum duration in detection settings, in ms: more than any ingress allows
+	maxVoiceTime = 60_000 // maximum duration in detection settings, in ms; every ingress has a lower limit
 )
 
 // VoiceClaims is the capability of a voice session.
@@ -87,7 +87,7 @@ type VoiceConfig struct {
 // VoiceDetection configures how the worker detects the start and the end of speech.
 type VoiceDetection struct {
 	Threshold float64 `json:"threshold"` // 0 to 1: how clearly speech must differ from noise
-	PrefixMS  int     `json:"prefixMs"`  // how much audio before the detected speech is included
+	PrefixMS  int     `json:"prefixMs"`  // duration of the included audio before the detected speech, in ms
 	SilenceMS int     `json:"silenceMs"` // silence that ends the speech
 }
 
@@ -131,7 +131,7 @@ type VoiceCommand struct {
 	Text   string       `json:"text,omitempty"`  // the next part of the answer in Markdown, as the model wrote it
 	Start  int          `json:"start,omitempty"` // offset of Text in the answer, in bytes
 	Last   bool         `json:"last,omitempty"`  // the answer ends with Text
-	Skip   int64        `json:"skip,omitempty"`  // in the first VoiceSay of a resumed session: samples already sent
+	Skip   int64        `json:"skip,omitempty"`  // number of samples that were already sent; only in the first VoiceSay of a resumed session
 }
 
 // inRange reports whether all numbers are in range, so that calculations with them cannot overflow.
@@ -148,7 +148,7 @@ const (
 	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, with Samples so far; sent after the audio
 	VoiceSaid       = "said"       // Answer: all of it was synthesized
 	VoiceFailed     = "failed"     // Failure: an error with Item, with Answer or, if both are empty, with Config
-	VoiceLeaving    = "leaving"    // the worker is stopping: open the session elsewhere
+	VoiceLeaving    = "leaving"    // the worker is stopping; the ingress should open the session with another worker
 )
 
 // VoiceReport is a report from the worker to the ingress.
@@ -187,7 +187,7 @@ const (
 
 // VoiceAudio is audio in a session. In audio to the worker, Answer is empty.
 type VoiceAudio struct {
-	At     int64  // number of its first sample in the connection's input or in the answer's output
+	At     int64  // number of the first sample in the connection's input or in the answer's output
 	Answer string // the spoken answer
 	Start  int    // offset of the spoken segment in the answer, in bytes
 	End    int

@@ -55,7 +55,7 @@ type Caller struct {
 	Client         string // the client's IP address (/64 for IPv6) during a request
 	DemoClient     string // the client's IP address (/64 for IPv6), only for demo callers
 	Role           Role
-	Visitor        Visitor // set for the visitor of an agent's widget
+	Visitor        Visitor // set if the caller is a visitor of an agent's widget
 }
 
 // Visitor is a user of an agent's widget, and the restrictions of their token.

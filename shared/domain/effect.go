@@ -30,7 +30,7 @@ type Effect struct {
 	SideEffect SideEffect
 	Key        string // sent as Idempotency-Key, the same in every attempt
 	State      EffectState
-	Sent       bool            // sending has begun at least once, so the call may have been sent
+	Sent       bool            // the sending has begun at least once, so the call may have been executed
 	Outcome    json.RawMessage // the tool worker's reply, in state EffectDone
 }
 

@@ -223,7 +223,7 @@ func isBlank(text string) bool {
 // ModelRules describes the models of a deployment.
 type ModelRules struct {
 	DefaultModel     string // model of agents that do not name a model
-	OpenAICompatible bool   // another server than OpenAI's own has the models of the provider openai
+	OpenAICompatible bool   // the models of the provider openai are on another server than OpenAI's own
 }
 
 // Faults returns the settings that at least one of an agent's models does not accept, each once.
@@ -248,5 +248,5 @@ func (r ModelRules) Faults(model string, fallbacks []string, s ModelSettings) (f
 // ModelList contains the models that agents can use.
 type ModelList struct {
 	Default string   `json:"default"` // of agents without a model
-	Models  []string `json:"models"`  // as agents name them: those of each configured provider
+	Models  []string `json:"models"`  // names of the models of each configured provider, in the form that agents use
 }

@@ -95,7 +95,7 @@ func visible(runes []rune) []rune {
 			kept = append(kept, r)
 		}
 	}
-	if HiddenRune(string(kept)) != utf8.RuneError { // a joiner lost the character that it joined
+	if HiddenRune(string(kept)) != utf8.RuneError { // a joiner has lost the character next to it, so it is now hidden
 		kept = slices.DeleteFunc(kept, func(r rune) bool { return unicode.In(r, unicode.Cf, unicode.Variation_Selector) })
 	}
 	return kept

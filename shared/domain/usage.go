@@ -49,7 +49,7 @@ type UsageReport struct {
 
 // UsageGroup is the consumption of the runs of an agent or template, of a key, or of an automation.
 type UsageGroup struct {
-	ID     *string `json:"id" db:"id"`         // nil: the runs without such an id, or the group of Others
+	ID     *string `json:"id" db:"id"`         // nil: the runs without such an id, or the sum of the other groups
 	Others bool    `json:"others" db:"others"` // the sum of all groups that are not shown separately
 	Consumption
 }

@@ -51,7 +51,7 @@ func Here(p Point) {
 		select {} // the signal is on its way
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(a.pause) // wait for the signal: it freezes all threads, but this thread may run for a moment longer
+		time.Sleep(a.pause) // wait for the signal, which freezes all threads; this thread may still run for a moment
 	case "hold":
 		for _, err := os.Stat(a.path); err != nil; _, err = os.Stat(a.path) {
 			time.Sleep(10 * time.Millisecond)

@@ -15,7 +15,7 @@ const (
 	// maximum nesting of objects and lists, because a check needs stack for each level
 	maxDepth    = 64
 	maxNumber   = 100 // characters
-	maxExponent = 400 // a number becomes a fraction, and 1e999999999 would have that many digits
+	maxExponent = 400 // a number is checked as a fraction, and 1e999999999 would have that many digits
 )
 
 // decode parses one JSON value of at most limit bytes. It rejects repeated keys, because a

@@ -100,7 +100,7 @@ func sizeFor(p jsonschema.Regexp) int {
 // walk visits all parts of a schema that a check can reach.
 type walk struct {
 	seen     map[*jsonschema.Schema]bool
-	order    []*jsonschema.Schema // the parts, each after the parts that it refers to, except in a circle
+	order    []*jsonschema.Schema // the parts of the schema, each after the parts that it refers to, except in a circle
 	unknown  bool                 // a pattern cannot be checked
 	negative bool                 // inside a "not" or similar, an overly permissive match would reject valid arguments
 }
@@ -115,7 +115,7 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 	// A part is marked before its parts are visited, because parts may refer to each other in a
 	// circle.
 	w.seen[part] = true
-	if part.DynamicRef != nil || part.RecursiveRef != nil { // they lead to parts that are not found here
+	if part.DynamicRef != nil || part.RecursiveRef != nil { // these references lead to parts that this walk cannot find
 		return errDynamic
 	}
 	if !strings.HasPrefix(part.Location, address) {

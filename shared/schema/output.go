@@ -16,7 +16,7 @@ const (
 	// maxOutputDepth is the maximum nesting of a schema for answers; the root has depth 1.
 	maxOutputDepth = 16
 	maxOutput      = 1 << 20   // bytes of an answer
-	outputEffort   = 1_000_000 // as maxEffort, for answers; a unit takes up to 2 µs if nothing matches
+	outputEffort   = 1_000_000 // maximum work of a check, like maxEffort, but for answers; a unit takes up to 2 µs if nothing matches
 	// maximum number of mismatches that are returned; more would not help the model to correct its
 	// answer
 	maxMismatches = 20
@@ -146,7 +146,7 @@ func (w *walk) productive() bool {
 	// require themselves.
 	for changed := true; changed; {
 		changed = false
-		for _, part := range w.order { // in this order, one round suffices for a schema without circles
+		for _, part := range w.order { // because of this order, one round suffices for a schema without circles
 			if !finite[part] && isFinite(part, finite) {
 				finite[part], changed = true, true
 			}

@@ -14,7 +14,7 @@ const (
 	batchRows = 16 // maximum number of values that one transaction reseals; a delivery may have 1 MiB
 	// maximum number of values that are listed at a time
 	listedRows = 500
-	maxPasses  = 20 // number of passes per kind; all passes except the first handle values that were locked or added in the meantime
+	maxPasses  = 20 // maximum number of passes per kind; all except the first handle values that were locked or added meanwhile
 )
 
 // Resealing is the interface for resealing values. The store implements it.
@@ -141,7 +141,7 @@ func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 		if len(batch) == 1 {
 			return 1, nil
 		}
-		for i := range batch { // one at a time, so that a locked row does not block the others
+		for i := range batch { // one value at a time, so that a locked row does not block the others
 			n, err := r.batch(ctx, batch[i:i+1])
 			if err != nil {
 				return busy, err

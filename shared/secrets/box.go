@@ -27,7 +27,7 @@ type Box struct {
 	sealing string   // id of the first key
 	ids     []string // ids of all keys, in order
 	keys    map[string]cipher.AEAD
-	tokens  map[string][]byte // by key id: the secrets from which the keys of tokens are derived
+	tokens  map[string][]byte // secrets from which the keys of tokens are derived, by key id
 }
 
 // NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several keys

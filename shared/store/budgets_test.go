@@ -195,7 +195,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
-	settle(0) // the attempt's worker may still settle the held amount
+	settle(0) // too early: the attempt's worker may still settle the held amount
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)

@@ -207,7 +207,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flood := func(n int) { // each run is finished before the next is accepted
+	flood := func(n int) { // accepts n runs, and finishes each before the next one is accepted
 		jobs := []domain.Job{}
 		for _, a := range b.accept(limit, b.many(n, b.automation)...) {
 			if a.Job != nil {

@@ -102,7 +102,7 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	docs := []string{r.ready("1"), r.ready("2")}
-	slices.Sort(docs) // the order in which the documents are locked
+	slices.Sort(docs) // the documents are locked in this order
 	run := r.turn("s", "reads")
 	open := r.testEnv.gate(`BEFORE DELETE ON run_documents FOR EACH STATEMENT`)
 	letGo := r.testEnv.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])

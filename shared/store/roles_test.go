@@ -65,7 +65,7 @@ func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
 	admin := testkit.SQL(t, withPath(t, dsn, owner))
 	ran := 0
 	for command := range strings.SplitSeq(commands, ";") {
-		if strings.Contains(command, "CREATE ROLE") { // the roles exist already, because other tests use the same server
+		if strings.Contains(command, "CREATE ROLE") { // the roles already exist, because other tests use the same server
 			continue
 		}
 		mustExec(t, admin, command)

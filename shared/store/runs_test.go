@@ -257,7 +257,7 @@ func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	}
 	stranger := b.run("", "")
 	stranger.CallerKind = domain.CallerUser
-	b.s = store.New(b.s.DB) // a new store has not counted the slots that the two runs occupy
+	b.s = store.New(b.s.DB) // the new store has not counted the slots that the two runs occupy
 	t.Cleanup(b.s.Queue.Close)
 	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
 	for i, rung := range []bool{false, false, false, true, true, false} {
@@ -320,7 +320,7 @@ func TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn(t *testing.T) {
 	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
 		t.Error("a full window dispatched one more")
 	}
-	slices.Sort(runs[window:]) // the runs are in order, except for ids of the same millisecond
+	slices.Sort(runs[window:]) // the runs are in order, except that ids of the same millisecond may be in any order
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
 	done := b.finish(b.mustClaim(runs[1]), "x")
 	if freed := done.Freed[automationsFor(b.org)]; freed != (queuedb.Freed{Slots: 1, Waiting: true}) {

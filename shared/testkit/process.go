@@ -249,7 +249,7 @@ func (p *Process) signal(signal syscall.Signal) {
 
 func (p *Process) cleanUp() {
 	if p.child != nil && !p.child.Ended() {
-		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // the process leads its group and has not been waited for
+		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // kills the whole group: the process leads it and is not reaped yet
 		<-p.child.Done()
 	}
 	killMarked(p.mark)

@@ -23,7 +23,7 @@ type FaultProxy struct {
 	group    sync.WaitGroup
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced whenever a field below changes
+	changed  chan struct{} // closed and replaced whenever one of the following fields changes
 	blocked  [2]bool       // by direction
 	delay    time.Duration
 	links    map[*link]struct{}

@@ -80,7 +80,7 @@ func (p *PostgresServer) PID() int { return p.server.PID() }
 func (p *PostgresServer) Kill9() {
 	p.tb.Helper()
 	postmaster := p.server.PID()
-	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // so that the postmaster starts no more backends
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // a stopped postmaster starts no more backends
 		p.tb.Fatalf("testkit: stopping PostgreSQL: %v", err)
 	}
 	for _, pid := range append(children(postmaster), postmaster) {

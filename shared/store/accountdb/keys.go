@@ -162,7 +162,7 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRo
 	}
 
 	org := actor.OrganizationID
-	if role == "" { // a user who left the organization may still revoke their own keys
+	if role == "" { // a user who has left the organization may still revoke their own keys
 		org = ""
 	}
 

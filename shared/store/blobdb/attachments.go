@@ -32,8 +32,8 @@ const acceptTime = time.Hour
 type NewUpload struct {
 	ID        string
 	Principal string // principal who owns the upload
-	SessionID string // the only session in which it may be attached; empty: any
-	AgentID   string // the agent whose widget's visitor uploads it; empty: another caller
+	SessionID string // the only session in which the upload may be attached; empty: any
+	AgentID   string // the agent, if the upload is from a visitor of its widget; otherwise empty
 	Name      string
 	MIMEType  string
 	Content   Upload
@@ -141,7 +141,7 @@ type NewAttachment struct {
 	domain.Attachment
 
 	Hash    []byte
-	AgentID string // the agent whose widget's visitor sends it; empty: another caller
+	AgentID string // the agent, if the request is from a visitor of its widget; otherwise empty
 }
 
 // LinkAttachments adds the attachments of a run that is about to be accepted. It returns ErrFilesFull
@@ -196,7 +196,7 @@ type StoredAttachment struct {
 	domain.File
 
 	Prepared string // the media type of the converted image, or "text"; empty: not prepared yet
-	TextID   string // the source with the text that was read from it; empty: none
+	TextID   string // id of the source with the text that was read from the attachment; empty: none
 }
 
 // PreparedText is the value of StoredAttachment.Prepared for a document whose text was read.

@@ -260,7 +260,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 
 	n, from := int(r.offset/sealdb.PieceSize), int(r.offset%sealdb.PieceSize)
 	if r.n != n {
-		r.piece, r.n = nil, -1 // release the old piece before the next one is loaded
+		r.piece, r.n = nil, -1 // the old piece is released before the next one is loaded
 		data, err := r.load(n)
 		if err != nil {
 			return 0, fmt.Errorf("reading content: %w", err)

@@ -321,7 +321,7 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 	// id.
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
-	if err != nil { // the budget was deleted in the meantime or cannot be read; a retry will find out
+	if err != nil { // the budget was deleted in the meantime or cannot be read; if it still exists, a retry is rejected again
 		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget for the number of runs is used up")
 		e.RetryAfter = time.Second
 		return e

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	budgetedTTL = 5 * time.Second // how long the cache of organizations with budgets is valid
+	budgetedTTL = 5 * time.Second // time for which an entry in the cache of organizations with budgets is valid
 	maxBudgeted = 10_000          // maximum number of organizations in that cache
 )
 

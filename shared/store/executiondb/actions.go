@@ -91,7 +91,7 @@ func decideOpen(
 	// that answer this question.
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
-			return nil, false, nil // repeats a decision about an earlier action of this call
+			return nil, false, nil // the decision repeats one about an earlier action of this call
 		}
 		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which accepts %s",
 			action.Kind, joinDecisions(action.Kind.Decisions()))

@@ -86,7 +86,7 @@ func (c Claimed) agentVersion() *int {
 type Claim struct {
 	// nil if the run was not claimed.
 	Run    *Claimed
-	Result []byte // the rendered object of a finished run, because its reply may have been lost
+	Result []byte // rendered object of a finished run, which is sent again because its reply may have been lost
 	// Ended means that the run has finished or does not exist. If Run is nil and neither Ended nor
 	// Locked is set, the run is leased or must wait for its turn; a new job message will be
 	// published when its turn comes.
@@ -138,7 +138,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 			out[i].Locked = true
 		default:
 			out[i].Run = &row.Claimed
-			delete(byID, id) // a repeated id in one batch claims nothing
+			delete(byID, id) // if a batch contains an id twice, the second claim of it gets nothing
 		}
 	}
 

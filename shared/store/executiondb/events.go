@@ -17,7 +17,7 @@ import (
 // Chunk contains consecutive events of one attempt, one per line: the type, a space, and the
 // data as a JSON object without the run's id. The zero value is empty.
 type Chunk struct {
-	FirstN, LastN int // the numbers of its first and last event, from 1; 0: no events
+	FirstN, LastN int // numbers of the first and last event in the chunk, from 1; 0: no events
 	Events        string
 }
 

@@ -26,7 +26,7 @@ type Outcome struct {
 	Events         Chunk      // the attempt's events that no checkpoint contains
 	EndN           int        // the number of the terminal event, which is not in Events
 
-	endFence int64 // the fence of the terminal event, if it is not Fence
+	endFence int64 // fence of the terminal event, if it is not the fence of the attempt
 }
 
 // NewOutcome renders the terminal run of a worker. The outcome has no events.
@@ -65,7 +65,7 @@ type Finished struct {
 	Failed   map[string]error   // not saved this time; ErrLocked: another transaction has locked the run
 	Freed    queuedb.FreedSlots // for DispatchNext
 
-	followers map[string]int // by run id: the runs that waited only for this run, if there are any
+	followers map[string]int // number of runs that waited only for a run, by that run's id
 }
 
 // newFinished returns a result with empty maps.

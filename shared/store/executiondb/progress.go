@@ -30,7 +30,7 @@ const (
 
 const (
 	maxWrites  = 256     // writes in one batch
-	maxWaiting = 1 << 14 // writes that wait for the next batch; each run and each call has at most one
+	maxWaiting = 1 << 14 // maximum number of writes that wait for the next batch; each run and each call has at most one
 
 	// A write to a run that another transaction has locked is repeated for up to lockedFor. Most
 	// locks are held for less than lockedPause.
@@ -57,7 +57,7 @@ type written struct {
 	done   bool          // false: nothing was written
 	effect domain.Effect // effect as prepared
 	err    error         // pg.ErrLocked: another transaction has locked the run
-	took   time.Duration // from the request to its result, by the local clock
+	took   time.Duration // time from the request to its result, by the local clock
 }
 
 // progressWriter writes the progress of runs in batches. The group combines concurrent writes; it runs
@@ -92,7 +92,7 @@ func (p *progressWriter) begin() {
 
 // close waits for writes and closes the connection.
 func (p *progressWriter) close() {
-	p.start.Do(func() {}) // from here on the group does not start
+	p.start.Do(func() {}) // from now on, begin does not start the group
 	if p.group != nil {
 		p.stop()
 		<-p.stopped

@@ -20,7 +20,7 @@ type Ended struct {
 	RunID          string
 	OrganizationID string
 	Lane           domain.Lane
-	Dispatched     bool   // it had a slot of its lane, for DispatchNext
+	Dispatched     bool   // the run had a slot of its lane, for DispatchNext
 	Followers      int    // number of runs that waited only for this run, for DispatchNext
 	ReplyTo        string // the inbox of the waiting ingress; empty: none
 	Result         []byte // the rendered run

@@ -40,7 +40,7 @@ type HookChange struct {
 	SignatureHeader, DeliveryIDHeader     *string
 	Enabled                               *bool
 	SealedSecret                          *string
-	KeepPrevious                          time.Duration // how long the old secret stays valid after SealedSecret replaces it; 0: not at all
+	KeepPrevious                          time.Duration // time for which the old secret stays valid after a new one; 0: not valid any more
 }
 
 // ReceivingHook is a hook with all values that are needed to check a delivery.

@@ -42,7 +42,7 @@ type TermCounts struct {
 // termCount counts the chunks that contain a term. Repetitions within a chunk count once.
 type termCount struct {
 	chunks int32
-	last   int32 // the last chunk with the term, from 1
+	last   int32 // number of the last chunk that contains the term, from 1
 }
 
 // Add counts the terms of one more chunk.
@@ -86,7 +86,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 	type counted struct {
 		term   string
 		chunks int32
-		number bool // a number, or part of a number, hash or code: not a word that users misspell
+		number bool // the term is a number, or part of a number, hash or code, and not a word that users misspell
 	}
 
 	list := make([]counted, 0, len(c.noted))

@@ -19,7 +19,7 @@ type SearchScope struct {
 // QueryWord is a word of a query.
 type QueryWord struct {
 	Text    string   // as written, folded
-	Lexemes []string // the forms under which it may be indexed
+	Lexemes []string // the forms in which the word may be indexed
 }
 
 // Hit is a chunk found by a search. A higher score is better; scores of different searches

@@ -216,7 +216,7 @@ type Attempt struct {
 	Status         domain.NotificationStatus
 	ResponseStatus int           // 0: there was no response
 	Error          string        // "" if it was delivered
-	Next           time.Duration // time until the next attempt, if it is pending
+	Next           time.Duration // time until the next attempt, if the notification is pending
 	Gone           bool          // the endpoint responded that it wants no more notifications
 	Unsent         bool          // no request was sent, and the endpoint is not at fault
 }

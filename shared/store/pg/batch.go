@@ -12,10 +12,10 @@ import (
 // locked rows.
 const (
 	BatchLockTimeout = 50 * time.Millisecond
-	PartLockTimeout  = 10 * time.Millisecond // timeout for the parts of a batch that ran into a locked row
+	PartLockTimeout  = 10 * time.Millisecond // lock timeout of the parts of a batch in which a row was locked
 	SplitFor         = time.Second           // how long a batch is bisected; after that, the remaining rows count as locked
 
-	skipDuration = time.Second // after a batch has run into a locked row, later batches skip locked rows for this time
+	skipDuration = time.Second // time for which later batches skip locked rows after a batch in which a row was locked
 )
 
 // InParts calls handle with the first n rows and then with the remaining rows. If only the second

@@ -171,7 +171,7 @@ func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 		return known, nil
 	}
 
-	stmt, err := db.PreparexContext(ctx, query) // without the lock: a slow server delays only this caller
+	stmt, err := db.PreparexContext(ctx, query) // prepared without the lock, so that a slow server delays only this caller
 	if err != nil {
 		return nil, fmt.Errorf("preparing statement: %w", err)
 	}

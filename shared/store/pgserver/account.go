@@ -18,7 +18,7 @@ var accountNames = []string{"postgres", "nobody"}
 // account is the system account under which PostgreSQL runs.
 type account struct {
 	uid, gid int
-	switched bool // true if it is not the account of this process
+	switched bool // true if the account is not that of this process
 }
 
 // ownAccount returns the account of this process.

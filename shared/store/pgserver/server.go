@@ -265,7 +265,7 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })
 	}
 
-	<-s.child.Done() // only a process inside the kernel outlives SIGKILL, and must be waited for
+	<-s.child.Done() // a process that is blocked in the kernel ends only later, so wait for it
 	return used
 }
 

@@ -44,7 +44,7 @@ func arguments(caller map[string]string, port int, name string) []string {
 		"port":                    strconv.Itoa(socketPort),
 		"unix_socket_directories": ".", // the working directory, which is the data directory
 		"unix_socket_permissions": "0700",
-		"cluster_name":            name, // part of every process's title, by which orphans are recognized
+		"cluster_name":            name, // part of the title of every process; orphans are recognized by this name
 		"update_process_title":    "on",
 		"logging_collector":       "off",
 	})

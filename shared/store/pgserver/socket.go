@@ -52,7 +52,7 @@ func makeShortcut(data, record string, port int) (string, error) {
 		return data, nil
 	}
 
-	dir, err := os.MkdirTemp("", shortcutPrefix) // 0700: no other user may put a link there
+	dir, err := os.MkdirTemp("", shortcutPrefix) // mode 0700, so that no other user can create a link there
 	if err != nil {
 		return "", fmt.Errorf("creating short socket directory: %w", err)
 	}

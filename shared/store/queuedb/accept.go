@@ -29,7 +29,7 @@ type NewRun struct {
 	Principal      string // owner of the session; other principals do not see the run
 	SessionID      string
 	SessionKey     []byte // a hash over organization, target, principal and SessionID
-	OwnSession     bool   // SessionID was generated for this run, so no other run has it
+	OwnSession     bool   // SessionID was generated for this run, so the session has no other run
 	TriggerType    string // how the run was started, as in domain.Trigger
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
@@ -41,7 +41,7 @@ type NewRun struct {
 	ReplyTo        string        // the inbox of the waiting ingress; may be empty
 	Traceparent    string        // W3C trace context of the request; may be empty
 	Retention      time.Duration // 0: kept until its session is erased
-	Deadline       time.Duration // from acceptance, or from the end of Hold
+	Deadline       time.Duration // time from acceptance, or from the end of Hold, to the run's deadline
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
 	Previous       *string       // the run of the session that the run continues; see above
@@ -60,7 +60,7 @@ const HoldUntilReleased time.Duration = -1
 type Accepted struct {
 	Run      rundb.StoredRun
 	Existing bool        // Run is the existing run with the same idempotency key
-	Job      *domain.Job // Run is new and has a slot: publish its job now
+	Job      *domain.Job // job to publish now, if Run is new and has a slot
 	Err      error
 }
 
@@ -80,7 +80,7 @@ func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 // acceptCall is the state that the parts of one call of Accept share.
 type acceptCall struct {
 	splitUntil time.Time
-	tries      int // number of tries for rows whose key belonged to a run that no longer existed when it was looked up
+	tries      int // tries for rows whose key belonged to a run that was gone when it was looked up
 }
 
 // accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If a row is
@@ -235,7 +235,7 @@ type createdRow struct {
 	Version    int       `db:"version"`   // of the run's agent or template
 	Preceding  *string   `db:"preceding"` // the preceding run of its session
 
-	locked bool // not created, because another transaction has locked its session
+	locked bool // the run was not created, because another transaction has locked its session
 }
 
 // insertRuns takes slots for the runs, inserts them, and returns the slots for which no run was

@@ -49,7 +49,7 @@ type AcceptedDelivery struct {
 	Delivery domain.Delivery
 	Existing bool            // the delivery was seen before, and nothing was done
 	Run      rundb.StoredRun // the delivery's run; zero if it has none or the run is gone
-	Job      *domain.Job     // Run is new and has a slot: publish its job now
+	Job      *domain.Job     // job to publish now, if Run is new and has a slot
 	Err      error
 }
 

@@ -37,8 +37,8 @@ type loggedRow struct {
 
 	Inserted bool `db:"inserted"`
 
-	fresh   bool // new, or had no run before: a run must be begun or joined
-	changed bool // differs from the logged state, and must be settled
+	fresh   bool // the delivery is new, or had no run before: it must begin or join a run
+	changed bool // the result differs from the logged one, so settle must write it
 }
 
 // newDeliveryBatch keeps the first of several rows with the same delivery and counts its
@@ -96,7 +96,7 @@ func (b *deliveryBatch) log(s *Store) error {
 
 	// A delivery that was logged earlier without a run is now assigned to the run of this try. It
 	// counts as new.
-	var again []*loggedRow // logged earlier without a run, and now assigned to the run of this try
+	var again []*loggedRow // deliveries that were logged earlier without a run, and are now assigned to a run of this try
 	for i := range b.unique {
 		l := b.logged[b.unique[i].key()]
 		if l == nil {

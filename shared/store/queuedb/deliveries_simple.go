@@ -50,7 +50,7 @@ func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliv
 
 	out, written, err := s.deliverSimple(ctx, rows, simple, call)
 	if _, rejected := errors.AsType[*pq.Error](err); rejected && !pg.IsDisconnect(err) {
-		return s.acceptDeliveries(ctx, rows, call) // it finds the row that PostgreSQL rejects or that is locked
+		return s.acceptDeliveries(ctx, rows, call) // acceptDeliveries finds the row that PostgreSQL rejects or that is locked
 	}
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ const (
 	slotsCounted = 100 * time.Millisecond // maximum age of a count, unless counting is slow
 	slotsFull    = 50 * time.Millisecond  // maximum age of a count that found no free slot in a lane
 	slotsDuty    = 20                     // the interval between counts is at least this multiple of the duration of a count
-	slotsFew     = 8                      // a process may fill all free slots if there are at most this many
+	slotsFew     = 8                      // a process may fill all free slots if this many or fewer are free
 
 	// There is one reserve slot for every reservePart slots. It is used only while all other slots
 	// are taken, and only for organizations that have less than their share.
@@ -80,7 +80,7 @@ type slots struct {
 	// The estimate. The next count replaces all of its fields.
 	total   int                        // slots of each lane; guarded by mu
 	lanes   map[domain.Lane]*laneSlots // guarded by mu
-	counted time.Time                  // when the last count began; guarded by mu
+	counted time.Time                  // time at which the last count began; guarded by mu
 	took    time.Duration              // duration of the last count, which limits the rate of counts; guarded by mu
 }
 

@@ -27,7 +27,7 @@ type StoredRun struct {
 	// run. RunByID reads this data. 0 means that no data is missing.
 	Deferred int
 
-	result []byte // the rendered object of a finished run; nil while open, if erased or if Deferred
+	result []byte // rendered object of a finished run; nil if the run is open or erased, or if its result is Deferred
 }
 
 const (
@@ -84,7 +84,7 @@ type RunRow struct {
 	Hash           []byte         `db:"idempotency_hash"`
 	Fingerprint    []byte         `db:"fingerprint"`
 	Status         string         `db:"status"`
-	Ended          bool           `db:"ended"`        // runs has a status, so the run has finished
+	Ended          bool           `db:"ended"`        // the run has finished, because its row in runs has a status
 	Result         sql.NullString `db:"result"`       // the rendered object; null while the run is open and after its erasure
 	ResultBytes    sql.NullInt64  `db:"result_bytes"` // set by statements that may leave the result in the database
 	Attempts       int            `db:"attempts"`

@@ -144,7 +144,7 @@ func (f *RunFilter) bounds() (since, before string) {
 // It ignores Words.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
-	if f.AutomationID != "" { // a separate condition, so that PostgreSQL can use the index
+	if f.AutomationID != "" { // the condition is added only if needed, so that PostgreSQL can use the index
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 

@@ -110,7 +110,7 @@ func (n tracedNote) refusal() *domain.ProviderError {
 // steps.
 type tracedStep struct {
 	fence int64       // fence of the attempt that wrote the step
-	at    time.Time   // when the step was written, which is the end of its work
+	at    time.Time   // time at which the step was written, which is the end of its work
 	Turn  *tracedTurn `json:"turn"`
 	Tool  *struct {
 		Call domain.ToolCall `json:"call"`

@@ -33,7 +33,7 @@ type Resealer interface {
 type Resealed struct {
 	Value
 
-	Err error // nil: the value is sealed with the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
+	Err error // nil: the value has the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
 }
 
 // Reseal seals values of one organization with the current key, in one short transaction that locks

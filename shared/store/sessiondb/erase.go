@@ -76,7 +76,7 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 
 		// The loop stops at an open run. The method closeSession erases the other runs.
 		more = upTo == last+EraseBatch && upTo < newest
-		last = max(last, upTo) // set only after the commit, because a transaction may be retried
+		last = max(last, upTo) // changed only after the commit, because a transaction may be retried
 	}
 
 	return last, nil

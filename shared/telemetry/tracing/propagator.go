@@ -33,7 +33,7 @@ func (o callerPropagator) Extract(ctx context.Context, carrier propagation.TextM
 	}
 
 	// Starting a span makes the sampler decide.
-	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // the span never ends, so it is not sent
+	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // the span is never ended, so it is not sent
 	wanted := trace.SpanContextFromContext(sampledCtx).IsSampled()
 	return trace.ContextWithRemoteSpanContext(ctx, named.WithTraceFlags(named.TraceFlags().WithSampled(wanted)))
 }

@@ -69,7 +69,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 
 	// The limits also apply to libraries that use the provider.
 	limits := sdk.NewSpanLimits()
-	limits.EventCountLimit = 0 // libraries put error texts there, which may quote anything
+	limits.EventCountLimit = 0 // libraries put error texts into events, and such texts may quote anything
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
 }

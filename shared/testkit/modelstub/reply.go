@@ -56,7 +56,7 @@ func (r Request) Result() string {
 // Reply is the reply that the server should send.
 type Reply struct {
 	Text      string
-	Deltas    []string // the pieces of a streamed answer, instead of Text
+	Deltas    []string // the pieces of a streamed answer, in place of Text
 	ToolCalls []ToolCall
 	Delay     time.Duration // before the first byte
 	Fault     string        // one of the faults in the package comment, or empty
