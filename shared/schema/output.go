@@ -16,7 +16,7 @@ const (
 	// maxOutputDepth is the maximum nesting of a schema for answers; the root has depth 1.
 	maxOutputDepth = 16
 	maxOutput      = 1 << 20   // bytes of an answer
-	outputEffort   = 1_000_000 // maximum work of a check, like maxEffort, but for answers; a unit takes up to 2 µs if nothing matches
+	outputEffort   = 1_000_000 // maximum work of checking an answer; a unit takes up to 2 µs if nothing matches
 	// maximum number of mismatches that are returned; more would not help the model to correct its
 	// answer
 	maxMismatches = 20

@@ -124,7 +124,7 @@ func holdCredential(ctx context.Context, tx *sqlx.Tx, actor Actor) error {
 		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, actor.KeyID)
 }
 
-// holdLogin is like holdCredential, but for a login session.
+// holdLogin is the variant of holdCredential for a login session.
 func holdLogin(ctx context.Context, tx *sqlx.Tx, userID, loginID string) error {
 	return lockCredentialRow(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
 		FOR KEY SHARE`, loginID, userID)

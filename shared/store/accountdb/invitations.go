@@ -75,7 +75,7 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 	return account, err
 }
 
-// JoinNew is like Join, but for a person who has no account with the address. It creates the
+// JoinNew is the variant of Join for a person who has no account with the address. It creates the
 // account, the membership, and then the person's default organization, so that the membership is
 // older than the one in the default organization. If an account has the address without proof, that
 // account is displaced and named in the result. JoinNew returns email_taken if that account has

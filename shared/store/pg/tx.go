@@ -41,14 +41,14 @@ func (db *DB) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	return nil
 }
 
-// Within is like Tx, but for rows of the given organizations. Row-level security restricts the
+// Within is the variant of Tx for rows of the given organizations. Row-level security restricts the
 // transaction to their rows, whatever its statements select.
 func (db *DB) Within(ctx context.Context, orgs []string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SET LOCAL parley.organizations = `+pq.QuoteLiteral(joinOrganizations(orgs)), f)
 }
 
-// WithinPage is like Within, but for reading a page of an organization's rows in the order of an
-// index. The planner treats row-level security as an additional condition. If there are many
+// WithinPage is the variant of Within for reading a page of an organization's rows in the order of
+// an index. The planner treats row-level security as an additional condition. If there are many
 // organizations, it expects few rows, and would read and sort all rows of the organization. The
 // transaction's settings make it follow the index and stop after the page.
 func (db *DB) WithinPage(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
@@ -68,8 +68,8 @@ func (db *DB) WithinBriefly(ctx context.Context, orgs []string, timeout time.Dur
 		timeout.Milliseconds(), pq.QuoteLiteral(joinOrganizations(orgs))), f)
 }
 
-// WithinUser is like Within, but for rows of an organization and for rows of a user that belong to
-// no organization. Either id may be empty.
+// WithinUser is the variant of Within for rows of an organization and for rows of a user that
+// belong to no organization. Either id may be empty.
 func (db *DB) WithinUser(ctx context.Context, org, userID string, f func(*sqlx.Tx) error) error {
 	var orgs []string
 	if org != "" {
@@ -85,8 +85,8 @@ func (db *DB) WithinUser(ctx context.Context, org, userID string, f func(*sqlx.T
 	})
 }
 
-// WithinPrepared is like Within, but for one frequent statement of an organization. The statement
-// is planned once per connection.
+// WithinPrepared is the variant of Within for one frequent statement of an organization. The
+// statement is planned once per connection.
 func (db *DB) WithinPrepared(ctx context.Context, org, query string, f func(*sqlx.Stmt) error) error {
 	stmt, err := db.Prepared(ctx, query)
 	if err != nil {

@@ -190,7 +190,7 @@ func summaries(rows []summaryRow, characters int) (out []domain.RunSummary, err 
 	return out, nil
 }
 
-// within is like pg.DB.Within, but for one organization.
+// within is the variant of pg.DB.Within for one organization.
 func (s *Store) within(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
 	return s.db.Within(ctx, []string{org}, f)
 }
