@@ -78,7 +78,7 @@ func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Wrap is New with a cause that appears only in the log.
+// Wrap returns an error like New, with a cause that appears only in the log.
 func Wrap(code Code, err error, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...), Err: err}
 }

@@ -189,7 +189,7 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	return found, nil
 }
 
-// openStream opens the stream. If the server has no JetStream, the error says so.
+// openStream opens the stream. If the server has no JetStream, the error explains how to enable it.
 func (b *Bus) openStream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	switch {

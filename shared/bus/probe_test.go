@@ -66,7 +66,7 @@ func TestStreamOfALittleServer(t *testing.T) {
 	}
 }
 
-// If the server has no JetStream, the error says how to start the server with it.
+// If the server has no JetStream, the error explains how to start the server with JetStream.
 func TestServerWithoutJetStream(t *testing.T) {
 	t.Parallel()
 	config := t.TempDir() + "/plain.conf"

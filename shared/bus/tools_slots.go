@@ -132,7 +132,7 @@ func (p *slotPool) mayQueue(owner string) bool {
 		waiting[turn.owner]++
 	}
 
-	// Each waiting owner, including this one, gets an equal part of the queue, rounded up.
+	// Each waiting owner, including the given one, gets an equal part of the queue, rounded up.
 	owners := max(len(waiting), 2)
 	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
 }

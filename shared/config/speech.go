@@ -39,7 +39,8 @@ func (s Speech) Check() error {
 		{"TRANSCRIPTION_MODEL", s.TranscriptionModel, OfflineListen},
 		{"SPEECH_MODEL", s.SpeechModel, OfflineSpeak},
 	} {
-		// The audio service checks the rest of the model's name.
+		// Only the prefix of the model's name is checked here. The audio service checks the model
+		// itself.
 		name, of := strings.CutPrefix(model.value, SpeechOpenAI)
 		if model.value != "" && model.value != SpeechOff && model.value != model.offline && (!of || name == "") {
 			return fmt.Errorf("%s must be openai/MODEL, %s or off, not %q", model.name, model.offline, model.value)

@@ -74,7 +74,7 @@ func (w Workers) Check() error {
 	return cmp.Or(checkListen("METRICS_ADDR", w.MetricsAddr), w.Outbound.Check(), w.Sandbox.Check(), w.Ingest.Check(), w.checkSpeech())
 }
 
-// RunMaxCostMicros is RunMaxCost in millionths, the unit of costs of runs.
+// RunMaxCostMicros returns RunMaxCost in millionths, the unit of the costs of runs.
 func (w Workers) RunMaxCostMicros() int64 { return int64(math.Round(w.RunMaxCost * 1e6)) }
 
 // SearchEngine returns the name of the configured web search engine.

@@ -27,7 +27,7 @@ const (
 	HeaderStage      = "Parley-Stage"      // on a message to the caller: a ToolStage
 )
 
-// ToolStage says what a message from a tool worker means.
+// ToolStage is the meaning of a message from a tool worker.
 type ToolStage string
 
 // The stages of a call. "accepted" arrives within a second, "working" follows at regular intervals,

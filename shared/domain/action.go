@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Approval says which calls of a tool require a person's approval.
+// Approval determines which calls of a tool require a person's approval.
 type Approval string
 
 // Approval policies: approval for no calls (the default), for calls with an unsafe side effect, or for all calls.
@@ -31,7 +31,7 @@ const (
 	ActionClientTools    ActionKind = "client_tools"
 )
 
-// Awaited is what a run in requires_action waits for.
+// Awaited is the kind of input that a run in requires_action waits for.
 type Awaited string
 
 // A run waits for a person's decision, or for the client's results of calls.
@@ -40,8 +40,8 @@ const (
 	AwaitedClient Awaited = "client"
 )
 
-// RequiredAction says what a run waits for: a person's decision about one call, or the client's
-// results of the calls in Calls.
+// RequiredAction is the action that a run waits for: a person's decision about one call, or the
+// client's results of the calls in Calls.
 type RequiredAction struct {
 	Kind       ActionKind      `json:"kind"`
 	ToolCallID string          `json:"toolCallId,omitempty"`

@@ -58,8 +58,8 @@ type HookFilter struct {
 	Value json.RawMessage `json:"value,omitempty"` // a list for the operator "in"; a boolean, true by default, for "exists"
 }
 
-// HookCoalesce says which deliveries are combined into one run: deliveries with the same key, each
-// of which arrives within the window after the previous one.
+// HookCoalesce determines which deliveries are combined into one run: deliveries with the same key,
+// each of which arrives within the window after the previous one.
 type HookCoalesce struct {
 	Key            string `json:"key"`            // a template, as for the message, for example {{pull_request.id}}
 	WindowSeconds  int    `json:"windowSeconds"`  // 1-3600, from the newest delivery

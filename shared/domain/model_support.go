@@ -105,8 +105,8 @@ var AnthropicSupport = []ModelSupport{
 	{Prefix: "anthropic/", Temperature: to1, TopP: to1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
 }
 
-// SupportFor returns what a model accepts. compatible means that OpenAI's protocol is served by another
-// server than OpenAI's own.
+// SupportFor returns the settings that a model accepts. compatible means that the model is on a
+// server with OpenAI's protocol that is not OpenAI's own.
 func SupportFor(model string, compatible bool) ModelSupport {
 	list := OpenAISupport
 	switch {

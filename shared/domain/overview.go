@@ -18,8 +18,8 @@ type Step struct {
 	Done bool     `json:"done"`
 }
 
-// Overview is what a person sees first: the first steps, and what needs attention. It contains only
-// what the person may see. The HTTP API uses its JSON form.
+// Overview is the first page that a person sees: the first steps, and the things that need
+// attention. It contains only data that the person may see. The HTTP API uses its JSON form.
 type Overview struct {
 	Steps []Step `json:"steps"`
 	// Approvals is the number of runs that wait for a decision, at most MaxOverviewCount.

@@ -42,8 +42,9 @@ type promptPart struct {
 	variable bool
 }
 
-// parsePrompt splits a prompt into its parts. A variable is {{name}}, with or without spaces around the
-// name. A backslash before {{ makes it a text. The error says which variable is wrong, and where.
+// parsePrompt splits a prompt into its parts. A variable is {{name}}, with or without spaces around
+// the name. A backslash before {{ makes it a text. The error names the wrong variable and its
+// position.
 func parsePrompt(prompt string) ([]promptPart, error) {
 	var parts []promptPart
 	for rest := prompt; ; {
@@ -102,7 +103,7 @@ func PromptUses(prompt string) (organization bool) {
 	return organization
 }
 
-// LongPromptMessage says that the values of variables make a prompt too long.
+// LongPromptMessage is the message for a prompt that the values of its variables make too long.
 const LongPromptMessage = "The system prompt has more than 64,000 characters with the values of its variables."
 
 var errLongPrompt = errors.New("filled system prompt too long")

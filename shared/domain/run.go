@@ -190,7 +190,7 @@ type Usage struct {
 	Model        string `json:"model"`
 }
 
-// RunWarning says which connection of the agent did not work during a run.
+// RunWarning names a connection of the agent that did not work during a run.
 type RunWarning struct {
 	Kind    CheckKind `json:"kind"`
 	Name    string    `json:"name"`

@@ -79,7 +79,7 @@ func (g *Group) Run(ctx context.Context) error {
 
 // start runs the component in a goroutine, and sends the component to ended when it returns.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
-	// Each component has a context of its own, so that the group can stop one after another.
+	// Each component has its own context, so that the group can stop one after another.
 	ctx, m.cancel = context.WithCancel(ctx)
 	go func() {
 		m.err = call(ctx, m.run)

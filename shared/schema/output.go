@@ -174,8 +174,8 @@ func isFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool 
 	return isRequiredFinite(part, finite)
 }
 
-// isRequiredFinite reports whether the properties and items that a part requires are in finite. They
-// matter only if no value of another type matches.
+// isRequiredFinite reports whether all properties and items that a part requires are in the set
+// finite. They matter only if no value of another type matches.
 func isRequiredFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool {
 	if part.Types == nil {
 		return true

@@ -84,8 +84,8 @@ func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, erro
 	return plain, nil
 }
 
-// UnopenedBytes is Unopened for a value whose sealed bytes contain the id of its key; see
-// sealdb.Store.ReportUnopened.
+// UnopenedBytes is the variant of Unopened for a value whose sealed bytes contain the id of its
+// key; see sealdb.Store.ReportUnopened.
 func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	v.Keys = secrets.KeyIDOfBytes(sealed)
 	w.Unopened(v)

@@ -101,7 +101,7 @@ func KeyID(sealed string) string {
 	return keyID
 }
 
-// Malformed is returned instead of a key's id for a value that is not in the format of Seal.
+// Malformed is returned in place of a key's id for a value that is not in the format of Seal.
 const Malformed = "malformed"
 
 // Seal encrypts plaintext for the location that associated identifies. Opening it requires the

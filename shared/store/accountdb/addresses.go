@@ -104,7 +104,7 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 
 	scheme := hash[:end]
 
-	// A scheme ends with the salt, so the rest identifies the cost.
+	// The last part of a scheme is the salt. The part before it identifies the hash cost.
 	cost := scheme[:strings.LastIndexByte(scheme, '$')+1]
 	var alone bool
 

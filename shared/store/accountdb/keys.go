@@ -181,10 +181,10 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRo
 	return row, nil
 }
 
-// RotateKey replaces a key with k, of which it uses only the id and the secret. The new key has the
-// name, scope, owner, expiry and lineage of the old one, and takes over its budgets and hooks. The
-// old key keeps working for at most overlap. It returns not_found if the old key has expired, and
-// conflict if both keys together exceed the quota.
+// RotateKey replaces a key with a new one. It uses only the id and the secret of k. The new key has
+// the name, scope, owner, expiry and lineage of the old one, and gets its budgets and hooks. The
+// old key keeps working for at most overlap. RotateKey returns not_found if the old key has
+// expired, and conflict if both keys together exceed the quota.
 func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
 	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {

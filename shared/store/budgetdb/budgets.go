@@ -40,7 +40,7 @@ type budgetRow struct {
 	CreatedAt *domain.Time `db:"created_at"`
 	UpdatedAt *domain.Time `db:"updated_at"`
 
-	SubjectName *string `db:"subject_name"` // of an agent or a key; nil: none, or it is deleted
+	SubjectName *string `db:"subject_name"` // name of the agent or key; nil: there is none, or it is deleted
 }
 
 // unit returns the number of database units in one unit of the metric.

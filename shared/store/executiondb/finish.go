@@ -170,7 +170,7 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 		return err
 	})
 
-	// The next batches lock their runs first, instead of waiting for a locked run.
+	// The next batches lock their runs first, so that they do not wait for a locked run.
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.finishes.MetLocked()
 	}

@@ -51,8 +51,8 @@ func (s *Store) Park(ctx context.Context, held lease.Held, action domain.Require
 	return out, nil
 }
 
-// park implements Park in one transaction. The ledger decides whether the run has to wait, and
-// for what.
+// park implements Park in one transaction. The ledger decides whether the run has to wait, and for
+// which action.
 func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	var out Parked
 	err := db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {

@@ -49,7 +49,8 @@ type DeliveryRow struct {
 	Duplicates   int            `db:"duplicates"`
 }
 
-// DeliveryColumns are the columns of a DeliveryRow, from deliveries d.
+// DeliveryColumns lists the columns of a DeliveryRow, for statements that name the table deliveries
+// d.
 const DeliveryColumns = `d.ref, d.hook_id, d.delivery_id, d.status, d.event, d.run_id, d.bytes, d.body IS NOT NULL AS kept,
 	d.error_code, d.error_message, d.received_at, d.duplicates`
 

@@ -132,7 +132,7 @@ func (d *NewDocument) source() string {
 	return "url " + d.URL
 }
 
-// source returns the same as NewDocument.source, for a stored document.
+// source identifies the content or URL of a stored document in the same way as NewDocument.source.
 func (row *DocumentRow) source() string {
 	if row.URL == nil {
 		return "content " + string(row.Hash)
@@ -163,7 +163,7 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 		// A document that is being deleted must not be returned as added.
 		case row.isBeingDeleted():
 			return nil, errBeingDeleted()
-		// A later entry of the call with the same source then finds the row of this one.
+		// A later entry of the call with the same source then finds the row of this entry.
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
@@ -258,7 +258,7 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	return nil
 }
 
-// DocumentUsage says how much of its document quotas an organization uses.
+// DocumentUsage is the part of its document quotas that an organization uses.
 type DocumentUsage struct {
 	Documents int   `db:"documents"`
 	Bytes     int64 `db:"bytes"` // of the originals, as sent

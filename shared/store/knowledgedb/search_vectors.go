@@ -64,7 +64,8 @@ const (
 	arrayNumber = 8
 )
 
-// dotProduct returns the dot product of two vectors, of which the first is encoded in the form that PostgreSQL sends.
+// dotProduct returns the dot product of two vectors. The first one is in the encoding that
+// PostgreSQL sends.
 func dotProduct(sent []byte, vector []float32) (float64, error) {
 	if len(sent) != arrayHead+arrayNumber*len(vector) {
 		return 0, fmt.Errorf("a vector of %d bytes cannot contain %d numbers", len(sent), len(vector))

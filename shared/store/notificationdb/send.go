@@ -103,7 +103,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 			Event:              row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
 			subject: row.SubjectID, source: row.Source, data: row.Data,
 		}
-		// Until the old secret is no longer valid, a receiver may know only this secret.
+		// Until the old secret expires, a receiver may not have the new one yet, so both sign.
 		if row.Previous != nil {
 			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
 		}
@@ -223,8 +223,8 @@ type Attempt struct {
 
 // SettleNotification records the result of an attempt. If the endpoint wants no more notifications
 // or has failed for too long, it disables the endpoint and returns true. If the worker no longer
-// holds the notification, it writes nothing. A notification fails instead of being retried if its
-// run's retention will be over by then.
+// holds the notification, it writes nothing. A notification is not retried, but fails, if its run's
+// retention will be over by then.
 func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
@@ -237,7 +237,8 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 			data = CASE WHEN `+subjectExists+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
 			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), RunExpiredError))
-		// Another worker has the notification now and records its own result.
+		// If the worker no longer holds the notification, another worker has it and records its own
+		// result.
 		if err != nil || !kept {
 			return err
 		}

@@ -433,7 +433,7 @@ func (b *deliveryBatch) answers() []AcceptedDelivery {
 			continue
 		}
 
-		// Only the first result of a repeated delivery carries the job, so that it is published
+		// Only the first result of a repeated delivery contains the job, so that it is published
 		// once.
 		again := answered[d.key()]
 		answered[d.key()] = true

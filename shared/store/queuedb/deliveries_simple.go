@@ -135,7 +135,7 @@ func (s *Store) deliverSimple(
 	}
 	s.slots.returnUnused(runs, taken, made)
 
-	// After a lost reply, the log says which of the deliveries were written.
+	// If the reply was lost, the delivery log shows which of the deliveries were written.
 	if !pg.IsDisconnect(err) {
 		return out, written, err
 	}

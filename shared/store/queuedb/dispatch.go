@@ -216,7 +216,8 @@ func laneArrays(lanes []Lane) (orgs, names any) {
 
 // releaseDelayed makes the delayed runs whose time has come eligible for dispatch.
 func (s *Store) releaseDelayed(ctx context.Context) error {
-	// A full part means that more runs may be due. RoundTime leaves the rest to the next sweep.
+	// A full part means that more runs may be due. When RoundTime has passed, the next sweep
+	// continues.
 	for until := time.Now().Add(pg.RoundTime); ; {
 		var n int
 		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, pg.PartMax); err != nil {

@@ -137,8 +137,8 @@ const resultsThatFit = OpenShortResult + `, CASE WHEN octet_length(result) <= $3
 // runFrom joins open_runs, which has a row only while a run is open.
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
-// RunLive is the condition that the retention of a run r is not over. After its retention, a run
-// counts as gone, even before the sweeper removes its row.
+// RunLive is the condition that the retention of a run r is not over. After its retention, a run is
+// treated as removed, even before the sweeper removes its row.
 const RunLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
 
 // Stored converts the row.

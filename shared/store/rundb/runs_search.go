@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// searchPatience is the time after which a search returns what it has found so far.
+// searchPatience is the time after which a search returns the runs that it has found so far.
 const searchPatience = time.Second
 
 // SearchRuns is like ListRuns, but returns only finished runs that contain the words of the filter.

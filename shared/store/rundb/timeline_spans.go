@@ -249,7 +249,7 @@ func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 
 // tool adds the span of a tool call.
 func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
-	// Steps are recorded in the order of the calls, so the calls up to this one are recorded.
+	// Steps are recorded in the order of the calls, so all calls up to the given one are recorded.
 	if i := slices.IndexFunc(d.pending, func(p tracedCall) bool { return p.ID == call.ID }); i >= 0 {
 		d.pending = d.pending[i+1:]
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Answer is the answer of a chat's run in the form in which a session's history contains it. The
-// answer of an open or failed run has the same text as one of which nothing was played.
+// answer of an open or failed run has the same text as an answer of which no part was played.
 type Answer struct {
 	RunID     string  `db:"id"`
 	TargetID  string  `db:"target_id"`

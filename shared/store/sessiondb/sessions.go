@@ -37,9 +37,9 @@ type Session struct {
 const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
 	AND (r.status IS NULL OR r.result IS NOT NULL)`
 
-// sessionsQuery reads sessions that have at least one run. The lateral count with a limit makes
-// the planner walk the sessions in order and stop after the page, instead of reading and
-// joining all runs.
+// sessionsQuery reads sessions that have at least one run. The lateral count with a limit makes the
+// planner walk the sessions in order and stop after the page. Otherwise it would read and join all
+// runs.
 const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.created_at, counted.runs FROM sessions s
 	CROSS JOIN LATERAL (SELECT count(*) AS runs FROM (SELECT 1 FROM runs r WHERE ` + runInSession + ` LIMIT 10000) one) counted
 	WHERE counted.runs > 0 AND s.org_id = $1`
