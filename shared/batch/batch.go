@@ -66,8 +66,8 @@ func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, err
 	}
 }
 
-// Parallel makes the group execute up to n batches at the same time, so that the server works on one
-// while the process handles the answers of another. Call it before Run.
+// Parallel makes the group execute up to n batches at the same time. While the process handles the
+// answers of one batch, the server works on another. Call Parallel before Run.
 func (g *Group[Q, A]) Parallel(n int) *Group[Q, A] {
 	g.lanes = n
 	return g

@@ -144,10 +144,10 @@ type Stream struct {
 	// Made is the time when the stream was created. If it changes, the earlier stream and its
 	// messages are gone.
 	Made time.Time
-	// Forgot means that the stream's last sequence number is lower than the one that its consumers
-	// have recorded, for example because a power failure destroyed the last messages but not the
-	// consumers' files. Until the stream reaches that number again, the consumers treat new
-	// messages as already delivered.
+	// Forgot means that consumers have recorded a higher sequence number than the last one in the
+	// stream. A power failure may have destroyed the last messages but not the consumers' files.
+	// Until the stream reaches the recorded number again, the consumers treat new messages as
+	// already delivered.
 	Forgot bool
 }
 

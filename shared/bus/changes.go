@@ -24,10 +24,10 @@ type change struct {
 }
 
 // changes publishes change messages. The first change is published immediately. Further changes of
-// the same kind within changeInterval are coalesced into one at its end. Callers never wait. If a
-// change in one organization cannot be published (publishing failed, there were too many changes,
-// or the connection was lost), changes publishes a change in all organizations instead, and repeats
-// that until it succeeds:
+// the same kind within changeInterval are coalesced into one at its end. Callers never wait. A
+// change in one organization cannot be published if publishing fails, if there are too many
+// changes, or if the connection was lost. Then changes publishes a change in all organizations
+// instead, and repeats that until it succeeds:
 //
 //	markDue ─► due ─► published, quiet ─┬─ not due within changeInterval ─► forgotten
 //	                        ▲           └─ due again ─► published after changeInterval ─┐

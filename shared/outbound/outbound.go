@@ -5,10 +5,10 @@
 //	           scheme, host, origin          checked as the socket is made
 //
 // Addresses are checked when a connection is made, not earlier, because a name may resolve to
-// different addresses each time. Each redirect is checked in the same way. Only ports 80 and 443 on
-// the public internet are allowed, in addition to the destinations that the operator allows
-// (Config.Allow, Options.Trusted) and the port of the origin that an organization has listed
-// (Options.Origin).
+// different addresses each time. Each redirect is checked in the same way. By default, only ports 80
+// and 443 on the public internet are allowed. The operator may allow more destinations
+// (Config.Allow, Options.Trusted). The port of an origin that an organization has listed
+// (Options.Origin) is allowed, too.
 package outbound
 
 import (

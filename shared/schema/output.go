@@ -37,9 +37,9 @@ type Mismatch struct {
 	Message string `json:"message"`
 }
 
-// CompileOutput compiles the schema of an answer. In addition to the rules of Compile, the schema
-// may be nested at most 16 levels deep, every pattern must be supported, and at least one value must
-// match every part that is used.
+// CompileOutput compiles the schema of an answer. It has the rules of Compile and three more. The
+// schema may be nested at most 16 levels deep. Every pattern must be supported. At least one value
+// must match every part that is used.
 func CompileOutput(raw json.RawMessage) (*Schema, error) {
 	s, err := Compile(raw)
 	if err != nil {

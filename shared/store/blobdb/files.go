@@ -40,8 +40,8 @@ type NewFile struct {
 }
 
 // maxKeepTries is the maximum number of attempts to store blobs and link to them. An attempt fails
-// if the last other link to a blob is removed in the milliseconds before the new link is made, or
-// if writing takes more than the reserved hour.
+// if the last other link to a blob is removed just before the new link is made. It also fails if
+// writing takes longer than the hour for which blobs are reserved.
 const maxKeepTries = 32
 
 // KeepFiles stores the files that a tool call created and records the names that it removed, in one

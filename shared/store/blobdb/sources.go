@@ -176,8 +176,8 @@ func (s *Store) prune(
 }
 
 // removeUnlinkedSources removes those of the given texts to which no run links. An earlier
-// statement has locked the texts, so a new link to a text is either visible here, or waits for the
-// lock and then finds that the text is gone.
+// statement has locked the texts. A new link to a text is therefore either visible here, or its
+// transaction waits for the lock and then finds that the text was removed.
 func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)

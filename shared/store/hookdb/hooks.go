@@ -107,9 +107,9 @@ func (row *hookRow) hook() (domain.Hook, error) {
 	return out, nil
 }
 
-// CreateHook stores a hook and returns it as lists show it, without its URL. It returns an invalid
-// agentId if the organization has no such agent, an invalid keyId if the key is not a valid key of
-// the organization, and conflict if the organization has MaxHooks.
+// CreateHook stores a hook and returns it as lists show it, without its URL. The error is about
+// agentId if the organization has no such agent, and about keyId if the key is not a valid key of
+// the organization. CreateHook returns conflict if the organization already has MaxHooks hooks.
 func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
 	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
 	if err != nil {

@@ -23,9 +23,9 @@ const (
 	// deleteTries is the maximum number of searches for readers of a document. A withdrawn document
 	// gets no new readers, except runs that were already about to be recorded.
 	deleteTries = 32
-	// lockTries is the maximum number of times that a transaction is attempted if it has to wait
-	// for the lock of a document's row or of its organization's counts. A worker holds both locks
-	// while it finishes a large document, possibly for longer than the lock timeout.
+	// lockTries is the maximum number of attempts of a transaction that waits for the lock of a
+	// document's row or of its organization's counts. A worker holds both locks while it finishes a
+	// large document, possibly for longer than the lock timeout.
 	lockTries        = 4
 	lockNotAvailable = "55P03"
 )

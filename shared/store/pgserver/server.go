@@ -53,11 +53,11 @@ type Server struct {
 	err        error // set before done is closed
 }
 
-// Start ends the server that a killed process has left running in the directory, creates the
-// cluster if it is missing, and returns once the server accepts connections: after about 0.1 s, or
-// 1 s with a new cluster. ctx applies only to the start; the server runs until Stop. If this
-// process dies first, Linux signals the server to stop, and the next Start makes sure that it has
-// stopped.
+// Start returns a running server. It ends the server that a killed process has left running in the
+// directory, and creates the cluster if it is missing. It returns once the server accepts
+// connections: after about 0.1 s, or 1 s with a new cluster. ctx applies only to the start; the
+// server runs until Stop. If this process dies first, Linux signals the server to stop, and the
+// next Start makes sure that it has stopped.
 func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
 
 // startAt implements Start. socket is the socket directory of the previous server, or "" for a new

@@ -69,10 +69,10 @@ type Accepted struct {
 const FirstRepublish = "5 seconds"
 
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run is
-// on disk. A run for which no slot is free waits. The results are in the order of rows. The Err of a
-// result concerns that row only; it is ErrLocked if another transaction has locked the run's session
-// or key. If Accept returns an error, either none of the runs exists, or that is unknown because the
-// reply was lost and the runs could not be looked up.
+// on disk. A run for which no slot is free waits. The results are in the order of rows. The Err of
+// a result concerns that row only; it is ErrLocked if another transaction has locked the run's
+// session or key. If Accept returns an error, usually none of the runs exists. They may exist if
+// the reply was lost and the runs could not be looked up.
 func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
@@ -375,8 +375,8 @@ func (r NewRun) created(c createdRow) rundb.StoredRun {
 	return out
 }
 
-// asStored returns the run as RunByID would read it directly after its acceptance as the first run of
-// its session, with a version of its agent or template.
+// asStored returns the run as RunByID would read it directly after its acceptance. The run is the
+// first one of its session. version is the version of its agent or template.
 func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
 	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,

@@ -252,11 +252,11 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch publishes jobs of overdue runs again. It raises the dispatch number of the runs in
-// again that are still unclaimed, doubles their time until the next check (at most five minutes),
-// and returns their jobs. Runs in later keep their number, because the stream still holds their
-// job; only the time of their next check moves. Redispatch skips runs that another sweeper has
-// redispatched. If it returns an error, it also returns the jobs of the parts that succeeded.
+// Redispatch prepares the jobs of overdue runs for publication. For runs in again that are still
+// unclaimed, it raises the dispatch number and doubles the time until the next check (at most five
+// minutes). It returns their jobs. Runs in later keep their number, because the stream still holds
+// their job; only the time of their next check moves. Redispatch skips runs that another sweeper
+// has redispatched. If it returns an error, it also returns the jobs of the parts that succeeded.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {

@@ -305,9 +305,9 @@ func (s *slots) topUp(lane domain.Lane, n int) map[Lane]int {
 	})
 }
 
-// share takes up to n slots of a lane for waiting runs, one at a time for the organization with the
-// fewest dispatched runs, while the function free reports a free slot or the organization may use
-// the reserve.
+// share takes up to n slots of a lane for waiting runs, one at a time, each for the organization
+// with the fewest dispatched runs. It stops when the function free reports no free slot and the
+// organization may not use the reserve either.
 func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[Lane]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -128,9 +128,10 @@ const OpenResult = storedColumns + `, result`
 // sizes of their results.
 const OpenShortResult = storedColumns + `, octet_length(result) AS result_bytes`
 
-// resultsThatFit lists the columns of OpenShortResult, and the result of each run if it has at most $3
-// bytes and the results up to and including it have at most $4 bytes in total. PostgreSQL reads only
-// the selected results, because functions return references to large values.
+// resultsThatFit lists the columns of OpenShortResult and adds the results that fit. A result fits
+// if it has at most $3 bytes, and the results up to and including it have at most $4 bytes in
+// total. PostgreSQL reads only the selected results, because functions return references to large
+// values.
 const resultsThatFit = OpenShortResult + `, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 

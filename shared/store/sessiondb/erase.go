@@ -19,9 +19,9 @@ const EraseBatch = 1000
 // EraseSession erases a session: the inputs, answers, playback positions, tool calls, sources and
 // files of its runs, their journals and events, and then the session. A later message with the same
 // session id begins a new session. Open runs are cancelled and returned, so that their workers and
-// waiting requests can be notified. Each run leaves a tombstone without text for as long as its
-// idempotency key is kept, and at least for a day, so that a replayed request is not mistaken for a
-// new request.
+// waiting requests can be notified. Each run leaves a tombstone without text, so that a repeated
+// request is not mistaken for a new one. The tombstone is kept as long as the run's idempotency
+// key, and at least for a day.
 //
 // Erasing a session with very many runs takes several transactions. The last one erases the newest
 // runs and the session itself. If the process dies in between, the session can be erased again.
@@ -114,11 +114,11 @@ func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]exec
 // those parts, and deletes the sessions without remaining runs. held is the number of sessions that
 // existed.
 //
-// It first locks the sessions, in the order in which acceptance does. If a message is accepted
-// concurrently, it either waits for the lock, and then begins a new session or follows the erased
-// part, or it was first, and the later statements see its run. CloseSessions then locks the open
-// runs. A worker that holds such a run has either written the result already, or finds that the
-// run's row is gone and writes nothing.
+// It first locks the sessions, in the order in which acceptance does. A concurrent acceptance of a
+// message may come first; then the later statements see its run. Otherwise it waits for the lock,
+// and then begins a new session or follows the erased part. CloseSessions then locks the open runs.
+// A worker that holds such a run has either written the result already, or finds that the run's row
+// is gone and writes nothing.
 func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
 	refs := pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref }))
 	var locked []int64

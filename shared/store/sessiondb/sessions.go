@@ -97,9 +97,9 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	return out, nil
 }
 
-// SessionsNamed returns the sessions of an organization that have runs, whose session id, as chosen
-// by the client, is name, and that belong to one of the principals (if principals is nil, to any).
-// It returns at most two sessions, enough to detect that the id is ambiguous.
+// SessionsNamed returns the sessions of an organization that have runs and the given name, which is
+// the session id that the client chose. If principals is not nil, only their sessions are returned.
+// SessionsNamed returns at most two sessions, enough to detect that the name is ambiguous.
 func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals []string) (out []Session, err error) {
 	query, args := sessionsQuery+` AND s.session_id = $2`, []any{org, name}
 	if suffix, own := strings.CutPrefix(name, OwnSessionPrefix); own && utf8.RuneCountInString(name) == ownSessionLength {
