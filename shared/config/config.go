@@ -90,12 +90,12 @@ type Telemetry struct {
 // Check returns an error if the address is invalid.
 func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint) }
 
-// Runs are the settings on which ingress and workers must agree.
+// Runs contains the settings on which ingress and workers must agree.
 type Runs struct {
 	DefaultModel string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
 }
 
-// Secrets are the secrets that ingress and workers share.
+// Secrets contains the secrets that ingress and workers share.
 type Secrets struct {
 	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"Key that encrypts stored secrets and signs tool calls: 32 bytes in base64 or hex, the same for every process. Older keys may follow, separated by commas."`
 }
@@ -121,7 +121,7 @@ func (s Secrets) KeyIDs() []string {
 	return box.KeyIDs()
 }
 
-// Ingress are the settings of the HTTP API.
+// Ingress contains the settings of the HTTP API.
 type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
 	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`

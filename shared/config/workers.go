@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Workers are the settings of workers.
+// Workers contains the settings of workers.
 type Workers struct {
 	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs executed simultaneously in each lane (chats, automations), plus an eighth in reserve; 0: 2500 per core, or fewer if memory is small."`
 	RunMaxTurns       int     `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Maximum model calls of a run."`

@@ -25,8 +25,8 @@ const HeadBytes = 16
 // MaxPixels is the maximum number of pixels of an image that is decoded.
 const MaxPixels = 25_000_000
 
-// maxSegments bounds the segments before the size of a JPEG image. The metadata of a photograph
-// takes a few dozen.
+// maxSegments is the maximum number of segments before the size of a JPEG image. The metadata of a
+// photograph takes a few dozen segments.
 const maxSegments = 2000
 
 // Errors of Read.

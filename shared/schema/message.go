@@ -140,8 +140,8 @@ func escapeKey(key string) string {
 // noForm begins the message if a value matches none of several alternatives.
 const noForm = "matches none of the allowed forms; closest: "
 
-// pointer is a JSON pointer to a location, "" for the top-level value. A long one is shortened to
-// its innermost keys.
+// pointer is a JSON Pointer to a location, or "" for the top-level value. A long pointer is
+// shortened to its innermost keys.
 func pointer(location []string) string {
 	var place strings.Builder
 	for _, key := range location[max(0, len(location)-6):] {

@@ -114,7 +114,8 @@ func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys stri
 	}
 }
 
-// batches splits a page into batches for one transaction, each of a single organization.
+// batches splits a page into batches. Each batch is for one transaction and contains values of a
+// single organization.
 func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	return func(yield func([]sealdb.Value) bool) {
 		for len(page) > 0 {

@@ -74,7 +74,7 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 	})
 }
 
-// CreateMemberReset is CreateReset for an organization's admin and one of its members. It returns
+// CreateMemberReset is the variant of CreateReset for an organization's admin and a member. It returns
 // not_found if the user is not a member. It returns permission_denied unless all of this is true:
 //   - The member's role is not higher than the admin's.
 //   - An invitation of this organization created the member's account.

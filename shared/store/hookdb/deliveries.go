@@ -79,8 +79,8 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 		status = `d.status = 'rejected' AND $3 <> ''`
 	}
 
-	// Read each hook's newest deliveries by its index. Without HookID that is one lookup per
-	// hook of the organization.
+	// The query reads the newest deliveries of each hook along an index. Without HookID, it makes
+	// one lookup per hook of the organization.
 	query := `SELECT d.* FROM hooks h CROSS JOIN LATERAL (SELECT ` + DeliveryColumns + ` FROM deliveries d WHERE d.hook_id = h.id
 		AND d.ref < $2 AND ` + status + ` ORDER BY d.ref DESC LIMIT $4) d
 		WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($5 = '' OR h.id = $5)`

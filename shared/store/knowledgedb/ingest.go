@@ -150,7 +150,7 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 	return missing(held, kept), nil
 }
 
-// missing returns the elements of all that are not in some.
+// missing returns the elements of the list all that are not in the list some.
 func missing(all, some []LeasedDocument) (out []LeasedDocument) {
 	// A document that is held under another fence is a different element, so it counts as missing.
 	there := make(map[LeasedDocument]bool, len(some))

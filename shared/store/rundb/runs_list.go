@@ -77,7 +77,8 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 		FinishedAt: domain.AtPtr(row.FinishedAt.Time), ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
 	}
 
-	// Clients distinguish an empty answer from a missing one, so an empty one is restored.
+	// The database stores an empty answer as null. Clients distinguish it from a missing one, so it
+	// is restored.
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
 	}
