@@ -97,7 +97,8 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
 	b.jobLog = log.Sample(&zerolog.BurstSampler{Burst: jobLogs, Period: time.Second})
 
-	// Publishing is asynchronous: a run is already stored, so no caller waits for the publication of its job message.
+	// Publishing is asynchronous: a run is already stored, so no caller waits for the publication
+	// of its job message.
 	js, err := jetstream.New(nc,
 		jetstream.WithPublishAsyncMaxPending(maxPendingJobs),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
@@ -247,7 +248,8 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// insufficient reports whether an error means that the server has less space than the stream would reserve.
+// insufficient reports whether an error means that the server has less space than the stream would
+// reserve.
 func insufficient(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && slices.Contains([]jetstream.ErrorCode{codeAccountExceeded, codeInsufficientResources, codeStorageExceeded}, refusal.ErrorCode)
@@ -317,7 +319,8 @@ const (
 	codeConsumerStore  jetstream.ErrorCode = 10104
 )
 
-// damaged reports whether an error means that the server cannot read or create the files of a consumer.
+// damaged reports whether an error means that the server cannot read or create the files of a
+// consumer.
 func damaged(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && apiErr.Code >= 500 && (apiErr.ErrorCode == codeConsumerCreate || apiErr.ErrorCode == codeConsumerStore)
@@ -408,7 +411,8 @@ func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop
 // OnDone calls f when a notice arrives that the run is terminal. By the time OnDone returns, the
 // server has registered the subscription.
 func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
-	// A notice sent before the subscription is lost, so the caller must read the run after OnDone returns.
+	// A notice sent before the subscription is lost, so the caller must read the run after OnDone
+	// returns.
 	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
 	if err != nil {
 		return nil, err

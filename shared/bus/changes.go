@@ -33,8 +33,8 @@ type change struct {
 //	                        ▲           └─ due again ─► published after changeInterval ─┐
 //	                        └───────────────────────────────────────────────────────────┘
 type changes struct {
-	// publish must not block. limit is the maximum size of tracked. wake has a buffer of one, so that
-	// markDue never waits.
+	// publish must not block. limit is the maximum size of tracked. wake has a buffer of one, so
+	// that markDue never waits.
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}

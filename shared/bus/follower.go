@@ -53,7 +53,8 @@ func (e *follower) Follow(id string) error {
 	return e.ensure(id, f)
 }
 
-// ensure subscribes to an id unless the follower already has a subscription to it. The caller must hold e.mu.
+// ensure subscribes to an id unless the follower already has a subscription to it. The caller must
+// hold e.mu.
 func (e *follower) ensure(id string, f *followed) error {
 	if f.sub != nil {
 		return nil

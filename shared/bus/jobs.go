@@ -13,8 +13,8 @@ import (
 	"parley/shared/domain"
 )
 
-// JobMessage is a job message that was delivered to a worker. The worker acknowledges it on receipt,
-// or releases it to another worker.
+// JobMessage is a job message that was delivered to a worker. The worker acknowledges it on
+// receipt, or releases it to another worker.
 type JobMessage struct {
 	RunID       string
 	ReplyTo     string

@@ -55,7 +55,8 @@ type toolServer struct {
 func (b *Bus) ServeTool(
 	kind string, cfg ToolServing, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {
-	// Calls run under their own context, so that they outlive the context of the caller of ServeTool.
+	// Calls run under their own context, so that they outlive the context of the caller of
+	// ServeTool.
 	work, cancel := context.WithCancel(context.Background())
 	s := &toolServer{
 		nc: b.nc, log: b.log.With().Str("tool", kind).Logger(), owner: cfg.Owner, handle: handle,

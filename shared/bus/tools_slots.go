@@ -39,7 +39,8 @@ type toolTurn struct {
 	begun bool // guarded by slotPool.mu
 }
 
-// newSlotPool returns a pool of at least one slot. An owner may take all slots except the reserved ones, which are an eighth.
+// newSlotPool returns a pool of at least one slot. An owner may take all slots except the reserved
+// ones, which are an eighth.
 func newSlotPool(cfg ToolServing) *slotPool {
 	slots := max(cfg.Slots, 1)
 	p := &slotPool{

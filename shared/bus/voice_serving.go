@@ -11,13 +11,15 @@ import (
 	"parley/shared/contract"
 )
 
-// voiceSilentChecks is the number of checks during which an ingress may be silent. An ingress pings every 2 s.
+// voiceSilentChecks is the number of checks during which an ingress may be silent. An ingress pings
+// every 2 s.
 const voiceSilentChecks = int(10 * time.Second / voiceCheckInterval)
 
 // VoiceServing configures how a worker serves voice sessions.
 type VoiceServing struct {
 	Places int // maximum number of sessions
-	// Transcription is the name of the model that transcribes speech. Callers get it when they open a session.
+	// Transcription is the name of the model that transcribes speech. Callers get it when they open
+	// a session.
 	Transcription string
 	// Admit verifies the capability of an opening over its body and returns the session's name;
 	// false rejects it. It is called before a slot is taken, from one goroutine, and must be fast.

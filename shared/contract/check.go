@@ -7,8 +7,8 @@ import (
 )
 
 // Kinds of tool calls with which ingresses check an agent's connections. Tool workers check the
-// connections of tools, and agent workers the models, because only these processes have the settings
-// and secrets for them. Each kind has its own subject and queue group.
+// connections of tools, and agent workers the models, because only these processes have the
+// settings and secrets for them. Each kind has its own subject and queue group.
 const (
 	KindCheckTools  = "checkTools"
 	KindCheckModels = "checkModels"
@@ -25,7 +25,8 @@ type CheckClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+// Bounds returns the organization and kind of request for which the claims were signed, and when
+// they expire.
 func (c CheckClaims) Bounds() (org, kind string, expires time.Time) {
 	return c.OrganizationID, c.Kind, c.Expires
 }

@@ -19,7 +19,8 @@ type ListModelsClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+// Bounds returns the organization and kind of request for which the claims were signed, and when
+// they expire.
 func (c ListModelsClaims) Bounds() (org, kind string, expires time.Time) {
 	return c.OrganizationID, c.Kind, c.Expires
 }

@@ -43,7 +43,8 @@ const (
 // ToolSubject returns the subject of calls to one kind of tool.
 func ToolSubject(kind string) string { return SubjectTools + kind }
 
-// ToolGroup returns the queue group for one kind of tool. The group delivers each call to only one worker.
+// ToolGroup returns the queue group for one kind of tool. The group delivers each call to only one
+// worker.
 func ToolGroup(kind string) string { return "tool-" + kind }
 
 // Operations of a tool request.
@@ -112,7 +113,8 @@ type Capability struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// EffectKey returns the idempotency key of a call's side effect, which is the same for every attempt.
+// EffectKey returns the idempotency key of a call's side effect, which is the same for every
+// attempt.
 func EffectKey(runID, callID string) string {
 	return "eff_" + base64.RawURLEncoding.EncodeToString(Hash(runID, callID)[:18])
 }

@@ -8,7 +8,8 @@ import (
 // Approval determines which calls of a tool require a person's approval.
 type Approval string
 
-// Approval policies: approval for no calls (the default), for calls with an unsafe side effect, or for all calls.
+// Approval policies: approval for no calls (the default), for calls with an unsafe side effect, or
+// for all calls.
 const (
 	ApprovalNever  Approval = "never"
 	ApprovalUnsafe Approval = "unsafe"
@@ -23,8 +24,8 @@ func (a Approval) Asks(effect SideEffect) bool {
 // ActionKind is the kind of decision that a run in requires_action waits for.
 type ActionKind string
 
-// The kinds of decision: to approve a call, or to report the outcome of a call that may have been executed.
-// A run with ActionClientTools waits for the client's results of calls instead.
+// The kinds of decision: to approve a call, or to report the outcome of a call that may have been
+// executed. A run with ActionClientTools waits for the client's results of calls instead.
 const (
 	ActionApproval       ActionKind = "approval"
 	ActionUnknownOutcome ActionKind = "unknown_outcome"

@@ -35,8 +35,8 @@ var textOnlyModels = []string{
 	"anthropic/claude-2*", "anthropic/claude-instant*", "anthropic/claude-3-5-haiku-2*",
 }
 
-// TakesImages reports whether a model may receive images. It is false only for models that are known
-// to take none.
+// TakesImages reports whether a model may receive images. It is false only for models that are
+// known to take none.
 func TakesImages(model string) bool {
 	return !slices.ContainsFunc(textOnlyModels, func(known string) bool {
 		prefix, isPrefix := strings.CutSuffix(known, "*")

@@ -184,7 +184,8 @@ func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }
 
-// EndedEvent returns the last event in the log of a finished run. result is the rendered run object.
+// EndedEvent returns the last event in the log of a finished run. result is the rendered run
+// object.
 func EndedEvent(id EventID, status RunStatus, result []byte) Event {
 	data := make([]byte, 0, len(`{"run":}`)+len(result))
 	data = append(append(append(data, `{"run":`...), result...), '}')

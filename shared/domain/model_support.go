@@ -25,8 +25,8 @@ type ModelSupport struct {
 	Seed        bool     `json:"seed"`
 	Stop        bool     `json:"stop"`
 	Parallel    bool     `json:"parallelToolCalls"`
-	// SamplesWithoutEffort means that temperature and topP need the reasoning effort none, which is the
-	// model's default.
+	// SamplesWithoutEffort means that temperature and topP need the reasoning effort none, which is
+	// the model's default.
 	SamplesWithoutEffort bool `json:"samplesWithoutEffort,omitempty"`
 	// OneOfSampling means that temperature and topP exclude each other.
 	OneOfSampling bool `json:"oneOfSampling,omitempty"`
@@ -51,9 +51,9 @@ var (
 // tried with them.
 var everything = ModelSupport{Temperature: to2, TopP: to1, Efforts: ReasoningEfforts, Seed: true, Stop: true, Parallel: true}
 
-// OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model without
-// an entry accepts everything. Servers with OpenAI's protocol accept everything, whatever their models'
-// names.
+// OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model
+// without an entry accepts everything. Servers with OpenAI's protocol accept everything, whatever
+// their models' names.
 var OpenAISupport = []ModelSupport{
 	{Prefix: "openai/gpt-3.5", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
 	{Prefix: "openai/gpt-4", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
@@ -71,8 +71,8 @@ var OpenAISupport = []ModelSupport{
 	{Prefix: "openai/o4", Temperature: only1, TopP: only1, Efforts: low3, Seed: true},
 }
 
-// AnthropicSupport lists the models of Anthropic, and of servers with its protocol. The first entry whose
-// prefix matches applies; the last one matches all. The protocol has no seed.
+// AnthropicSupport lists the models of Anthropic, and of servers with its protocol. The first entry
+// whose prefix matches applies; the last one matches all. The protocol has no seed.
 var AnthropicSupport = []ModelSupport{
 	{Prefix: "anthropic/claude-3", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true},
 	{
@@ -189,8 +189,8 @@ func numberFault(model string, name Setting, value *float64, accepted *Range) []
 	}
 }
 
-// conflicts returns the settings that the model accepts, but not together. The value 1 of temperature
-// and topP is the default, so it conflicts with nothing.
+// conflicts returns the settings that the model accepts, but not together. The value 1 of
+// temperature and topP is the default, so it conflicts with nothing.
 func (m ModelSupport) conflicts(model string, s ModelSettings) (found []SettingFault) {
 	colder, narrower := s.Temperature != nil && *s.Temperature != 1, s.TopP != nil && *s.TopP != 1
 	if m.OneOfSampling && s.Temperature != nil && narrower {

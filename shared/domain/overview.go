@@ -52,8 +52,8 @@ type FailingTarget struct {
 	Failures       int     `json:"failures"`       // consecutive failed attempts
 }
 
-// FailedDocuments contains the number of documents that could not be read, at most MaxOverviewCount,
-// and the newest of them.
+// FailedDocuments contains the number of documents that could not be read, at most
+// MaxOverviewCount, and the newest of them.
 type FailedDocuments struct {
 	Count  int              `json:"count"`
 	Newest []FailedDocument `json:"newest"`

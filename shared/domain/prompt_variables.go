@@ -24,8 +24,8 @@ type PromptValues struct {
 	Input        json.RawMessage // the other fields of the input, an object; nil: none
 }
 
-// The variables of a system prompt. A name that begins with variableInput and a dot is a path in the
-// run's input.
+// The variables of a system prompt. A name that begins with variableInput and a dot is a path in
+// the run's input.
 const (
 	variableOrganization = "organization.name"
 	variableNow          = "now"

@@ -55,7 +55,8 @@ type Run struct {
 	OmittedTurns  int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
-	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
+	// CitationsRemoved is the number of the model's citations that were removed because they were
+	// invalid.
 	CitationsRemoved int `json:"citationsRemoved,omitempty"`
 	// Warnings are connections of the agent that did not work, although the run continued.
 	Warnings []RunWarning `json:"warnings,omitempty"`
@@ -219,8 +220,8 @@ const MaxProviderMessage = 1_000
 
 // Input is the input of a run: the message, and further keys that are passed to the agent as data.
 // If the request contained the whole conversation, History has the earlier messages, and
-// Instructions may have further instructions. Echo has fields of the request that a protocol repeats
-// when the run is read later.
+// Instructions may have further instructions. Echo has fields of the request that a protocol
+// repeats when the run is read later.
 type Input struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`
@@ -235,8 +236,8 @@ type Input struct {
 // large input.
 const UnstoredInput = `{"unstored":true,`
 
-// Exchange is one message in a conversation, the calls of the client's tools that it caused, and the
-// answer to it; see Open.
+// Exchange is one message in a conversation, the calls of the client's tools that it caused, and
+// the answer to it; see Open.
 type Exchange struct {
 	Message string      `json:"message"`
 	Rounds  []CallRound `json:"rounds,omitempty"`

@@ -109,8 +109,8 @@ func QuestionPrefix(n int) (plain, attached int) {
 	return plain, plain + len(AttachmentsKey) + attachmentsPrefix
 }
 
-// AttachmentsKey is the key of the attachments in the JSON of an Input. They precede the message, so
-// that lists read them without the rest of a large input.
+// AttachmentsKey is the key of the attachments in the JSON of an Input. They precede the message,
+// so that lists read them without the rest of a large input.
 const AttachmentsKey = `"attachments":`
 
 const questionKey = `"message":"`
@@ -138,8 +138,8 @@ func ReadQuestion(input string) (*InputSummary, []Attachment) {
 	return readMessage(rest), attachments
 }
 
-// readMessage returns the message at the beginning of rest, which follows the quotation mark of a JSON
-// string and may be truncated. It returns nil if the string is not JSON.
+// readMessage returns the message at the beginning of rest, which follows the quotation mark of a
+// JSON string and may be truncated. It returns nil if the string is not JSON.
 func readMessage(rest string) *InputSummary {
 	end := endOfString(rest)
 	cut := end < 0

@@ -37,7 +37,8 @@ type UsageInterval struct {
 	Consumption
 }
 
-// UsageReport is the consumption of an organization's runs per interval, between the times From and To.
+// UsageReport is the consumption of an organization's runs per interval, between the times From and
+// To.
 type UsageReport struct {
 	Interval string          `json:"interval"` // hour or day, in UTC
 	From     Time            `json:"from"`

@@ -31,8 +31,8 @@ func decode(raw []byte, limit int) (any, error) {
 	return p.value(0)
 }
 
-// parser parses valid JSON. It is several times as fast as the tokens of encoding/json. Its values are
-// parts of the text, which is copied only once.
+// parser parses valid JSON. It is several times as fast as the tokens of encoding/json. Its values
+// are parts of the text, which is copied only once.
 type parser struct {
 	text string
 	at   int

@@ -7,8 +7,8 @@ import (
 )
 
 // Embed returns a schema for use inside another document, at the JSON Pointer at, for example
-// "#/properties/data". References within the schema begin with at. The order of its members is kept.
-// Its $schema is omitted, because only the outermost schema may have one.
+// "#/properties/data". References within the schema begin with at. The order of its members is
+// kept. Its $schema is omitted, because only the outermost schema may have one.
 func Embed(raw json.RawMessage, at string) json.RawMessage {
 	e := embedding{in: json.NewDecoder(bytes.NewReader(raw)), at: at, root: true}
 	e.in.UseNumber()

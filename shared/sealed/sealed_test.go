@@ -62,7 +62,8 @@ const (
 	all      = 9
 )
 
-// Every kind of value is counted under its key and resealed. Afterwards, it no longer needs the old key.
+// Every kind of value is counted under its key and resealed. Afterwards, it no longer needs the old
+// key.
 func TestReseal(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -86,7 +86,8 @@ func readKey(text string) ([]byte, error) {
 	return nil, fmt.Errorf("not %d bytes in base64 or hex", keySize) // the text is never shown
 }
 
-// KeyIDs returns the ids of the keys in the order of the setting. Values are sealed with the first one.
+// KeyIDs returns the ids of the keys in the order of the setting. Values are sealed with the first
+// one.
 func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 
 // KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not
@@ -139,7 +140,8 @@ func AgentHeaders(organizationID, agentID string) string {
 	return "agent headers|" + organizationID + "|" + agentID
 }
 
-// WidgetIdentity returns the location of the secret with which the identities of an agent's visitors are signed, for Seal and Open.
+// WidgetIdentity returns the location of the secret with which the identities of an agent's
+// visitors are signed, for Seal and Open.
 func WidgetIdentity(organizationID, agentID string) string {
 	return "widget identity|" + organizationID + "|" + agentID
 }

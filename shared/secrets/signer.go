@@ -35,7 +35,8 @@ func NewSigner(setting string) (*Signer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading secrets key %d: %w", n+1, err)
 		}
-		// A separate key is derived, so that knowledge about one use of the setting reveals nothing about the other uses.
+		// A separate key is derived, so that knowledge about one use of the setting reveals nothing
+		// about the other uses.
 		key, err := hkdf.Key(sha256.New, secret, nil, signerPurpose, sha256.Size)
 		if err != nil {
 			return nil, fmt.Errorf("deriving signing key %d: %w", n+1, err)
@@ -46,7 +47,8 @@ func NewSigner(setting string) (*Signer, error) {
 	return s, nil
 }
 
-// Sign returns a token that binds the claims to body: base64url(claims) + "." + base64url(HMAC-SHA256).
+// Sign returns a token that binds the claims to body: base64url(claims) + "." +
+// base64url(HMAC-SHA256).
 func (s *Signer) Sign(claims, body []byte) string {
 	return encodeToken(claims) + "." + encodeToken(sign(s.keys[0], claims, body))
 }
@@ -75,7 +77,8 @@ func (s *Signer) Verify(token string, body []byte) (claims []byte, err error) {
 	return nil, ErrUnsigned
 }
 
-// sign computes the signature. Its input is unambiguous, because the body's hash at the end has a fixed length.
+// sign computes the signature. Its input is unambiguous, because the body's hash at the end has a
+// fixed length.
 func sign(key, claims, body []byte) []byte {
 	sum := sha256.Sum256(body)
 	mac := hmac.New(sha256.New, key)

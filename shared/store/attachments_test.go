@@ -41,7 +41,8 @@ func (b *testEnv) attached(session string, uploads ...blobdb.NewUpload) (runID s
 	return b.accept(wideWindow, run)[0].Run.Run.ID, ids
 }
 
-// A run has its own files, which its session's programs find and which last longer than the uploads.
+// A run has its own files, which its session's programs find and which last longer than the
+// uploads.
 func TestAttachmentsAreFilesOfTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -199,8 +199,8 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 	}
 }
 
-// Several processes accept runs of one session at the same time. Each run continues the run with the
-// preceding number.
+// Several processes accept runs of one session at the same time. Each run continues the run with
+// the preceding number.
 func TestRunsAcceptedTogetherFollowEachOther(t *testing.T) {
 	t.Parallel()
 	m := newMeter(t)

@@ -75,7 +75,8 @@ func TestEveryTableIsKeptApartOrNamed(t *testing.T) {
 			t.Errorf("the exception %s is no table", name)
 		}
 	}
-	// Except for these two tables, a policy that depends on the user must restrict access to the user's own rows.
+	// Except for these two tables, a policy that depends on the user must restrict access to the
+	// user's own rows.
 	others := texts(t, db, `SELECT polrelid::regclass::text || ' ' || polname FROM pg_policy
 		WHERE polname NOT IN ('tenant', 'system') AND pg_get_expr(polqual, polrelid) NOT LIKE '%org_id IS NULL%parley_user()%'`)
 	if len(others) > 0 {

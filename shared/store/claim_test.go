@@ -42,8 +42,8 @@ func acceptedIDs(accepted []queuedb.Accepted) (ids []string) {
 	return ids
 }
 
-// Several processes accept, claim and finish runs of the same sessions. A run is claimed only after the
-// previous run of its session has finished.
+// Several processes accept, claim and finish runs of the same sessions. A run is claimed only after
+// the previous run of its session has finished.
 func TestRunsOfASessionNeverOverlap(t *testing.T) {
 	t.Parallel()
 	const processes, rounds = 4, 25

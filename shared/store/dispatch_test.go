@@ -137,7 +137,8 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 	}
 }
 
-// If a run waits for a run in its session that belongs to another lane, it is dispatched when that run finishes.
+// If a run waits for a run in its session that belongs to another lane, it is dispatched when that
+// run finishes.
 func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -277,7 +278,8 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	}
 }
 
-// Runs that were not dispatched when they were accepted are dispatched once counting finds free slots.
+// Runs that were not dispatched when they were accepted are dispatched once counting finds free
+// slots.
 func TestTopUpFillsFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

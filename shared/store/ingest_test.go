@@ -185,7 +185,8 @@ func (a *attempt) step(what string) (bool, error) {
 	return true, nil
 }
 
-// interleavings returns every interleaving of two sequences; false stands for a step of the first sequence.
+// interleavings returns every interleaving of two sequences; false stands for a step of the first
+// sequence.
 func interleavings(first, second int) (out [][]bool) {
 	if first == 0 && second == 0 {
 		return [][]bool{nil}

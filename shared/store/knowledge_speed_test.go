@@ -39,7 +39,8 @@ func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 	return chunkFor(n, words...)
 }
 
-// fill indexes documents with 100 chunks each and returns questions about them with 3 to 8 words each.
+// fill indexes documents with 100 chunks each and returns questions about them with 3 to 8 words
+// each.
 func (b *testEnv) fill(documents int, seed uint64) (questions [][]string, adding, finishing []time.Duration) {
 	b.Helper()
 	v := newVocabulary(seed)
@@ -101,7 +102,8 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 	t.Logf("beside an organization with as many: ours %s; plain %s", percentiles(ours), percentiles(plain))
 }
 
-// measure searches for each question with Parley's search function and with the plain query, and returns the durations.
+// measure searches for each question with Parley's search function and with the plain query, and
+// returns the durations.
 func (b *testEnv) measure(questions [][]string) (ours, plain []time.Duration) {
 	b.Helper()
 	prefix := b.text(`SELECT left(word, 4) FROM ts_stat('SELECT terms FROM document_chunks WHERE org_id = ' || quote_literal('` + b.org + `') || ' LIMIT 1') LIMIT 1`)

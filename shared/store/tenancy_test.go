@@ -90,7 +90,8 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	return o
 }
 
-// receive creates a hook, a delivery without a run, and a run that collects deliveries with a coalescing key.
+// receive creates a hook, a delivery without a run, and a run that collects deliveries with a
+// coalescing key.
 func (o *tenant) receive() {
 	o.Helper()
 	m := &hookEnv{testEnv: o.testEnv, key: o.key}

@@ -7,8 +7,9 @@ func All() []domain.Template {
 	return []domain.Template{support(), researcher(), analyst(), documents(), triage(), writer()}
 }
 
-// DemoSuggestions returns the suggested questions of the demo agent. The offline model answers each of
-// them without the web: from the documents that are uploaded with the agent, or by running Python.
+// DemoSuggestions returns the suggested questions of the demo agent. The offline model answers each
+// of them without the web: from the documents that are uploaded with the agent, or by running
+// Python.
 func DemoSuggestions() []string {
 	return []string{
 		"How long is the guarantee on a lamp?",

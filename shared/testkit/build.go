@@ -125,7 +125,8 @@ func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string)
 	return path, nil
 }
 
-// programName returns the name that go build gives to a program: the last element of the package path that is not a version.
+// programName returns the name that go build gives to a program: the last element of the package
+// path that is not a version.
 func programName(dir, pkg string) string {
 	if pkg == "." {
 		return filepath.Base(dir)

@@ -18,7 +18,8 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// privateSettings returns the settings of a server that many tests use, and whose data may be lost in a crash.
+// privateSettings returns the settings of a server that many tests use, and whose data may be lost
+// in a crash.
 func privateSettings() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
@@ -77,7 +78,8 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	return path, makeCluster(ctx, dir, path)
 })
 
-// dropClusters removes clusters with other schemas that have not been used for days. It ignores errors.
+// dropClusters removes clusters with other schemas that have not been used for days. It ignores
+// errors.
 func dropClusters(cache string) {
 	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // there is no error, because the pattern is valid
 	for _, dir := range made {

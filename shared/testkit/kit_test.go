@@ -227,7 +227,8 @@ func processState(t *testing.T, pid int) (state string) {
 	return state
 }
 
-// stateFor returns the state of a process according to the kernel, or "" if there is no such process.
+// stateFor returns the state of a process according to the kernel, or "" if there is no such
+// process.
 func stateFor(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -377,7 +378,8 @@ func running(pid int) bool {
 	return err == nil && len(line) > 0
 }
 
-// TestVictim exists only for TestNothingOutlivesAKilledRun, which runs it in another process and kills that process.
+// TestVictim exists only for TestNothingOutlivesAKilledRun, which runs it in another process and
+// kills that process.
 func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	if os.Getenv(victimKey) == "" {
 		return

@@ -20,7 +20,8 @@ const (
 	portCount = 4000
 )
 
-// FreePort returns a loopback port on which no process listens. The port is reserved until the end of the test.
+// FreePort returns a loopback port on which no process listens. The port is reserved until the end
+// of the test.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-ports-%d", os.Getuid())) //nolint:usetesting // shared by all tests

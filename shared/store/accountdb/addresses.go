@@ -124,7 +124,8 @@ func (s *Store) ProveAddress(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return prove(ctx, tx, userID) })
 }
 
-// HoldsAddress reports whether a user's email address is proven and no other account has taken it over.
+// HoldsAddress reports whether a user's email address is proven and no other account has taken it
+// over.
 func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
 	return holdsProven(ctx, s.db, userID)
 }
@@ -147,7 +148,8 @@ func prove(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("recording a verified address", err)
 }
 
-// holderFor locks and returns the account that has an email address. It returns false if there is none.
+// holderFor locks and returns the account that has an email address. It returns false if there is
+// none.
 func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users

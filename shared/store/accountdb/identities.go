@@ -130,7 +130,8 @@ func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, confirmed boo
 	return displace(ctx, tx, holder)
 }
 
-// hasAddress reports whether a user has an email address, even if another account has taken it over.
+// hasAddress reports whether a user has an email address, even if another account has taken it
+// over.
 func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, error) {
 	var has bool
 	err := tx.GetContext(ctx, &has, `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND lower(email) = lower($2))`, userID, email)

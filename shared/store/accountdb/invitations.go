@@ -20,7 +20,8 @@ func (s *Organizations) Invitation(ctx context.Context, tokenHash []byte) (domai
 	return invitation(ctx, s.db, tokenHash)
 }
 
-// invitation reads the open invitation to which a token belongs. It returns not_found if there is none.
+// invitation reads the open invitation to which a token belongs. It returns not_found if there is
+// none.
 func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (domain.Invitation, error) {
 	var row struct {
 		ID           string `db:"id"`

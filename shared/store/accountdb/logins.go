@@ -169,7 +169,8 @@ type After struct {
 	ID string
 }
 
-// Login is a login session with its pagination cursor. Current is true for the session of the caller.
+// Login is a login session with its pagination cursor. Current is true for the session of the
+// caller.
 type Login struct {
 	domain.LoginSession
 	At time.Time

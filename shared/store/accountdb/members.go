@@ -141,7 +141,8 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}
 
-		// A displaced account with the address may also be a member, but the account that has the address now takes precedence.
+		// A displaced account with the address may also be a member, but the account that has the
+		// address now takes precedence.
 		var user userRow
 		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
 			AND id IN (SELECT user_id FROM memberships WHERE org_id = $2) ORDER BY displaced_at IS NOT NULL, id LIMIT 1`,
@@ -263,7 +264,8 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		}
 	}
 
-	// The user may be leaving another organization concurrently, and must remain a member of one of the two.
+	// The user may be leaving another organization concurrently, and must remain a member of one of
+	// the two.
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}

@@ -168,7 +168,8 @@ func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, erro
 // defaultName is the initial name of a user's default organization.
 func defaultName(user domain.User) string { return user.Name + "'s organization" }
 
-// createOrganization creates an organization. Afterwards, the transaction acts only for that organization.
+// createOrganization creates an organization. Afterwards, the transaction acts only for that
+// organization.
 func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (domain.Organization, error) {
 	org := id.New(id.Organization)
 	if err := pg.ActFor(ctx, tx, org); err != nil {

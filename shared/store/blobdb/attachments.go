@@ -91,7 +91,8 @@ func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum
 	return nil
 }
 
-// filesCost sums the bytes that count for an organization's quota of files. $2 is the cost of a row.
+// filesCost sums the bytes that count for an organization's quota of files. $2 is the cost of a
+// row.
 const filesCost = `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
 	- (SELECT coalesce(sum(d.bytes), 0)::bigint FROM (SELECT DISTINCT ON (hash) bytes FROM documents
 	  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
@@ -116,8 +117,8 @@ type attachableRow struct {
 	WidgetAgent string `db:"widget_agent"`
 }
 
-// AttachableFile returns a file or an upload of an organization. It returns not_found if no file has
-// this id, or if an upload's time is over.
+// AttachableFile returns a file or an upload of an organization. It returns not_found if no file
+// has this id, or if an upload's time is over.
 func (s *Store) AttachableFile(ctx context.Context, org, id string) (Attachable, error) {
 	var row attachableRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -144,10 +145,10 @@ type NewAttachment struct {
 	AgentID string // the agent, if the request is from a visitor of its widget; otherwise empty
 }
 
-// LinkAttachments adds the attachments of a run that is about to be accepted. It returns ErrFilesFull
-// if the organization's files would exceed maximum bytes (0: no limit), and ErrBlobGone if a content
-// was removed meanwhile. If the run is not accepted, the caller must call UnlinkAttachments; otherwise
-// the sweeper removes the attachments later.
+// LinkAttachments adds the attachments of a run that is about to be accepted. It returns
+// ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), and
+// ErrBlobGone if a content was removed meanwhile. If the run is not accepted, the caller must call
+// UnlinkAttachments; otherwise the sweeper removes the attachments later.
 func (s *Store) LinkAttachments(ctx context.Context, org, runID string, files []NewAttachment, maximum int64) error {
 	blobs := Distinct(pg.Column(files, func(f *NewAttachment) Blob { return Blob{Hash: f.Hash, Bytes: f.Bytes} }))
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

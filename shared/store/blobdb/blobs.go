@@ -149,8 +149,8 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 
 // HoldBlobs locks blobs against removal until the transaction ends, so that it can link to them. It
 // returns ErrBlobGone unless all blobs are stored completely. others are the blobs that lose links
-// in this transaction. They are locked too, because they may be removed. All blobs are locked in the
-// order of their hashes.
+// in this transaction. They are locked too, because they may be removed. All blobs are locked in
+// the order of their hashes.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
 	// If blobs may be removed, the transaction needs a stronger lock on their rows.
 	mode := "FOR KEY SHARE"

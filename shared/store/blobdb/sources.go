@@ -209,7 +209,8 @@ func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	return forgetFiles(ctx, tx, runs)
 }
 
-// forgetTexts removes the texts to which runs no longer link. It first locks the texts in a fixed order.
+// forgetTexts removes the texts to which runs no longer link. It first locks the texts in a fixed
+// order.
 func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	// Most runs have read no sources.
 	if len(read) == 0 {

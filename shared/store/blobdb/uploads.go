@@ -31,7 +31,8 @@ type Upload struct {
 // Blob returns the uploaded blob without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
-// initialBuffer is the initial size of the buffer for a blob. The buffer grows to at most one chunk.
+// initialBuffer is the initial size of the buffer for a blob. The buffer grows to at most one
+// chunk.
 const initialBuffer = 64 << 10
 
 // cleanUpTimeout is the timeout for removing a failed upload, whose own context may have ended.

@@ -15,12 +15,13 @@ const (
 	VisitorUploads = 40
 	// VisitorBytes is the maximum number of bytes of one visitor's uploads together.
 	VisitorBytes = 100 << 20
-	// visitorShare determines how much of an organization's quota the files of all visitors may take:
-	// 1/visitorShare of it.
+	// visitorShare determines how much of an organization's quota the files of all visitors may
+	// take: 1/visitorShare of it.
 	visitorShare = 4
 )
 
-// VisitorFullError means that a visitor has too many uploads. Wait is the time until the oldest expires.
+// VisitorFullError means that a visitor has too many uploads. Wait is the time until the oldest
+// expires.
 type VisitorFullError struct{ Wait time.Duration }
 
 // Error returns a description for logs.

@@ -161,7 +161,8 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 		return domain.Budget{}, fmt.Errorf("creating budget: %w", err)
 	}
 
-	// This process must apply the budget immediately; other processes follow when their caches expire.
+	// This process must apply the budget immediately; other processes follow when their caches
+	// expire.
 	s.budgeted.forget(org)
 	return s.Budget(ctx, org, b.ID)
 }

@@ -39,7 +39,8 @@ func (s *Store) ReserveCall(ctx context.Context, c Call, holdID string, maximum 
 func (s *Store) SettleCall(ctx context.Context, c Call, holdID string, used Amounts, reported CallUsage) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Within(ctx, []string{c.OrganizationID}, func(tx *sqlx.Tx) error {
-		// New budgets start with the stored usage, so they must be opened before the usage is added.
+		// New budgets start with the stored usage, so they must be opened before the usage is
+		// added.
 		_, err := tx.ExecContext(ctx, `SELECT settle_holds($1, $2, $3, NULL, true, $4, $5, $6)`,
 			c.OrganizationID, pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID, pq.Array(metrics), pq.Array(amounts))
 		if err != nil || reported == (CallUsage{}) {

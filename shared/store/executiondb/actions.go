@@ -181,8 +181,8 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	return checkRepeated(effect, decision)
 }
 
-// findEnded reports whether a run that is not open was erased, with its effects. It returns not_found
-// if there is no such run.
+// findEnded reports whether a run that is not open was erased, with its effects. It returns
+// not_found if there is no such run.
 func findEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID string) (erased bool, err error) {
 	var found []bool
 	err = tx.SelectContext(ctx, &found, `SELECT r.result IS NULL FROM runs r WHERE r.id = $1 AND r.org_id = $2

@@ -97,7 +97,8 @@ func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error)
 	for rest := endings; len(rest) > 0; {
 		n := countFitting(rest, Outcome.Size)
 		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
-			// Earlier parts are committed and must be reported, so only the first part may return an error.
+			// Earlier parts are committed and must be reported, so only the first part may return
+			// an error.
 			if len(rest) == len(endings) {
 				return Finished{}, err
 			}
@@ -131,7 +132,8 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 		return err
 	}
 
-	// The first half may have been saved, so an error of the second half concerns only its outcomes.
+	// The first half may have been saved, so an error of the second half concerns only its
+	// outcomes.
 	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
 		out.fail(endings[half:], err)
 	}
@@ -289,8 +291,8 @@ type closedRow struct {
 	Followers      int    `db:"followers"` // runs that waited only for this run
 }
 
-// Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes nothing,
-// if the worker no longer holds the run.
+// Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes
+// nothing, if the worker no longer holds the run.
 func (s *Store) Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeStep, n: n, content: step})
 	if err != nil {

@@ -168,8 +168,8 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		return fmt.Errorf("parking effect: %w", err)
 	}
 
-	// The higher fence makes every later write of the worker ineffective. The delay keeps the run out of
-	// the indexes of runs that wait for a slot.
+	// The higher fence makes every later write of the worker ineffective. The delay keeps the run
+	// out of the indexes of runs that wait for a slot.
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
 		next_dispatch_at = NULL, not_before = 'infinity', last_error = NULL, required_action = $4, action_expires_at = $5,
 		parked_at = clock_timestamp()

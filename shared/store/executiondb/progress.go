@@ -60,8 +60,8 @@ type written struct {
 	took   time.Duration // time from the request to its result, by the local clock
 }
 
-// progressWriter writes the progress of runs in batches. The group combines concurrent writes; it runs
-// from the first write until close.
+// progressWriter writes the progress of runs in batches. The group combines concurrent writes; it
+// runs from the first write until close.
 type progressWriter struct {
 	connection *pg.Pinned // reserved for the batches
 

@@ -24,8 +24,8 @@ type Requeue struct {
 	Cause   *domain.RunError
 }
 
-// Requeued is the result of a Requeue. If neither Done nor Locked is set, the worker no longer holds
-// the run, and nothing was written.
+// Requeued is the result of a Requeue. If neither Done nor Locked is set, the worker no longer
+// holds the run, and nothing was written.
 type Requeued struct {
 	Done   bool
 	Locked bool         // another transaction has locked the run; nothing was written

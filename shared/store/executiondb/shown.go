@@ -47,8 +47,8 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 	return shown, nil
 }
 
-// textOf returns the text of the answer in a chunk of events. It skips unreadable events, because they
-// must not prevent a run from ending.
+// textOf returns the text of the answer in a chunk of events. It skips unreadable events, because
+// they must not prevent a run from ending.
 func textOf(lines []byte) string {
 	events, err := domain.EventChunk{Lines: lines}.Events()
 	if err != nil {

@@ -147,8 +147,8 @@ func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outc
 	return ending, err
 }
 
-// endFound calls end for the found runs, in parts. If it returns an error, it also returns the runs that
-// it ended before the error.
+// endFound calls end for the found runs, in parts. If it returns an error, it also returns the runs
+// that it ended before the error.
 func endFound(late pg.Found, end func(part pg.Found) ([]Ended, error)) ([]Ended, error) {
 	var all []Ended
 	for part := range late.Parts() {

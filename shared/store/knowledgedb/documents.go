@@ -45,7 +45,8 @@ type DocumentRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
-// DocumentColumns lists the columns of a DocumentRow, for statements that name the table documents d.
+// DocumentColumns lists the columns of a DocumentRow, for statements that name the table documents
+// d.
 const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 

@@ -25,7 +25,8 @@ type LeasedDocument struct {
 	Fence          int64
 }
 
-// ClaimedDocument is a document that a worker has claimed to read, with the data that the worker needs.
+// ClaimedDocument is a document that a worker has claimed to read, with the data that the worker
+// needs.
 type ClaimedDocument struct {
 	LeasedDocument
 	Document domain.Document
@@ -134,8 +135,8 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 			pq.Array(pg.Column(held, func(h *LeasedDocument) string { return h.ID })), pq.Array(orgs),
 			pq.Array(pg.Column(held, func(h *LeasedDocument) int64 { return h.Fence })), pg.Interval(lease.Lease))
 
-		// The statement also returns held documents whose rows are locked, although it did not renew
-		// them.
+		// The statement also returns held documents whose rows are locked, although it did not
+		// renew them.
 		kept = kept[:0]
 		for _, r := range rows {
 			kept = append(kept, LeasedDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})

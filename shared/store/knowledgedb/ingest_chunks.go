@@ -142,7 +142,8 @@ func lexemePrefix(org string) string {
 // storable reports whether PostgreSQL can store a text.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// indexable reports whether a lexeme can be indexed. Other lexemes are omitted from chunks and queries.
+// indexable reports whether a lexeme can be indexed. Other lexemes are omitted from chunks and
+// queries.
 func indexable(lexeme string) bool {
 	return lexeme != "" && len(lexeme) <= maxLexeme && storable(lexeme)
 }
@@ -186,7 +187,8 @@ func vectorFor(prefix string, terms []Term) string {
 
 // writePositions writes a term's positions and its weight.
 func writePositions(b *strings.Builder, t *Term) {
-	// A term without a position gets the highest position, because only positions can have a weight.
+	// A term without a position gets the highest position, because only positions can have a
+	// weight.
 	positions := t.Positions
 	if len(positions) == 0 {
 		positions = []int{lastPosition}

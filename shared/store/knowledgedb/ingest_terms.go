@@ -187,7 +187,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return true, nil
 	}
 
-	// All terms have been subtracted; only the document's number of chunks remains to be subtracted.
+	// All terms have been subtracted; only the document's number of chunks remains to be
+	// subtracted.
 	for _, query := range []string{
 		`UPDATE knowledge_terms t SET chunks = t.chunks - i.chunks, rest = t.rest - i.rest::int FROM indexed_documents i
 		WHERE i.document_id = $2 AND i.org_id = $1 AND t.org_id = $1 AND t.term = ''`,

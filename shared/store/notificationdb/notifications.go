@@ -17,7 +17,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// notificationRow is a row of notificationColumns. Data is null if it was not read or no longer exists.
+// notificationRow is a row of notificationColumns. Data is null if it was not read or no longer
+// exists.
 type notificationRow struct {
 	ID            string         `db:"id"`
 	EndpointID    string         `db:"endpoint_id"`
@@ -37,7 +38,8 @@ type notificationRow struct {
 const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts, n.response_status, n.error,
 	CASE WHEN n.status = 'pending' THEN n.next_attempt_at END AS next_attempt_at, n.created_at, n.delivered_at`
 
-// notificationFrom is the FROM clause for notifications. It omits notifications to deleted endpoints.
+// notificationFrom is the FROM clause for notifications. It omits notifications to deleted
+// endpoints.
 const notificationFrom = ` FROM notifications n JOIN notification_endpoints e ON e.id = n.endpoint_id AND e.org_id = n.org_id AND e.deleted_at IS NULL
 	WHERE n.org_id = $1 `
 

@@ -28,8 +28,8 @@ const (
 // notificationsKept is how long notifications are kept.
 const notificationsKept = 30 * 24 * time.Hour
 
-// RunExpiredError is the error of a notification about a run whose retention period ended before the notification was sent. The
-// SQL function unnotify_runs_removed uses the same text.
+// RunExpiredError is the error of a notification about a run whose retention period ended before
+// the notification was sent. The SQL function unnotify_runs_removed uses the same text.
 const RunExpiredError = "The run's retention period ended before the run could be reported."
 
 // LeasedNotification is a notification that a worker is sending. Its fence guards every write to

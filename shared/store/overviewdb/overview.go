@@ -127,7 +127,8 @@ func readHooks(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 	return err
 }
 
-// readEndpoints reads the notification endpoints that the service has disabled, and those that fail.
+// readEndpoints reads the notification endpoints that the service has disabled, and those that
+// fail.
 func readEndpoints(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var rows []struct {
 		ID          string  `db:"id"`

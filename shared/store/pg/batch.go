@@ -38,7 +38,8 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 	return append(first, second...), nil
 }
 
-// Found contains runs of any organizations. The organizations are listed in the same order as the runs.
+// Found contains runs of any organizations. The organizations are listed in the same order as the
+// runs.
 type Found struct {
 	Runs, Organizations []string
 }

@@ -103,7 +103,8 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 // versionPattern finds the version and its major number in the output of `postgres --version`.
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
 
-// inspect reads the version of the server in dir. It returns false if dir contains no server that can run.
+// inspect reads the version of the server in dir. It returns false if dir contains no server that
+// can run.
 func inspect(ctx context.Context, dir string) (Binaries, bool) {
 	if dir == "" {
 		return Binaries{}, false

@@ -138,7 +138,8 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		// The process leads a session, so the signal also kills the server processes that it has started.
+		// The process leads a session, so the signal also kills the server processes that it has
+		// started.
 		_ = syscall.Kill(-child.PID(), syscall.SIGKILL)
 		<-child.Done()
 		return fmt.Errorf("creating database cluster: %w", context.Cause(ctx))

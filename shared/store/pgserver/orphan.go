@@ -27,7 +27,8 @@ var stopSignals = []stopSignal{
 	{syscall.SIGKILL, 5 * time.Second},
 }
 
-// pollInterval is much shorter than the time that a server takes to start, and much longer than a poll takes.
+// pollInterval is much shorter than the time that a server takes to start, and much longer than a
+// poll takes.
 const pollInterval = 5 * time.Millisecond
 
 // clusterName identifies the processes of this data directory. No two existing directories have
@@ -47,7 +48,8 @@ func clusterName(data string) (string, error) {
 // takeOver ends the server that a killed process has left running in dir. It returns the lock file,
 // which the next server will inherit.
 func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
-	// The inherited lock shows whether a process of the old server is alive, even if the postmaster is not.
+	// The inherited lock shows whether a process of the old server is alive, even if the postmaster
+	// is not.
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
 	free := func() (bool, error) {

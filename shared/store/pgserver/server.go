@@ -159,7 +159,8 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 
 	defer data.Close()
 	cmd.Stdout, cmd.Stderr = s.log.file, s.log.file
-	// If this process dies, the server does a fast shutdown, which leaves the data in the same state as Stop.
+	// If this process dies, the server does a fast shutdown, which leaves the data in the same
+	// state as Stop.
 	if s.child, err = lifecycle.StartChild(cmd, syscall.SIGINT); err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// defaults contains settings that suit a small machine and lose no committed transactions. Config.Settings overrides them.
+// defaults contains settings that suit a small machine and lose no committed transactions.
+// Config.Settings overrides them.
 var defaults = map[string]string{
 	"fsync":              "on",
 	"full_page_writes":   "on",

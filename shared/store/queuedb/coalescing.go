@@ -114,8 +114,8 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		}
 	}
 
-	// Without not_before the run waits for a slot like any other. Without the coalescing key, the next
-	// delivery begins another run.
+	// Without not_before the run waits for a slot like any other. Without the coalescing key, the
+	// next delivery begins another run.
 	for _, step := range []struct {
 		query string
 		args  []any

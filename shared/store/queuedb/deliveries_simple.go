@@ -39,8 +39,8 @@ func (d *NewDelivery) simple() bool {
 	return r == nil || d.Collect == nil && r.single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == ""
 }
 
-// acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts the others,
-// and those that the statement left out.
+// acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts the
+// others, and those that the statement left out.
 func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	// Most batches consist of simple deliveries, and one statement accepts them.
 	simple := simpleDeliveries(rows)

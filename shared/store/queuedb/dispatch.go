@@ -13,9 +13,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DispatchNext dispatches waiting runs into freed slots and returns their jobs. A freed slot goes to
-// the waiting organization with the fewest dispatched runs in the lane. If the process dies before
-// this call, the sweeper dispatches the runs.
+// DispatchNext dispatches waiting runs into freed slots and returns their jobs. A freed slot goes
+// to the waiting organization with the fewest dispatched runs in the lane. If the process dies
+// before this call, the sweeper dispatches the runs.
 func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil

@@ -18,8 +18,8 @@ type Lane struct {
 }
 
 // Freed is the number of slots that finished runs of a lane have freed. Waiting is set if runs of
-// the organization may be waiting. Followers is the number of runs, of any lane, that waited only for
-// the finished runs. They may need more slots than the finished runs had.
+// the organization may be waiting. Followers is the number of runs, of any lane, that waited only
+// for the finished runs. They may need more slots than the finished runs had.
 type Freed struct {
 	Slots     int
 	Waiting   bool
@@ -251,8 +251,8 @@ func (s *slots) returnFilled(lane Lane, n int) {
 	s.release(lane, n)
 }
 
-// release makes n slots of a lane free again. Slots above the total return to the reserve. The caller
-// holds mu.
+// release makes n slots of a lane free again. Slots above the total return to the reserve. The
+// caller holds mu.
 func (s *slots) release(lane Lane, n int) {
 	// Ordinary slots are taken first and reserve slots last, so they are returned in the opposite
 	// order.

@@ -98,14 +98,16 @@ type RunRow struct {
 	Attachments    []byte         `db:"attachments"`     // attachments in the input of an open run; selected only for single runs
 }
 
-// RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
+// RunColumns lists the columns of a RunRow, for statements that name the tables runs r and
+// open_runs o.
 const RunColumns = shortColumns + `, r.result`
 
-// PreviousRun is the column previous_run of a run r: the id of the run that it continues. It is null or empty if there is none.
+// PreviousRun is the column previous_run of a run r: the id of the run that it continues. It is
+// null or empty if there is none.
 const PreviousRun = `coalesce(r.previous_run, CASE WHEN r.seq > 1 THEN preceding_run(r.session_ref, r.seq) END) AS previous_run`
 
-// OpenAttachments is the column attachments of an open run r. It reads the input only of runs that have
-// attachments.
+// OpenAttachments is the column attachments of an open run r. It reads the input only of runs that
+// have attachments.
 const OpenAttachments = `CASE WHEN r.status IS NULL AND EXISTS (SELECT 1 FROM files f WHERE f.run_id = r.id AND f.call_id = '` +
 	domain.AttachmentCall + `' AND f.org_id = r.org_id) THEN r.input->'attachments' END AS attachments`
 
@@ -121,7 +123,8 @@ const storedColumns = `id, org_id, agent_id, template_id, session_id, principal,
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at, required_action,
 	previous_run, config_version`
 
-// OpenResult lists the columns of a function that returns open and finished runs, with their results.
+// OpenResult lists the columns of a function that returns open and finished runs, with their
+// results.
 const OpenResult = storedColumns + `, result`
 
 // OpenShortResult lists the columns of a function that returns open and finished runs, with the

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// listedCharacters is the maximum number of characters of a question and of an answer in a list.
+	// listedCharacters is the maximum number of characters of a question and of an answer in a
+	// list.
 	listedCharacters = 500
 
 	// questionBytes is the maximum stored size of an input from which a list reads the question.
@@ -141,15 +142,16 @@ func (f *RunFilter) bounds() (since, before string) {
 	return since, before
 }
 
-// ListRuns lists summaries of up to limit runs of an organization that are not erased, newest first.
-// It ignores Words.
+// ListRuns lists summaries of up to limit runs of an organization that are not erased, newest
+// first. It ignores Words.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
 	if f.AutomationID != "" { // the condition is added only if needed, so that PostgreSQL can use the index
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 
-	// Open runs are few. A search along all runs for the few that wait would read the whole history.
+	// Open runs are few. A search along all runs for the few that wait would read the whole
+	// history.
 	within, status := s.db.WithinPage, ` ($6 = '' OR coalesce(r.status, o.status) = $6) AND $13 = ''`
 	if f.Status == domain.RunRequiresAction || f.WaitsFor != "" {
 		within = s.within

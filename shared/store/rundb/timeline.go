@@ -143,9 +143,9 @@ type tracedEffect struct {
 	SentAt sql.NullTime `db:"sent_at"`
 }
 
-// tracedColumns selects the part of a large step that a timeline needs. Texts are truncated, and the
-// inputs and outputs of tools are not read, except for the short output of a failed call. PostgreSQL cannot
-// parse a step that contains U+0000, which a program may have returned.
+// tracedColumns selects the part of a large step that a timeline needs. Texts are truncated, and
+// the inputs and outputs of tools are not read, except for the short output of a failed call.
+// PostgreSQL cannot parse a step that contains U+0000, which a program may have returned.
 var tracedColumns = fmt.Sprintf(`CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
 	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model',
 	  'text', left(step->'turn'->>'text', %d), 'characters', coalesce(char_length(step->'turn'->>'text'), 0),

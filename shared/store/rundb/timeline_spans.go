@@ -294,8 +294,8 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	default:
 		span.Kind, span.Name = domain.SpanTurn, fmt.Sprintf("turn %d", d.turns+1)
 		if a.ends && a.status == domain.SpanCompleted {
-			// The last turn is not recorded in a step; its usage is the difference between the run's total and the usage of the recorded
-			// turns.
+			// The last turn is not recorded in a step; its usage is the difference between the
+			// run's total and the usage of the recorded turns.
 			used := d.result.Usage
 			input, output := max(used.InputTokens-d.used.InputTokens, 0), max(used.OutputTokens-d.used.OutputTokens, 0)
 			cost := max(used.CostMicros-d.used.CostMicros, 0)

@@ -36,7 +36,8 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
 
-	// The finished runs of a long session are erased first, so that the last transaction stays short.
+	// The finished runs of a long session are erased first, so that the last transaction stays
+	// short.
 	last, err := s.eraseEndedRuns(ctx, name.OrganizationID, found)
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)

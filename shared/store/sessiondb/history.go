@@ -47,7 +47,8 @@ func (t Turn) Brought() ([]domain.Exchange, error) {
 }
 
 const (
-	// historyBytes is the maximum total size of the turns that one statement reads. No model's context is larger.
+	// historyBytes is the maximum total size of the turns that one statement reads. No model's
+	// context is larger.
 	historyBytes = 8 << 20
 	// shortHistory is the maximum total size of the turns that ShortHistory reads, in bytes.
 	shortHistory = 256 << 10
@@ -94,8 +95,8 @@ FROM (SELECT seq, message, earlier, answer, files, max(bytes) OVER () AS total F
   WHERE (answer IS NOT NULL OR earlier IS NOT NULL) AND bytes <= $6) fitting
 ORDER BY seq`
 
-// History reads the newest completed turns that the run with the number seq continues, oldest first,
-// up to limit turns and 8 MiB in total. An interrupted spoken answer is shortened to the
+// History reads the newest completed turns that the run with the number seq continues, oldest
+// first, up to limit turns and 8 MiB in total. An interrupted spoken answer is shortened to the
 // part that was played, and is included even if the interruption cancelled the run.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	turns, _, err := s.history(ctx, org, sessionRef, seq, limit, historyBytes)

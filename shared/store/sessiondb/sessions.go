@@ -33,7 +33,8 @@ type Session struct {
 	Runs      int       `db:"runs"` // number of readable runs, at most CountedRuns
 }
 
-// runInSession is the condition that a run belongs to the session and has neither expired nor been erased.
+// runInSession is the condition that a run belongs to the session and has neither expired nor been
+// erased.
 const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
 	AND (r.status IS NULL OR r.result IS NOT NULL)`
 
@@ -171,7 +172,8 @@ type SessionTurn struct {
 	Bytes       int              `db:"bytes"` // bytes of the newest turn's input and result
 }
 
-// sessionBytes is the maximum total size of the inputs and results that are read for one page of turns.
+// sessionBytes is the maximum total size of the inputs and results that are read for one page of
+// turns.
 const sessionBytes = 1 << 20
 
 // turnsQuery reads a page of turns. Texts that do not fit are returned as null and are not read.
