@@ -1,18 +1,20 @@
--- Logs new deliveries and accepts their runs in one statement. It does what log_deliveries and accept_single_runs do, for
--- the most frequent deliveries: each starts no run, or a run of an agent in a new session, without delay. Returns the
--- positions in the arguments, counted from 1, of the deliveries that were written. A delivery is not written if it was
--- logged before, if its hook or agent does not exist, or if the agent refuses the caller.
+-- Logs new deliveries and accepts their runs in one statement, in place of log_deliveries and
+-- accept_single_runs. It handles the most frequent deliveries: each starts no run, or a run of an
+-- agent in a new session, without delay. Returns the positions in the arguments, counted from 1, of
+-- the deliveries that were written. A delivery is not written if it was logged before, if its hook
+-- or agent does not exist, or if the agent refuses the caller.
 --
--- $1 to $11 have one element for each group of deliveries that share these values: hook, organization, and the runs' agent,
--- kind of caller, principal, type of trigger, automation, key, lane, and retention and deadline in seconds. $12 is the
--- position of each delivery's group, counted from 1. $13 to $20 have one element for each delivery: id, status, event,
--- content type, size, body, and code and message of its error. $21 to $28 have one element for each delivery's run: id,
--- input, session, hash of the session's key, hash of the idempotency key, stable part of the message ids, trace, and number
--- of free slots in the lane. A delivery without a run has the run ''. $29 says whether bodies are sealed, and $30 is the
--- time until the first redispatch.
+-- $1 to $11 have one element for each group of deliveries that share these values: hook,
+-- organization, and the runs' agent, kind of caller, principal, type of trigger, automation, key,
+-- lane, and retention and deadline in seconds. $12 is the position of each delivery's group,
+-- counted from 1. $13 to $20 have one element for each delivery: id, status, event, content type,
+-- size, body, and code and message of its error. $21 to $28 have one element for each delivery's
+-- run: id, input, session, hash of the session's key, hash of the idempotency key, stable part of
+-- the message ids, trace, and number of free slots in the lane. A delivery without a run has the
+-- run ''. $29 says whether bodies are sealed, and $30 is the time until the first redispatch.
 --
--- Deliveries are numbered in the order of the arguments and locked in the order of their keys. Rows of waiting_lanes are
--- locked last.
+-- Deliveries are numbered in the order of the arguments and locked in the order of their keys. Rows
+-- of waiting_lanes are locked last.
 DROP FUNCTION IF EXISTS accept_deliveries(text[], text[], text[], text[], text[], text[], text[], text[], text[], int[], int[],
     int[], text[], text[], text[], text[], bigint[], bytea[], text[], text[],
     text[], text[], text[], bytea[], bytea[], text[], text[], int[], boolean, interval);

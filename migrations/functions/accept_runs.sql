@@ -1,17 +1,19 @@
--- Accepts runs and returns those that were inserted. $1 contains the runs, and $2 their organizations without
--- repetition. $3[turn + 1] is the number of free slots in the lane of the run with that turn. $4 is the time until the
--- first redispatch. $5[turn + 1] is the previous_run of the run with that turn. A run's hold is its delay in milliseconds:
--- 0 for none, -1 until it is released.
+-- Accepts runs and returns those that were inserted. $1 contains the runs, and $2 their
+-- organizations without repetition. A run's turn is its position in the batch, counted from 0.
+-- $3[turn + 1] is the number of free slots in the run's lane. $4 is the time until the first
+-- redispatch. $5[turn + 1] is the run's previous_run. A run's hold is its delay in milliseconds: 0
+-- for none, -1 until it is released.
 --
--- A run is not returned if its agent is missing or refuses the caller, or if another run has its idempotency key. The
--- caller has counted the slots. A run takes no slot if it is delayed or if it waits for a run of its session. The
--- deadline of a delayed run is later by the delay.
+-- A run is not returned if its agent is missing or refuses the caller, or if another run has its
+-- idempotency key. The caller has counted the slots. A run takes no slot if it is delayed or if it
+-- waits for a run of its session. The deadline of a delayed run is later by the delay.
 --
--- A run without previous_run waits for all earlier runs of its session, and continues the last one: see preceding_run. Any other
--- run waits only for the run that it continues.
+-- A run without previous_run waits for all earlier runs of its session, and continues the last one:
+-- see preceding_run. Any other run waits only for the run that it continues.
 --
--- The joins are on single columns, and both checks are written so that the planner does not recognize them as anti
--- joins. Otherwise it expects one row and compares each row of the batch with every other, or reads all open runs.
+-- Each join uses a single column. The checks for an existing key and for open runs are written so
+-- that the planner does not recognize them as anti joins. Otherwise it expects one row and compares
+-- each row of the batch with every other, or reads all open runs.
 DROP FUNCTION IF EXISTS accept_runs(new_run[], text[], int[], interval);
 DROP FUNCTION IF EXISTS accept_runs(new_run[], text[], int[], interval, text[]);
 CREATE OR REPLACE FUNCTION accept_runs(new_run[], text[], int[], interval, text[] DEFAULT '{}')

@@ -1,4 +1,5 @@
--- Returns the sum of two arrays of counts by bucket: see past_usage.took.
+-- Adds two histograms of durations. A histogram is an array of counts, indexed by bucket, as in
+-- past_usage.took.
 CREATE OR REPLACE FUNCTION add_took(counts int[], others int[]) RETURNS int[]
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN

@@ -1,4 +1,5 @@
--- Returns up to $1 contents that may be unreferenced. For now() see expired_runs.
+-- Returns up to $1 contents that may be unreferenced. It compares with now() for the reason given
+-- in expired_runs.
 CREATE OR REPLACE FUNCTION blobs_to_sweep(bigint)
   RETURNS TABLE (org_id text, hash bytea)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

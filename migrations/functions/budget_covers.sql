@@ -1,4 +1,5 @@
--- Reports whether a budget counts a run with this agent, key and automation.
+-- Reports whether a budget counts a run of this agent that was started with this key or by this
+-- automation.
 CREATE OR REPLACE FUNCTION budget_covers(scope text, subjects text[], agent text, key text, automation text) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE scope WHEN 'organization' THEN true WHEN 'agent' THEN agent = ANY (subjects) WHEN 'key' THEN key = ANY (subjects)

@@ -1,14 +1,17 @@
--- Claims up to `most` documents for a lease and returns them. It skips documents that have killed `deadly` workers,
--- documents of an organization in `passed`, and documents heavier than `heaviest`.
+-- Claims up to `most` documents for a lease and returns them. It skips documents during which
+-- `deadly` workers have died, documents of an organization in `passed`, and documents heavier than
+-- `heaviest`.
 --
--- Documents of the organization with the smallest debt come first: `debts` contains the debts of `owing`, and other
--- organizations have none. Among organizations with equal debts, the one with the fewest documents in progress comes
--- first. Within an organization, the document with the smallest ratio of weight to waiting time comes first. Among
--- organizations with equally many documents in progress, the choice is by that ratio half of the time and random
--- otherwise. So light documents come before heavy ones, and no organization starves.
+-- Documents of the organization with the smallest debt come first: `debts` contains the debts of
+-- `owing`, and other organizations have none. Among organizations with equal debts, the one with
+-- the fewest documents in progress comes first. Within an organization, the document with the
+-- smallest ratio of weight to waiting time comes first. Among organizations with equally many
+-- documents in progress, the choice is by that ratio half of the time and random otherwise. So
+-- light documents come before heavy ones, and no organization starves.
 --
--- The rows that a dead attempt has written are deleted. Claims wait for each other, so that each sees what the others
--- have claimed. For leases after a start of the server see lost_runs.
+-- Rows that a dead worker has written for a claimed document are deleted. Claims wait for each
+-- other, so that each sees the documents that others have claimed. For leases after a start of the
+-- server see lost_runs.
 CREATE OR REPLACE FUNCTION claim_documents(most int, lease interval, deadly int, passed text[], owing text[],
     debts bigint[], heaviest bigint) RETURNS SETOF documents
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

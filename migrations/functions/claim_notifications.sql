@@ -1,12 +1,13 @@
--- Claims up to `most` due notifications for a lease and returns them with the address and secrets of their endpoint. An
--- endpoint has at most `at_once` notifications in progress, or one if its last attempt failed. Endpoints with the fewest
--- in progress come first, so an endpoint that is slow or unreachable delays no other. A disabled endpoint gets only
--- pings. The texts of a run whose retention period has ended are null. Claims wait for each other, so that their
--- counts are correct.
+-- Claims up to `most` due notifications for a lease and returns them with the address and secrets
+-- of their endpoint. An endpoint has at most `at_once` notifications in progress, or one if its
+-- last attempt failed. Endpoints with the fewest notifications in progress come first, so an
+-- endpoint that is slow or unreachable delays no other. A disabled endpoint gets only pings. The
+-- texts of a run whose retention period has ended are null. Claims wait for each other, so that
+-- their counts are correct.
 --
--- The recursive parts skip from endpoint to endpoint, however many notifications wait for each: first from an enabled
--- endpoint to the next one with a pending notification, passing over disabled ones, and then along the endpoints with
--- pings.
+-- The recursive parts skip from endpoint to endpoint, however many notifications wait for each. The
+-- first part goes from an enabled endpoint to the next one with a pending notification, and passes
+-- over disabled ones. The second part goes along the endpoints with pings.
 CREATE OR REPLACE FUNCTION claim_notifications(most int, lease interval, at_once int)
   RETURNS TABLE (id text, org_id text, endpoint_id text, event text, subject_id text, source text, data text, fence bigint, attempts int,
     created_at timestamptz, url text, secret text, previous_secret text)

@@ -1,13 +1,16 @@
--- Claims those of the runs $1 that may start, for a lease of $2. A job message names a run, and only the run's row contains
--- its organization. A run whose lease has expired is taken over: see lost_runs. A run that another transaction has locked
--- is returned with locked set, without a claim; the caller tries again.
+-- Claims those of the runs $1 that may start, for a lease of $2. A job message names a run, and
+-- only the run's row contains its organization. A run whose lease has expired is taken over: see
+-- lost_runs. A run that another transaction has locked is returned with locked set, without a
+-- claim; the caller tries again.
 --
--- A run may start when the run with the number waits_for of its session has finished or, if waits_for is null, when all earlier
--- runs of its session have finished. A claim locks no session row. Acceptance numbers the runs of a session in commit order, so
--- a transaction that sees a run sees all runs before it, and finished runs never open again. If the awaited run finishes in the
--- meantime, its finish dispatches the run again.
+-- If waits_for is the number of a run in the session, a run may start when that run has finished.
+-- If waits_for is null, it may start when all earlier runs of its session have finished. A claim
+-- locks no session row. Acceptance numbers the runs of a session in commit order, so a transaction
+-- that sees a run sees all runs before it. Finished runs never open again. If the awaited run
+-- finishes in the meantime, its finish dispatches the run again.
 --
--- A claim of a dispatched run changes no column of an index or of an index's predicate, so it adds no index entries.
+-- A claim of a dispatched run changes no column of an index or of an index's predicate, so it adds
+-- no index entries.
 DROP FUNCTION IF EXISTS claim_runs(text[], interval);
 CREATE OR REPLACE FUNCTION claim_runs(text[], interval)
   RETURNS TABLE (run_id text, org_id text, agent_id text, template_id text, config_version int, session_ref bigint, seq int,

@@ -1,10 +1,11 @@
--- Coalesces deliveries: each element of the arrays is a group of deliveries with the same hook and key that arrived
--- together. $1 contains the hooks, $2 the hashes of the keys, $3 the organizations, $4 the runs to start if none is
--- coalescing, $5 the numbers of deliveries, $6 the inputs, and $7 and $8 the windows and the longest delays in
+-- Coalesces deliveries. Each element of the arrays is a group of deliveries with the same hook and
+-- key that arrived together. $1 contains the hooks, $2 the hashes of the keys, $3 the
+-- organizations, and $4 the runs to start for keys that no run is collecting. $5 contains the
+-- numbers of deliveries, $6 the inputs, and $7 and $8 the windows and the longest delays in
 -- milliseconds. A run takes at most $9 deliveries.
 --
--- Returns the run of each group. If the run of a key is being released or finished, the function waits for that and starts
--- a new run.
+-- Returns the run of each group. If the run of a key is being released or finished, the function
+-- waits until that is done and starts a new run.
 CREATE OR REPLACE FUNCTION collect_deliveries(text[], bytea[], text[], text[], bigint[], text[], bigint[], bigint[], bigint)
   RETURNS TABLE (hook_id text, key_hash bytea, run_id text)
   LANGUAGE plpgsql AS $$

@@ -1,4 +1,5 @@
--- Returns the counts of buckets, by bucket: see past_usage.took.
+-- Returns a histogram of durations, given the bucket of each duration: an array of counts, indexed
+-- by bucket, as in past_usage.took.
 CREATE OR REPLACE FUNCTION count_took(buckets int[]) RETURNS int[]
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE

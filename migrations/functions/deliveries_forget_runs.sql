@@ -1,6 +1,7 @@
--- Removes the bodies of a run's deliveries when the run is removed, because no erasure would find them afterwards.
--- Deliveries are locked in the order of their keys, as in log_deliveries. Triggers fire in the order of their names. This
--- name sorts before those of the other triggers, which lock tables that come later in the lock order.
+-- Removes the bodies of a run's deliveries when the run is removed, because no erasure would find
+-- them afterwards. Deliveries are locked in the order of their keys, as in log_deliveries.
+-- PostgreSQL fires triggers in the order of their names. This trigger's name sorts before the
+-- others, whose tables come later in the lock order.
 CREATE OR REPLACE FUNCTION deliveries_forget_runs() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

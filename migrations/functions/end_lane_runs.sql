@@ -1,10 +1,13 @@
--- Finishes runs and returns those that it finished. $1 contains the results, and $2 their organizations without
--- repetition. $3 says whether any result has events that no checkpoint contains. place is true if the run held a slot of
--- its lane and other runs of its organization may wait for the slot. followers is the number of runs that waited only for
--- this run. It counts only among the next 64 open runs of the session, so that a long session does not slow down each finish.
+-- Finishes runs and returns those that it finished. $1 contains the results, and $2 their
+-- organizations without repetition. $3 says whether any result has events that no checkpoint
+-- contains. place is true if the run held a slot of its lane and other runs of its organization may
+-- wait for the slot. followers is the number of runs that waited only for this run. Only the next
+-- 64 open runs of the session are considered, so that a long session does not slow down each
+-- finish.
 --
--- Either the open row is deleted and the run's row gets its result, or nothing changes: the fence decides. The results
--- are sorted by run, and open rows are found by these ids, so rows are locked in the order that all statements use.
+-- If the fence of a result is the current one, the open row is deleted and the run's row gets the
+-- result. Otherwise nothing changes. The results are sorted by run, and open rows are found by
+-- these ids, so rows are locked in the order that all statements use.
 DROP FUNCTION IF EXISTS end_lane_runs(run_ending[], text[], boolean);
 CREATE OR REPLACE FUNCTION end_lane_runs(run_ending[], text[], boolean)
   RETURNS TABLE (run_id text, org_id text, lane text, place boolean, followers int)

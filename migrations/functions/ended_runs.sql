@@ -1,4 +1,5 @@
--- Returns the runs among $2, of the organizations $1, that have finished. Binaries before awaited_runs call it.
+-- Returns the runs among $2, of the organizations $1, that have finished. Only binaries older than
+-- the function awaited_runs call it.
 DROP FUNCTION IF EXISTS ended_runs(text[], text[]);
 CREATE OR REPLACE FUNCTION ended_runs(text[], text[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$

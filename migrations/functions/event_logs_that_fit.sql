@@ -1,6 +1,7 @@
--- Returns event logs of runs. $1 contains organizations, $2 their runs, $3 and $4 the fence and number of the last event
--- that the reader has, and $5 limits the bytes of the batch. Logs that do not fit are returned with deferred set,
--- without chunks and result. The first log always fits, and so do small logs.
+-- Returns event logs of runs. $1 contains organizations and $2 their runs. $3 and $4 are the fence
+-- and number of the last event that the reader has, and $5 limits the bytes of the batch. Logs that
+-- do not fit are returned with deferred set, without chunks and result. The first log and small
+-- logs always fit.
 DROP FUNCTION IF EXISTS event_logs_that_fit(text[], text[], bigint[], int[], bigint);
 CREATE OR REPLACE FUNCTION event_logs_that_fit(text[], text[], bigint[], int[], bigint)
   RETURNS TABLE (id text, org_id text, agent_id text, template_id text, session_id text, principal text, trigger_type text,

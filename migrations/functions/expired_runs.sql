@@ -1,5 +1,6 @@
--- Returns up to $1 runs whose retention may be over. It compares with now(), because PostgreSQL cannot use an index for
--- a bound that may change from row to row, as clock_timestamp() may.
+-- Returns up to $1 runs whose retention may be over. It compares with now() and not with
+-- clock_timestamp(). The value of clock_timestamp() may change from row to row, so PostgreSQL could
+-- not use an index.
 CREATE OR REPLACE FUNCTION expired_runs(bigint)
   RETURNS TABLE (run_id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,8 +1,9 @@
--- Renews leases for the time $3. $1 contains runs, $2 their fences, and $4 the organizations. A run that is not returned
--- was taken from its worker. A run that another transaction has locked is returned with locked set, and is not renewed; the
--- caller tries again.
+-- Renews leases for the time $3. $1 contains runs, $2 their fences, and $4 the organizations. A run
+-- that is not returned was taken from its worker. A run that another transaction has locked is
+-- returned with locked set, and is not renewed; the caller tries again.
 --
--- NOT IN hashes the renewed runs. The planner expects few runs, so for NOT EXISTS it would compare each run with each other.
+-- NOT IN hashes the renewed runs. For NOT EXISTS, the planner would expect few runs and compare
+-- each run with every other.
 CREATE OR REPLACE FUNCTION extend_leases(text[], bigint[], interval, text[])
   RETURNS TABLE (run_id text, locked boolean)
   LANGUAGE plpgsql AS $$

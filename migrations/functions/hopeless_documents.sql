@@ -1,6 +1,7 @@
--- Returns up to `most` documents that will not become ready by themselves: claimed documents whose workers died too
--- often or whose deadline has passed, requeued documents whose deadline has passed, and documents that have waited for
--- an hour in which no worker claimed or held any document.
+-- Returns up to `most` documents that will not become ready by themselves. These are claimed
+-- documents whose workers died too often, and claimed or requeued documents whose deadline has
+-- passed. They also include documents that have waited for an hour in which no worker claimed or
+-- held any document.
 CREATE OR REPLACE FUNCTION hopeless_documents(most bigint, lease interval, deadly int) RETURNS TABLE (id text, org_id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column

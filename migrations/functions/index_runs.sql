@@ -1,5 +1,6 @@
--- Adds the words of up to `most` finished runs to run_terms, and returns how many runs it handled. Only one transaction does
--- so at a time. An erasure records its run again, so the words of a run that is erased meanwhile are removed by a later call.
+-- Adds the words of up to `most` finished runs to run_terms, and returns how many runs it handled.
+-- Only one transaction at a time does so. If a run is erased meanwhile, the erasure records the run
+-- again, and a later call removes its words.
 CREATE OR REPLACE FUNCTION index_runs(most int) RETURNS int
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -1,6 +1,8 @@
--- Returns the lexemes among the given ones that an organization's documents contain, and the number of chunks with each.
--- Each lexeme of the organization begins with prefix. A term that is not counted may occur in documents some of whose
--- terms are not counted, and then counts as rare. Returns nothing unless the transaction acts for the organization.
+-- Returns the given lexemes that an organization's documents contain, and the number of chunks with
+-- each. Each lexeme of the organization begins with prefix. If a document has terms that are not
+-- counted, other lexemes may occur in it, too. Such a lexeme is looked up in the chunks, and its
+-- number of chunks is reported as 1. Returns nothing unless the transaction acts for the
+-- organization.
 CREATE OR REPLACE FUNCTION known_terms(org text, prefix text, lexemes text[]) RETURNS TABLE (term text, chunks int)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 #variable_conflict use_column

@@ -1,5 +1,6 @@
--- Adds a notification about a run that waits for a person, for each endpoint that subscribes to such runs. A run that waits for
--- the results of its client's tools needs no person: its client got the calls as the response.
+-- Adds a notification about a run that waits for a person, for each endpoint that subscribes to
+-- such runs. It adds none for a run that waits for the results of its client's tools, because the
+-- client already has the calls in the response.
 CREATE OR REPLACE FUNCTION notify_run_waits() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

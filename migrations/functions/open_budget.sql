@@ -1,6 +1,7 @@
--- Adds the count of a budget for the period that began on a day and returns true, or returns false if the count exists.
--- The count of the previous period remains, because a call may still use it. One transaction at a time adds a count. The
--- others wait for the count instead of reading all runs of the period, too.
+-- Adds the count of a budget for the period that began on the given day and returns true. If the
+-- count exists, it returns false. The count of the previous period remains, because a call may
+-- still use it. Only one transaction at a time adds a count. The others wait for the count, so that
+-- they need not read all runs of the period, too.
 CREATE OR REPLACE FUNCTION open_budget(b budgets, since date) RETURNS boolean
   LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,4 +1,5 @@
--- Returns the runs among $2, of the organizations $1, that wait for a person. Binaries before awaited_runs call it.
+-- Returns the runs among $2, of the organizations $1, that wait for a person. Only binaries older
+-- than the function awaited_runs call it.
 DROP FUNCTION IF EXISTS parked_runs(text[], text[]);
 CREATE OR REPLACE FUNCTION parked_runs(text[], text[]) RETURNS SETOF stored_run
   LANGUAGE plpgsql AS $$

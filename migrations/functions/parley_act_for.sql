@@ -1,6 +1,6 @@
--- Sets the organizations that parley_organizations() returns until the end of the transaction, and returns the setting.
--- An id with a comma is omitted, because it would be parsed as several ids. For a batch of one organization, the usual
--- case, no query is needed.
+-- Sets the organizations for which the transaction acts, which parley_organizations() returns until
+-- the end of the transaction. Returns the setting. An id with a comma is omitted, because it would
+-- be parsed as several ids. For a batch of one organization, the usual case, no query is needed.
 CREATE OR REPLACE FUNCTION parley_act_for(orgs text[]) RETURNS text
   LANGUAGE plpgsql AS $$
 BEGIN

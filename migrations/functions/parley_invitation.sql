@@ -1,4 +1,4 @@
--- Returns the invitation that a link's token names, if it is valid.
+-- Returns the invitation that belongs to a link's token, if the invitation is valid.
 CREATE OR REPLACE FUNCTION parley_invitation(hash bytea)
 RETURNS TABLE (id text, org_id text, organization text, email text, role text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

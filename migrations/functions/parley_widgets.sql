@@ -1,4 +1,5 @@
--- Returns the agents among the ids whose widget is enabled. A page names an agent, so its organization is not yet known.
+-- Returns the agents among the ids whose widget is enabled. A page with a widget names only an
+-- agent, so the organization is not yet known.
 DROP FUNCTION IF EXISTS parley_widgets(text[]);
 CREATE OR REPLACE FUNCTION parley_widgets(ids text[])
 RETURNS TABLE (id text, org_id text, name text, widget jsonb, secret text, suggestions text[])

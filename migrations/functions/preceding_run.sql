@@ -1,7 +1,9 @@
--- Returns the last run of the session $1 before the run with the number $2, or null. A run whose previous_run is null
--- continues this run. Both are removed only with the whole session, so the result stays the same.
+-- Returns the last run of the session $1 before the run with the number $2, or null. A run whose
+-- previous_run is null continues this last run. The result stays the same, because both runs are
+-- removed only together with the whole session.
 --
--- The function is volatile: a statement that calls accept_runs also sees the runs that it has accepted.
+-- The function is volatile: a statement that calls accept_runs also sees the runs that it has
+-- accepted.
 CREATE OR REPLACE FUNCTION preceding_run(bigint, int) RETURNS text
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,7 @@
--- Deletes due deliveries whose run is gone, up to `most`; deliveries of deleted hooks that no longer coalesce, up to
--- `most`, and then these hooks; and up to `most` senders that were not verified within `known`. Returns the largest of the
--- three numbers of considered rows. For now() see expired_runs.
+-- Deletes up to `most` due deliveries whose run is gone, up to `most` deliveries of deleted hooks
+-- that no longer coalesce, and then these hooks. It also deletes up to `most` senders that were not
+-- verified within `known`. Returns the largest of the three numbers of considered rows. It compares
+-- with now() for the reason given in expired_runs.
 CREATE OR REPLACE FUNCTION prune_deliveries(most bigint, known interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -1,5 +1,6 @@
--- Deletes notifications older than `kept` and those of deleted endpoints, up to `most` of each, and then endpoints without
--- notifications. Returns the larger number of deleted notifications.
+-- Deletes notifications older than `kept` and those of deleted endpoints, up to `most` of each, and
+-- then the deleted endpoints without notifications. Returns the larger of the two numbers of
+-- deleted notifications.
 CREATE OR REPLACE FUNCTION prune_notifications(most bigint, kept interval) RETURNS bigint
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

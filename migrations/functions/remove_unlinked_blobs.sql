@@ -1,10 +1,11 @@
--- Deletes the contents among $2, of the organizations $1, that no file and no document refers to. A first statement locks
--- the contents, and a second one looks for references: by then, a new reference is either visible, or waits for the lock
--- and finds that the content is gone. Only 256 MiB are deleted in one call, because no statement may take long; the sweeper
--- deletes the rest.
+-- Deletes the contents among $2, of the organizations $1, that no file and no document refers to. A
+-- first statement locks the contents, and a second one looks for references. A reference that
+-- another transaction adds meanwhile is either visible to the second statement, or waits for the
+-- lock and then finds that the content is gone. Only 256 MiB are deleted in one call, because no
+-- statement may take long; the sweeper deletes the rest.
 --
--- This is a function of the schema, so that a binary that knows fewer kinds of references deletes no content that is
--- referred to.
+-- The check is a function of the schema. Therefore an older binary that knows fewer kinds of
+-- references deletes no content that is still referred to.
 CREATE OR REPLACE FUNCTION remove_unlinked_blobs(text[], bytea[]) RETURNS void
   LANGUAGE plpgsql AS $$
 DECLARE

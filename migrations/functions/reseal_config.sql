@@ -1,5 +1,6 @@
--- Replaces sealed values of a version of an agent. Nothing else of the version changes, because the service may not change
--- it in any other way. Returns the version, or nothing if a value has changed in the meantime.
+-- Replaces sealed values of a version of an agent. The rest of the version stays unchanged, because
+-- the service may not change it. Returns the version, or nothing if a value has changed in the
+-- meantime.
 CREATE OR REPLACE FUNCTION reseal_config(org text, target text, of_version int, olds text[], news text[]) RETURNS SETOF int
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Ends the coalescing of a run that finishes in the meantime, for example by cancellation or erasure. Such a run has
--- never started, and few other runs finish without having started.
+-- Ends the coalescing of a run that finishes before it was released, for example by cancellation or
+-- erasure. The trigger fires only for runs that finish without having started, which are few.
 CREATE OR REPLACE FUNCTION run_collects_no_more() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

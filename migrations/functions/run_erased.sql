@@ -1,5 +1,6 @@
--- Deletes the playback record and the words of an erased run, and the bodies of the run's deliveries. Only an erasure changes
--- a run's input and leaves no result. The run is recorded for index_runs, which may be adding its words.
+-- Deletes the playback record and the words of an erased run, and the bodies of the run's
+-- deliveries. The trigger recognizes an erasure, because no other statement changes a run's input
+-- and leaves no result. The run is recorded for index_runs, which may be adding its words.
 CREATE OR REPLACE FUNCTION run_erased() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,8 @@
--- Returns the prefix of an organization's lexemes, followed by each of the words and by the periods of time of a run, which
--- begin with @. An id begins with its time in 32nds, so its first 4, 5 and 6 characters after run_ stand for 12 days, 9 hours
--- and 17 minutes. A search reads the lists of a period, which stay short however many runs an organization has.
+-- Returns the words of a run as lexemes that begin with its organization's prefix. It adds lexemes
+-- for the periods of time to which the run belongs, which begin with @. A run's id begins with its
+-- time in base 32, so its first 4, 5 and 6 characters after run_ stand for periods of 12 days, 9
+-- hours and 17 minutes. A search reads the entries of one period, which are few however many runs
+-- an organization has.
 CREATE OR REPLACE FUNCTION run_lexemes(org text, run text, words text[]) RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT array_agg(o.prefix || l.lexeme)

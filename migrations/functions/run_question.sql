@@ -1,5 +1,6 @@
--- Returns the message of a run's input, at most 20,000 characters, and the names of its attachments. Returns null if the input
--- has more than 1 MiB, or if PostgreSQL cannot read it: it refuses U+0000 and half a surrogate pair.
+-- Returns the message of a run's input, at most 20,000 characters, and the names of its
+-- attachments. Returns null if the input has more than 1 MiB, or if PostgreSQL cannot read it
+-- because it contains U+0000 or half a surrogate pair.
 CREATE OR REPLACE FUNCTION run_question(input json) RETURNS text
   LANGUAGE plpgsql STABLE AS $$
 BEGIN

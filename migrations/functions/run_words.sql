@@ -1,6 +1,7 @@
--- Returns the words of a text as they are searched: in lower case, without accents and English endings, and at most 60
--- characters long. Punctuation separates words. The english stemmer is applied to every language, because it changes the
--- words of a text and of a search in the same way.
+-- Returns the words of a text in the form in which they are searched: in lower case, without
+-- accents and English endings, and at most 60 characters long. Punctuation separates words. The
+-- English stemmer is used for every language, because it changes the words of a text and of a
+-- search in the same way.
 CREATE OR REPLACE FUNCTION run_words(body text) RETURNS SETOF text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT DISTINCT left(coalesce((ts_lexize('english_stem', w.word))[1], w.word), 60)

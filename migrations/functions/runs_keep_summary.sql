@@ -1,5 +1,5 @@
--- Stores the summary of a large result in a separate column. Reading the result for a list would
--- take 10 ms per MiB.
+-- Stores the summary of a large result in a separate column, because a list would need 10 ms per
+-- MiB to read the result.
 CREATE OR REPLACE FUNCTION runs_keep_summary() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,5 +1,5 @@
--- Removes the words of removed runs. A run without words may be in the batch that index_runs is adding, so it is recorded
--- again: the next batch then removes its words.
+-- Removes the words of removed runs. A run without words may be in the batch that index_runs is
+-- adding. It is therefore recorded again, so that the next batch removes its words.
 CREATE OR REPLACE FUNCTION runs_leave_index() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,5 +1,6 @@
--- Counts accepted runs. If a budget for runs has no room for a run, it refuses the whole batch with an error whose
--- detail is the budget, and the caller tries the batch's runs one by one.
+-- Counts accepted runs against budgets. If a budget for runs has no room for a run, the function
+-- refuses the whole batch with an error whose detail begins with the budget. The caller then tries
+-- the batch's runs one by one.
 CREATE OR REPLACE FUNCTION runs_within_budgets() RETURNS trigger
   LANGUAGE plpgsql AS $$
 DECLARE

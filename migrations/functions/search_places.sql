@@ -1,5 +1,5 @@
--- Returns the row locations of up to `most` chunks of an organization that match a query and `must`, in the documents
--- `chosen` (null: all).
+-- Returns the row locations (ctid) of up to `most` chunks of an organization that match a query and
+-- `must`, in the documents `chosen` (null: all).
 CREATE OR REPLACE FUNCTION search_places(org text, query tsquery, must tsquery, chosen text[], most int) RETURNS tid[]
   LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN

@@ -1,12 +1,15 @@
--- Returns up to `most` chunks of an organization that contain some of a few words, the best chunks first. Each lexeme of
--- the organization begins with prefix. Each lexeme has the number of its word and a weight. ids contains documents (none:
--- all), and wanted contains metadata that the documents must have. If words have negative numbers, a chunk must contain
--- one of these. Returns nothing unless the transaction acts for the organization.
+-- Returns up to `most` chunks of an organization that contain at least one of the words of a query,
+-- the best chunks first. Each lexeme of the organization begins with prefix. Each lexeme of the
+-- query has the number of its word and a weight. ids contains the documents to search (empty: all),
+-- and wanted contains metadata that the documents must have. If words have negative numbers, a
+-- chunk must contain one of these. Returns nothing unless the transaction acts for the
+-- organization.
 --
--- A word counts for more if fewer chunks contain it, and if a chunk contains it more often, although each repetition
--- counts less (Okapi BM25). A word in a heading counts twice. The rarest words determine the chunks to rank: first the
--- chunks that contain one of them, then the chunks that contain all of the other words, then some that contain two. So the
--- cost of a search does not grow with the frequency of its words.
+-- A word counts more if fewer chunks contain it, and if a chunk contains it repeatedly, although
+-- each repetition counts less (Okapi BM25). A word in a heading counts twice. The rarest words
+-- determine the chunks to rank: first the chunks that contain one of them, then the chunks that
+-- contain all of the other words, then some that contain two. So the cost of a search does not grow
+-- with the frequency of its words.
 CREATE OR REPLACE FUNCTION search_terms(org text, prefix text, word int[], lexemes text[], weights real[], ids text[], wanted jsonb, most int)
   RETURNS TABLE (chunk_id bigint, score float8)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

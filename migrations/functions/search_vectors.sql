@@ -1,8 +1,9 @@
--- Returns the chunks of an organization whose vectors from a model are nearest to a vector: sought contains the signs of
--- that vector, and vec its numbers. ids contains documents (none: all), and wanted contains metadata that the documents
--- must have. Up to `compared` vectors whose signs differ least are compared, and up to `most` chunks are returned. Without
--- pgvector, all chunks that would be compared are returned, with their vectors and without scores. Returns nothing unless
--- the transaction acts for the organization.
+-- Returns the chunks of an organization whose vectors from a model are nearest to a given vector.
+-- sought contains the signs of the given vector, and vec its numbers. ids contains the documents to
+-- search (empty: all), and wanted contains metadata that the documents must have. Up to `compared`
+-- vectors whose signs differ least are compared, and up to `most` chunks are returned. Without
+-- pgvector, all chunks that would be compared are returned, with their vectors and without scores.
+-- Returns nothing unless the transaction acts for the organization.
 CREATE OR REPLACE FUNCTION search_vectors(org text, made_by text, sought bit varying, vec real[], ids text[], wanted jsonb, compared int, most int)
   RETURNS TABLE (chunk_id bigint, score float8, numbers bytea)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

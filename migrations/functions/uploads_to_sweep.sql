@@ -1,4 +1,5 @@
--- Returns up to $1 uploads and attachments that may have no run. For now() see expired_runs.
+-- Returns up to $1 uploads and attachments that may have no run. It compares with now() for the
+-- reason given in expired_runs.
 CREATE OR REPLACE FUNCTION uploads_to_sweep(bigint)
   RETURNS TABLE (org_id text, id text)
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,16 +1,18 @@
--- Writes steps and effects of runs for their workers, at most one write for each run. The arrays have one element for each
--- write: $1 is the kind, $2 the run, $3 the organization, $4 the fence, $5 the number of a step, $6 the call of an effect,
--- and $7 the JSON of the step, of the call's arguments or of its outcome. $8 to $11 are the name, side effect, key and
--- state of a new effect; for `begin` and `unsend`, $10 is the sender, because two executions of a call may each try to send
--- it.
+-- Writes steps and effects of runs for their workers, at most one write for each run. The arrays
+-- have one element for each write: $1 is the kind, $2 the run, $3 the organization, $4 the fence,
+-- $5 the number of a step, $6 the call of an effect, and $7 the JSON of the step, of the call's
+-- arguments or of its outcome. $8 to $11 are the name, side effect, key and state of a new effect.
+-- For the kinds `begin` and `unsend`, $10 is the sender, because two executions of a call may each
+-- try to send it.
 --
--- Returns the runs whose write took effect, and for `prepare` also the effect. A run that another transaction has locked is
--- returned with locked set, and nothing was written for it; the caller tries again. For any other run nothing was written,
--- because the worker no longer holds the run or because the effect is not in the state that the write expects.
+-- Returns the runs whose write took effect, and for `prepare` also the effect. A run that another
+-- transaction has locked is returned with locked set, and nothing was written for it; the caller
+-- tries again. For any other run nothing was written, because the worker no longer holds the run or
+-- because the effect is not in the state that the write expects.
 --
--- With FOR SHARE, a claim by another worker either waits until these writes are visible to it, or comes first. It also
--- keeps the run from finishing. Until another attempt takes the effect, `end` and `unsend` take effect even if the lease has
--- been lost.
+-- FOR SHARE makes a claim by another worker either wait until these writes are visible to it, or
+-- come first. It also keeps the run from finishing. `end` and `unsend` take effect even after the
+-- lease was lost, until another attempt takes over the effect.
 CREATE OR REPLACE FUNCTION write_progress(text[], text[], text[], bigint[], int[], text[], text[], text[], text[], text[], text[])
   RETURNS TABLE (run_id text, locked boolean, name text, input json, side_effect text, key text, state text, outcome json, sent boolean)
   LANGUAGE plpgsql AS $$

@@ -78,7 +78,7 @@ func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Wrap is New with a cause that appears only in the log.
+// Wrap returns an error like New, with a cause that appears only in the log.
 func Wrap(code Code, err error, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...), Err: err}
 }
@@ -96,7 +96,8 @@ func InvalidFields(fields []Field) error {
 		return nil
 	}
 
-	// The sentence is about the first field. All fields follow in the list.
+	// The error's sentence describes only the first invalid field. Its list contains all invalid
+	// fields.
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 

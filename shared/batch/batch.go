@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// maxPatience bounds the wait for further calls, even if batches take long.
+// maxPatience is the maximum time that a batch waits for further calls, even if the previous batch
+// took longer.
 const maxPatience = 5 * time.Millisecond
 
 // ErrFull means that too many calls are waiting in the group.
@@ -27,19 +28,19 @@ var ErrStopped = errors.New("the batch group is closed")
 type Group[Q, A any] struct {
 	do    func(context.Context, []Q) ([]A, error)
 	max   int             // maximum number of requests of a batch
-	calls chan call[Q, A] // the queue
+	calls chan call[Q, A] // queue of calls that are in no batch yet
 	ended chan struct{}   // closed when Run returns
 
 	sizeMax  int // maximum total size of the requests of a batch
 	size     func(Q) int
-	overflow *call[Q, A] // a call that did not fit in the previous batch
+	overflow *call[Q, A] // a call that did not fit into the previous batch
 
 	eager bool // do not wait for further calls
 	lanes int  // maximum number of batches that are executed at the same time
 
 	collecting chan struct{} // holds a value while a batch is collected; guards overflow
 	last       atomic.Int64  // number of calls in the previous batch
-	took       atomic.Int64  // nanoseconds of the previous batch
+	took       atomic.Int64  // duration of the previous batch in nanoseconds
 }
 
 // call is a request and the channel for its result. The channel has capacity 1, so sending never
@@ -56,7 +57,7 @@ type result[A any] struct {
 }
 
 // New returns a group that executes batches of at most limit requests by calling do, which must
-// return the results in the order of the requests. If it returns an error, every caller in the
+// return the results in the order of the requests. If do returns an error, every caller in the
 // batch gets that error. At most queueSize calls wait in the queue; if it is full, a call gets
 // ErrFull. The context of do is derived from the context of Run, never from a caller's context.
 func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
@@ -65,15 +66,15 @@ func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, err
 	}
 }
 
-// Parallel makes the group execute up to n batches at the same time, so that the server works on one
-// while the process handles the answers of another. Call it before Run.
+// Parallel makes the group execute up to n batches at the same time. While the process handles the
+// answers of one batch, the server works on another. Call Parallel before Run.
 func (g *Group[Q, A]) Parallel(n int) *Group[Q, A] {
 	g.lanes = n
 	return g
 }
 
-// Eager makes the group not wait for further calls. It is for reads, which share no commit.
-// Call it before Run.
+// Eager makes each batch start without waiting for further calls. It is meant for reads: they need
+// no commit, so a larger batch saves less. Call it before Run.
 func (g *Group[Q, A]) Eager() *Group[Q, A] {
 	g.eager = true
 	return g
@@ -107,7 +108,7 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 	g.collecting <- struct{}{}
 	defer func() { <-g.collecting }()
 
-	// With several lanes, one lane collects while the others execute their batches.
+	// If batches are executed in parallel, one lane collects calls while the others execute.
 	first, ok := g.next(ctx)
 	if !ok {
 		return nil
@@ -118,7 +119,8 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 // next waits for the first call of a batch. It returns false once ctx has ended and the queue is
 // empty.
 func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
-	// A call that did not fit into the previous batch comes first, whatever the order of the queue.
+	// The call that did not fit into the previous batch comes first, although later calls may be
+	// ahead of it in the queue.
 	if g.overflow != nil {
 		first, g.overflow = *g.overflow, nil
 		return first, true
@@ -153,8 +155,8 @@ func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 		calls = append(calls, c)
 	}
 
-	// A wait pays off only if calls arrive concurrently. The previous batch and the queue show
-	// whether they do.
+	// Waiting for further calls saves time only if calls arrive concurrently. The size of the
+	// previous batch and the length of the queue show whether they do.
 	if !g.eager && (g.last.Load() > 1 || len(g.calls) > 0) {
 		patience := min(time.Duration(g.took.Load()), maxPatience)
 		end := time.Now().Add(patience)
@@ -201,7 +203,7 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 		err = fmt.Errorf("batch of %d received %d results", len(calls), len(answers))
 	}
 
-	// An error of the batch is the result of each of its calls.
+	// If the batch fails, each of its calls gets the error.
 	for i, c := range calls {
 		if err != nil {
 			c.answer <- result[A]{err: err}
@@ -211,13 +213,14 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 	}
 }
 
-// Do submits a request and waits for its result. If ctx ends first, Do returns its error, but
-// the request is still executed.
+// Do submits a request and waits for its result. If ctx ends first, Do returns the error of ctx,
+// but the request is still executed.
 func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	var none A
 	answer := make(chan result[A], 1)
 
-	// A full queue is an error instead of a wait, so that overload becomes visible to the callers.
+	// If the queue is full, Do returns an error and does not wait, so that callers notice the
+	// overload.
 	select {
 	case g.calls <- call[Q, A]{req, answer}:
 	case <-g.ended:
@@ -232,7 +235,7 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	case <-ctx.Done():
 		return none, fmt.Errorf("waiting for batch: %w", ctx.Err())
 	case <-g.ended:
-		select { // Run may have sent this call's result just before it returned
+		select { // Run may have sent the result of this call just before Run returned
 		case r := <-answer:
 			return r.val, r.err
 		default:

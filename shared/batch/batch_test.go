@@ -59,8 +59,8 @@ func TestGroupBatchesOnlyWhileBusy(t *testing.T) {
 	})
 }
 
-// Ten callers that call again some time after each result end up sharing batches. A single caller
-// never waits.
+// TestGroupWaitsForFurtherCalls has ten callers, each of which calls again some time after its last
+// result. They end up sharing batches. A single caller never waits.
 func TestGroupWaitsForFurtherCalls(t *testing.T) {
 	t.Parallel()
 	const call, between = 2 * time.Millisecond, 100 * time.Microsecond
@@ -99,7 +99,8 @@ func TestGroupWaitsForFurtherCalls(t *testing.T) {
 	}
 }
 
-// The wait is at most a few milliseconds, even if batches take long. An eager group does not wait.
+// The wait is at most a few milliseconds, even if batches take long. An eager group does not wait
+// at all.
 func TestGroupsWaitIsLimited(t *testing.T) {
 	t.Parallel()
 	for _, eager := range []bool{false, true} {
@@ -185,7 +186,7 @@ func TestGroupLimitsTheSizeOfABatch(t *testing.T) {
 				synctest.Wait()
 			}
 			if stopped {
-				cancel() // a submitted request is executed anyway
+				cancel() // a submitted request is executed even if its context ends
 			}
 			close(release)
 			all.Wait()
@@ -196,7 +197,7 @@ func TestGroupLimitsTheSizeOfABatch(t *testing.T) {
 	}
 }
 
-// A parallel group executes as many batches at the same time as it may, and no more.
+// A parallel group executes as many batches at the same time as its limit allows, and no more.
 func TestParallelBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,13 +23,13 @@ const (
 	// later run of the same key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
 	maxStreamBytes   = 256 << 20        // room for about 700,000 job messages; the sweeper publishes the others later
-	minStreamBytes   = 8 << 20          // for a server with little space
+	minStreamBytes   = 8 << 20          // smallest size that is tried on a server with little disk space
 	ackWait          = 30 * time.Second // an unacknowledged job message is delivered again after this time
-	flushTimeout     = 2 * time.Second  // how long the server may take to confirm that it has received all messages
+	flushTimeout     = 2 * time.Second  // maximum time in which the server must confirm that it has received all messages
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
-	maxPendingJobs   = 8192             // published but not acknowledged, per process
-	pendingWait      = time.Millisecond // how long a publication may wait for room among the unacknowledged messages
-	jobLogs          = 10               // log lines per second
+	maxPendingJobs   = 8192             // maximum number of job messages of this process that the server has not acknowledged
+	pendingWait      = time.Millisecond // maximum time that a publication waits for room among the unacknowledged messages
+	jobLogs          = 10               // maximum number of log lines per second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
@@ -55,8 +55,8 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 		nats.MaxReconnects(-1), // the default gives up after 60 attempts
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ReconnectBufSize(-1), // no buffer during a reconnection: buffered messages would be published too late
-		// A dead server is noticed after three pings.
+		nats.ReconnectBufSize(-1), // no buffer during a reconnection, because buffered messages would be published too late
+		// A connection to a dead server is closed after three pings without a reply.
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(5 * time.Second),
@@ -97,7 +97,8 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
 	b.jobLog = log.Sample(&zerolog.BurstSampler{Burst: jobLogs, Period: time.Second})
 
-	// Publishing is asynchronous: a run is already stored, so no caller waits for the publication of its job message.
+	// Publishing is asynchronous: a run is already stored, so no caller waits for the publication
+	// of its job message.
 	js, err := jetstream.New(nc,
 		jetstream.WithPublishAsyncMaxPending(maxPendingJobs),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
@@ -141,13 +142,13 @@ func (b *Bus) flush(ctx context.Context) error {
 
 // Stream is the state of the job stream.
 type Stream struct {
-	// Made is when the stream was created. A later value than before means that the earlier stream
-	// and its messages are gone.
+	// Made is the time when the stream was created. If it changes, the earlier stream and its
+	// messages are gone.
 	Made time.Time
-	// Forgot means that the stream's last sequence number is lower than the one that its consumers
-	// have recorded, for example because a power failure destroyed the last messages but not the
-	// consumers' files. Until the stream reaches that number again, the consumers treat new
-	// messages as already delivered.
+	// Forgot means that consumers have recorded a higher sequence number than the last one in the
+	// stream. A power failure may have destroyed the last messages but not the consumers' files.
+	// Until the stream reaches the recorded number again, the consumers treat new messages as
+	// already delivered.
 	Forgot bool
 }
 
@@ -166,7 +167,8 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	info := stream.CachedInfo()
 	found.Made = info.Created
 
-	// The consumer with the highest sequence number shows how far the stream had come.
+	// The stream must have contained at least the highest sequence number that a consumer has
+	// recorded.
 	delivered := uint64(0)
 	for _, lane := range append([]domain.Lane{domain.LaneIngest}, domain.Lanes...) {
 		consumer, err := ensureConsumer(ctx, stream, string(lane), contract.LaneSubject(lane))
@@ -188,7 +190,7 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	return found, nil
 }
 
-// openStream opens the stream. If the server has no JetStream, the error says so.
+// openStream opens the stream. If the server has no JetStream, the error explains how to enable it.
 func (b *Bus) openStream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	switch {
@@ -213,9 +215,9 @@ func (b *Bus) RemakeStream(ctx context.Context) error {
 	return err
 }
 
-// createStream creates the stream, or opens it if another process has just created it: a process
-// that may only create streams must not change one. The server reserves all of MaxBytes
-// immediately; if it lacks the space, createStream tries half of that, and so on.
+// createStream creates the stream. If another process has just created it, createStream opens it
+// unchanged, because a process may have permission only to create streams. The server reserves all
+// of MaxBytes immediately. If it lacks the space, createStream tries half of that, and so on.
 func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	config := jetstream.StreamConfig{
 		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy, Replicas: b.replicas,
@@ -224,7 +226,7 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 
 	stream, err := b.js.CreateStream(ctx, config)
 
-	// Each try needs half the space of the previous one.
+	// Each further try requests half the size of the previous one.
 	for insufficient(err) && config.MaxBytes > minStreamBytes {
 		config.MaxBytes /= 2
 		stream, err = b.js.CreateStream(ctx, config)
@@ -246,7 +248,8 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// insufficient reports whether an error means that the server has less space than the stream would reserve.
+// insufficient reports whether an error means that the server has less space than the stream would
+// reserve.
 func insufficient(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && slices.Contains([]jetstream.ErrorCode{codeAccountExceeded, codeInsufficientResources, codeStorageExceeded}, refusal.ErrorCode)
@@ -316,7 +319,8 @@ const (
 	codeConsumerStore  jetstream.ErrorCode = 10104
 )
 
-// damaged reports whether an error means that the server cannot read or create the files of a consumer.
+// damaged reports whether an error means that the server cannot read or create the files of a
+// consumer.
 func damaged(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && apiErr.Code >= 500 && (apiErr.ErrorCode == codeConsumerCreate || apiErr.ErrorCode == codeConsumerStore)
@@ -352,17 +356,18 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 // Done publishes that a run is terminal: the rendered run object goes to the inbox of the waiting
 // ingress, if any, and a notice to the run's subscribers.
 func (b *Bus) Done(runID, replyTo string, result []byte) {
-	// The waiting request gets its answer before the readers of the run's events.
+	// The waiting request is answered before subscribers are notified.
 	b.reply(runID, replyTo, result)
 	b.publish(contract.SubjectDone+runID, nil)
 }
 
-// Ended is Done with the last event of the run's log in the notice: its position and the run's
-// status. Subscribers then need not read the log, unless the event is too large.
+// Ended is like Done, but its notice also contains the last event of the run's log: the event's
+// position and the run's status. Subscribers then need not read the log, unless the event is too
+// large for a message.
 func (b *Bus) Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus) {
 	b.reply(runID, replyTo, result)
 
-	// A chunk without lines has only the event's position. Its receivers read the log.
+	// A chunk without lines contains only the event's position. Its receivers then read the log.
 	last := domain.EventChunk{Fence: at.Fence, First: at.N}
 	if len(result) < maxEvents {
 		event := domain.EndedEvent(at, status, result)
@@ -406,7 +411,8 @@ func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop
 // OnDone calls f when a notice arrives that the run is terminal. By the time OnDone returns, the
 // server has registered the subscription.
 func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
-	// A notice sent before the subscription is lost, so the caller must read the run after OnDone returns.
+	// A notice sent before the subscription is lost, so the caller must read the run after OnDone
+	// returns.
 	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
 	if err != nil {
 		return nil, err

@@ -20,21 +20,21 @@ const (
 // change is the content of a change message.
 type change struct {
 	kind domain.ChangeKind // what kind of resource has changed
-	org  string            // whose resources; contract.AllOrganizations: unknown
+	org  string            // the organization whose resources changed; contract.AllOrganizations: unknown
 }
 
 // changes publishes change messages. The first change is published immediately. Further changes of
-// the same kind within changeInterval are coalesced into one at its end. Callers never wait. If a
-// change in one organization cannot be published (publishing failed, there were too many changes,
-// or the connection was lost), changes publishes a change in all organizations instead, and repeats
-// that until it succeeds:
+// the same kind within changeInterval are coalesced into one at its end. Callers never wait. A
+// change in one organization cannot be published if publishing fails, if there are too many
+// changes, or if the connection was lost. Then changes publishes a change in all organizations
+// instead, and repeats that until it succeeds:
 //
 //	markDue ─► due ─► published, quiet ─┬─ not due within changeInterval ─► forgotten
 //	                        ▲           └─ due again ─► published after changeInterval ─┐
 //	                        └───────────────────────────────────────────────────────────┘
 type changes struct {
-	// publish must not block. limit is the maximum size of tracked. wake has a buffer of one, so that
-	// markDue never waits.
+	// publish must not block. limit is the maximum size of tracked. wake has a buffer of one, so
+	// that markDue never waits.
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}
@@ -72,7 +72,8 @@ func (c *changes) markDue(of change) {
 		return
 	}
 
-	// There are only a few kinds, so the replacements exceed the limit by at most a few entries.
+	// There are only a few kinds of changes, so the changes for all organizations exceed the limit
+	// by at most a few entries.
 	if !known && len(c.tracked) >= c.limit {
 		of.org = contract.AllOrganizations
 		_, known = c.tracked[of]
@@ -98,8 +99,8 @@ func (c *changes) markDue(of change) {
 
 // markAllDue marks a change of every kind for all organizations as due.
 func (c *changes) markAllDue() {
-	// These messages make every watcher read again, which is a load. They are sent only after
-	// messages may have been lost.
+	// Changes for all organizations make every watcher read again, which is a load. They are sent
+	// only after messages may have been lost.
 	for _, kind := range domain.ChangeKinds {
 		c.markDue(change{kind, contract.AllOrganizations})
 	}
@@ -147,7 +148,7 @@ func (c *changes) due(now time.Time) []change {
 	}
 
 	for _, of := range due {
-		c.tracked[of] = false // removed before the publication, so that a change during the publication is published again
+		c.tracked[of] = false // done before the publication, so that a change during the publication is published again
 	}
 
 	return due
@@ -162,7 +163,8 @@ func (c *changes) publishAll(due []change) {
 		}
 	}
 
-	// Changes that could not be published are listed, too: their interval starts with the attempt.
+	// Changes that could not be published are recorded, too, so that a retry waits for their
+	// interval.
 	now := time.Now()
 	for _, of := range due {
 		c.published = append(c.published, publishedChange{of, now})

@@ -57,7 +57,7 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 	w.sent = nil
 }
 
-// runChanges runs changes in a synctest bubble.
+// runChanges runs a changes in a synctest bubble, and calls test.
 func runChanges(t *testing.T, limit int, test func(c *changes, w *wire, connected chan nats.Status)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

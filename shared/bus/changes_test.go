@@ -101,7 +101,7 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	server.Kill9()
 	worker.Changed(domain.ChangedDocuments, "org_a") // no watch receives this change
 	server.Restart()
-	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // the watch reports a missed change without a kind
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // the watch reports missed changes of any kind
 	for worker.Ping(t.Context()) != nil {                      // the publisher's connection is restored later than the watch's
 		if t.Context().Err() != nil {
 			t.Fatal("the worker does not come back")
@@ -111,7 +111,7 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 }
 
-// through starts a proxy to a server and returns it with its address.
+// through starts a proxy to a server. It returns the proxy and the proxy's address.
 func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 	t.Helper()
 	u, err := url.Parse(server)

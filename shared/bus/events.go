@@ -26,7 +26,7 @@ func (b *Bus) Events(runID string, chunk domain.EventChunk) {
 	b.publish(contract.SubjectEvents+runID, eventMessage(chunk))
 }
 
-// eventMessage encodes events, without their lines if they are too large.
+// eventMessage encodes a chunk of events for publication, without the lines if they are too large.
 func eventMessage(chunk domain.EventChunk) []byte {
 	if len(chunk.Lines) > maxEvents {
 		chunk.Lines = nil

@@ -82,7 +82,7 @@ func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
 	}
 }
 
-// The notice that a run finished contains the last event, unless it is too large.
+// The notice that a run finished contains the run's last event, unless the event is too large.
 func TestANoticeContainsTheLastEvent(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
@@ -119,7 +119,7 @@ func TestAWatchReportsMissedMessages(t *testing.T) {
 	b := dial(t, testkit.NATS(t))
 	watch := b.NewWatch()
 	follow(t, watch, "run_1")
-	const sent = 20_000 // more than the channel's capacity, while nothing receives
+	const sent = 20_000 // more messages than the channel can hold while nothing receives them
 	for n := range sent {
 		b.Events("run_1", chunk(n+2, fmt.Sprint(n)))
 	}

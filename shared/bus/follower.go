@@ -53,7 +53,8 @@ func (e *follower) Follow(id string) error {
 	return e.ensure(id, f)
 }
 
-// ensure subscribes to an id unless the follower already has a subscription to it. The caller must hold e.mu.
+// ensure subscribes to an id unless the follower already has a subscription to it. The caller must
+// hold e.mu.
 func (e *follower) ensure(id string, f *followed) error {
 	if f.sub != nil {
 		return nil
@@ -68,7 +69,8 @@ func (e *follower) ensure(id string, f *followed) error {
 
 // Unfollow ends the subscription to an id, if any.
 func (e *follower) Unfollow(id string) {
-	// The lock protects only the map. Unsubscribing sends a message and needs no lock.
+	// The lock protects only the map of subscriptions. Unsubscribing sends a message, so it happens
+	// without the lock.
 	e.mu.Lock()
 	f := e.followed[id]
 	delete(e.followed, id)
@@ -108,7 +110,7 @@ func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), mi
 	}
 }
 
-// missed reports the ids about which messages may have been missed.
+// missed calls notify with each selected id about which messages may have been missed.
 func (e *follower) missed(notify func(id string), selected func(*followed) bool) {
 	// The callback runs without the lock, because it may call Follow or Unfollow.
 	var ids []string

@@ -13,8 +13,8 @@ import (
 	"parley/shared/domain"
 )
 
-// JobMessage is a job message that was delivered to a worker. The worker acknowledges it on receipt,
-// or releases it to another worker.
+// JobMessage is a job message that was delivered to a worker. The worker acknowledges it on
+// receipt, or releases it to another worker.
 type JobMessage struct {
 	RunID       string
 	ReplyTo     string
@@ -23,10 +23,10 @@ type JobMessage struct {
 }
 
 // Ack removes the message from the stream.
-func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if it fails, the message is delivered again, and the claim rejects it
+func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if this fails, the message is delivered again, and the claim rejects it
 
 // Release releases the message to another worker.
-func (d *JobMessage) Release() { _ = d.msg.Nak() } // if it fails, it is delivered again after ackWait
+func (d *JobMessage) Release() { _ = d.msg.Nak() } // if this fails, the message is delivered again after ackWait
 
 // Lane is a worker's view of the job messages of one lane.
 type Lane struct {
@@ -41,7 +41,7 @@ func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 // Fetch calls f with job messages as they arrive. It returns after limit messages, after the
 // duration wait, or on an error. It opens the stream and the consumer again if they are gone.
 func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*JobMessage)) error {
-	// The consumer is missing before the first call and after an error.
+	// The view has no consumer before the first call and after an error.
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 		l.cons = cons
 	}
 
-	// After an error the consumer may be gone, so the next call opens it again.
+	// After an error, the consumer may be gone, so the next call of Fetch opens it again.
 	batch, err := l.cons.Fetch(limit, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		l.cons = nil

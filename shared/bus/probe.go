@@ -19,9 +19,9 @@ const (
 	probeName    = "probe" // name of the consumer that receives probes
 )
 
-// ErrNotStored is returned by CheckJobs if the server responds and the stream exists, but a message
-// was not stored in time, for example because the disk is full. After a failed write a server
-// rejects all messages for the stream, even when there is space again. RemakeStream repairs it.
+// CheckJobs returns ErrNotStored if the server responds and the stream exists, but a message was
+// not stored in time. For example, the disk may be full. After a failed write a server rejects all
+// messages for the stream, even when there is space again. RemakeStream repairs it.
 var ErrNotStored = errors.New("the server does not store messages")
 
 // CheckJobs returns nil if the job stream exists, stores messages and delivers them. It publishes a
@@ -68,7 +68,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
 
-	// Another process may have received this probe as well as its own.
+	// Another process may have received two messages, this process's probe and its own.
 	if info, err := consumer.Info(ctx); err == nil && info.NumPending == 0 {
 		return nil // another process received both
 	}

@@ -19,7 +19,7 @@ func TestCheckJobs(t *testing.T) {
 	url := testkit.NATS(t)
 	for range 3 {
 		for range 2 {
-			b := dial(t, url) // each process has a separate last result
+			b := dial(t, url) // each process has its own last result
 			if _, err := b.EnsureStream(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestStreamOfALittleServer(t *testing.T) {
 	}
 }
 
-// If the server has no JetStream, the error says how to start the server with it.
+// If the server has no JetStream, the error explains how to start the server with JetStream.
 func TestServerWithoutJetStream(t *testing.T) {
 	t.Parallel()
 	config := t.TempDir() + "/plain.conf"

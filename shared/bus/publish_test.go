@@ -58,8 +58,8 @@ func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
 	}
 }
 
-// The stream of an earlier release keeps its messages and gets the duplicate window of this
-// release.
+// The stream that an earlier release created keeps its messages and gets the duplicate window of
+// this release.
 func TestUpdateStreamShortensTheDuplicateWindow(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)

@@ -8,9 +8,9 @@ import (
 	"parley/shared/contract"
 )
 
-// PublishReaders sends a message about the readers of runs to all ingresses, including this one. It
-// does not wait. A message that is published while the connection is lost is an error, and is not
-// sent later.
+// PublishReaders sends a message about the clients that read runs' events to all ingresses,
+// including this one. It does not wait. It returns an error while the connection is lost; the
+// message is then not sent later.
 func (b *Bus) PublishReaders(body []byte) error {
 	if err := b.nc.Publish(contract.SubjectReaders, body); err != nil {
 		return fmt.Errorf("publishing to the readers: %w", err)
@@ -18,7 +18,7 @@ func (b *Bus) PublishReaders(body []byte) error {
 	return nil
 }
 
-// OnReaders calls f with each message about the readers of runs, from one goroutine.
+// OnReaders calls f with each message that PublishReaders sends, from one goroutine.
 func (b *Bus) OnReaders(f func(body []byte)) (stop func(), err error) {
 	return b.subscribe(contract.SubjectReaders, func(m *nats.Msg) { f(m.Data) })
 }

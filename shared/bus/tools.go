@@ -38,12 +38,12 @@ var errAbsent = errors.New("no subscriber")
 const (
 	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must result in an error within 2 s
 	offerTimeout   = 850 * time.Millisecond  // without an acceptance for this time, the call is offered to another worker
-	clockLeeway    = 5 * time.Second         // how far a worker's clock may be ahead
-	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that it was too late
+	clockLeeway    = 5 * time.Second         // maximum time by which a worker's clock may be ahead
+	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that the call came too late
 	maxAbsence     = 500 * time.Millisecond  // a call waits this long for a worker to appear; workers reconnect within this time
 	retryPause     = 100 * time.Millisecond  // between two offers of a call
-	maxOutage      = 6 * time.Second         // how long the bus may be unreachable before the call fails
-	silenceTimeout = 6 * time.Second         // three missed beats
+	maxOutage      = 6 * time.Second         // maximum time that the bus may be unreachable before the call fails
+	silenceTimeout = 6 * time.Second         // a worker that sends nothing for three beat intervals counts as lost
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -63,7 +63,7 @@ type ToolCaller struct {
 // toolCall is a pending call. Sending to its channels never blocks: beats that do not fit are
 // dropped, and only the first final message counts.
 type toolCall struct {
-	alive chan struct{}  // receives a value for each sign of life; capacity 1
+	alive chan struct{}  // receives a value for each message from the worker; capacity 1
 	ends  chan *nats.Msg // receives the message that ends the call; capacity 1
 }
 
@@ -119,8 +119,8 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 		return nil, context.DeadlineExceeded
 	}
 
-	// The worker stops at the deadline. The grace lets its reply, which may be a recorded outcome,
-	// arrive.
+	// The worker stops at the deadline. The additional time is for its reply, which may be a
+	// recorded outcome.
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(answerGrace))
 	defer cancel()
 	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
@@ -142,7 +142,7 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 		if time.Now().After(outage) {
 			return nil, ErrToolsAway
 		}
-		absent = acceptTimeout // workers have to reconnect, too, so they get the full time
+		absent = acceptTimeout // workers must reconnect, too, so they get the full time
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 			return false, answer, err
 		}
 
-		// A rejection says more than a missing reply, so it is the error to report.
+		// A rejection is more informative than a missing reply, so it is the error to return.
 		if errors.Is(err, ErrToolRefused) {
 			nobody = err
 		}
@@ -220,7 +220,7 @@ func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (n
 	case <-ctx.Done():
 		return false, nil, ctx.Err()
 	case <-late.C:
-		// No sign of life arrived. The worker that received the offer may be frozen.
+		// Without any message from a worker, the worker that received the offer may be frozen.
 		return true, nil, ErrNoToolWorker
 	case <-call.alive:
 		answer, err = awaitAnswer(ctx, call)
@@ -272,7 +272,8 @@ func awaitAnswer(ctx context.Context, call *toolCall) ([]byte, error) {
 	}
 }
 
-// stageFor returns the stage in a message's header, or "" for a frame or for "no responders".
+// stageFor returns the stage in a message's header. It returns "" for a voice frame and for the
+// server's reply "no responders", because they have no stage.
 func stageFor(m *nats.Msg) contract.ToolStage {
 	return contract.ToolStage(m.Header.Get(contract.HeaderStage))
 }

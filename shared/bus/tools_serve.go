@@ -27,7 +27,7 @@ type ToolMessage struct {
 // ToolServing configures how many calls of one kind of tool a worker accepts.
 type ToolServing struct {
 	Slots int // maximum number of running calls
-	Queue int // calls that may wait for a slot, divided among owners; further calls are rejected
+	Queue int // maximum number of calls that wait for a slot, divided among owners; further calls are rejected
 	// Owner returns the owner of a call. Slots are divided among owners. If ok is false, the call
 	// is rejected. Owner is called before the call is accepted, from one goroutine, and must be
 	// fast. If Owner is nil, all calls have the same owner.
@@ -55,7 +55,8 @@ type toolServer struct {
 func (b *Bus) ServeTool(
 	kind string, cfg ToolServing, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {
-	// Calls run under their own context, so that they outlive the context of the caller of ServeTool.
+	// Calls run under their own context, so that they outlive the context of the caller of
+	// ServeTool.
 	work, cancel := context.WithCancel(context.Background())
 	s := &toolServer{
 		nc: b.nc, log: b.log.With().Str("tool", kind).Logger(), owner: cfg.Owner, handle: handle,
@@ -96,8 +97,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 		}
 	}
 
-	// Everything so far is fast. The call itself runs in another goroutine, so that the next
-	// message is received.
+	// Receiving a call is fast. The call itself is executed in another goroutine, so that the next
+	// message can be received.
 	turn := s.pool.acquire(owner)
 	if turn == nil {
 		s.sendStage(m.Reply, contract.StageBusy, nil)
@@ -130,7 +131,7 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 		}
 	}
 
-	// The call's turn may come at the moment when its caller stops waiting.
+	// The call may get a slot at the moment when its caller stops waiting.
 	if ctx.Err() != nil {
 		s.sendStage(reply, contract.StageBusy, nil)
 		return
@@ -166,7 +167,7 @@ func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []by
 	}
 
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
-	if err != nil { // the caller treats silence as a lost worker
+	if err != nil { // it is only logged, because the caller treats silence as a lost worker
 		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot send a message about a tool call")
 	}
 }

@@ -22,11 +22,11 @@ import (
 // add calls. For later owners, the queue may therefore grow to twice its configured length.
 type slotPool struct {
 	slots, queue, limit int
-	observe             func(running, waiting int) // called while mu is held, so that the calls are in the order of the changes
+	observe             func(running, waiting int) // called while mu is held, so that the order of the calls is the order of the changes
 
 	mu      sync.Mutex
 	closed  bool
-	idle    chan struct{} // closed after close, when the last turn was returned
+	idle    chan struct{} // closed when the pool is closed and the last turn was returned
 	running int
 	inUse   map[string]int // running calls by owner
 	waiting []*toolTurn    // in order of arrival
@@ -39,15 +39,16 @@ type toolTurn struct {
 	begun bool // guarded by slotPool.mu
 }
 
-// newSlotPool returns a pool of at least one slot. An owner may take all slots except the reserved ones, which are an eighth.
+// newSlotPool returns a pool of at least one slot. An owner may take all slots except the reserved
+// ones, which are an eighth.
 func newSlotPool(cfg ToolServing) *slotPool {
 	slots := max(cfg.Slots, 1)
 	p := &slotPool{
 		slots: slots, queue: max(cfg.Queue, 0), limit: slots, observe: cfg.Observe, inUse: map[string]int{}, idle: make(chan struct{}),
 	}
 
-	// Slots are reserved for new owners, so a pool without owners reserves none. A single slot
-	// cannot be divided.
+	// Slots are reserved for new owners. A pool that does not distinguish owners reserves none, and
+	// a single slot cannot be divided.
 	if slots > 1 && cfg.Owner != nil {
 		p.limit = slots - max(slots/8, 1)
 	}
@@ -86,7 +87,7 @@ func (p *slotPool) release(turn *toolTurn) {
 	defer p.closeIfIdle()
 	defer p.reportCounts()
 
-	// A call that gave up waiting has no slot to pass on.
+	// A call that ended before it got a slot frees no slot.
 	if !turn.begun {
 		p.waiting = slices.DeleteFunc(p.waiting, func(t *toolTurn) bool { return t == turn })
 		return
@@ -97,7 +98,8 @@ func (p *slotPool) release(turn *toolTurn) {
 		delete(p.inUse, turn.owner)
 	}
 
-	// Several calls may start, because a free slot may have been unusable for the waiting owners.
+	// Several calls may start now, because the waiting owners may have been unable to use free
+	// slots before.
 	for p.running < p.slots {
 		next := p.next()
 		if next < 0 {
@@ -131,7 +133,7 @@ func (p *slotPool) mayQueue(owner string) bool {
 		waiting[turn.owner]++
 	}
 
-	// Each waiting owner, including this one, gets an equal part of the queue, rounded up.
+	// Each waiting owner, including the given one, gets an equal part of the queue, rounded up.
 	owners := max(len(waiting), 2)
 	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
 }
@@ -154,8 +156,8 @@ func (p *slotPool) begin(turn *toolTurn) {
 
 // next returns the index of the waiting call that gets a free slot, or -1 if there is none.
 func (p *slotPool) next() int {
-	// waiting is in the order of arrival. Among owners with equally many running calls, the first
-	// wins.
+	// The list waiting is in the order of arrival. Among owners with equally many running calls,
+	// the one that arrived first gets the slot.
 	found := -1
 	for n, turn := range p.waiting {
 		if inUse := p.inUse[turn.owner]; inUse < p.limit && (found < 0 || inUse < p.inUse[p.waiting[found].owner]) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// pool returns a configuration whose slots are divided among the owners of calls.
+// pool returns a configuration of slots that are divided among the owners of calls.
 func pool(slots, queue int) ToolServing {
 	return ToolServing{Slots: slots, Queue: queue, Owner: func(ToolMessage) (string, bool) { return "", true }}
 }
@@ -15,8 +15,8 @@ func pool(slots, queue int) ToolServing {
 //nolint:dupword // a repeated step is intentional
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
-	// In a case, the step "a" is a call by the owner a, and "-a" ends the oldest call of a. The owners
-	// whose calls start as a result are listed after "=".
+	// In the cases, the step "a" is a call by the owner a, and "-a" ends the oldest call of a. The
+	// owners whose calls start as a result are listed after "=".
 	for name, c := range map[string]struct {
 		slots, queue int
 		steps        string
@@ -96,7 +96,8 @@ func TestAClosedPoolReportsWhenItIsIdle(t *testing.T) {
 
 // In TestNoOwnerHoldsMoreThanAShare, owners always have more calls than there are slots, and all
 // calls take equally long. For every number of slots, a new owner's call starts when the calls that
-// were running at its arrival have ended. From then on no owner has more than an equal share.
+// were running at its arrival have ended. From then on, no owner has more slots than an equal
+// share.
 func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{1, 2, 3, 4, 5, 8, 16} {
@@ -104,7 +105,7 @@ func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 			p := newSlotPool(pool(slots, 24))
 			var all []*toolTurn
 			acquire := func(owner string) {
-				for range 2 * slots { // more calls than fit into the owner's slots and its part of the queue
+				for range 2 * slots { // more calls than the owner's slots and its part of the queue can take
 					if turn := p.acquire(owner); turn != nil {
 						all = append(all, turn)
 					}

@@ -30,7 +30,7 @@ func caller(t *testing.T, url string) *bus.ToolCaller {
 	return c
 }
 
-// serve starts a tool worker, which stops when the test ends, if not before.
+// serve starts a tool worker. It stops at the end of the test, unless it was stopped before.
 func serve(t *testing.T, url string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (stop func(context.Context)) {
 	t.Helper()
 	stop, err := dial(t, url).ServeTool(kind, cfg, handle)
@@ -82,7 +82,8 @@ func TestWithoutAWorkerACallFailsSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	// One subscriber never replies, like a frozen worker, and another never has a free slot.
+	// One subscriber never replies, like a frozen worker. Another one always replies that it has no
+	// free slot.
 	for subject, answer := range map[string]string{"frozen": "", "full": string(contract.StageBusy), "nobody": ""} {
 		if subject == "nobody" {
 			continue
@@ -281,7 +282,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 	if _, err := c.Call(ctx, kind, "", nil, time.Now().Add(2*time.Second)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	// The worker continues until the deadline, because its result may be stored.
+	// The worker continues until the deadline, because its result may still be stored.
 	if err := <-ends; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the worker ended with %v", err)
 	}

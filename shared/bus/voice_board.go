@@ -26,7 +26,7 @@ type voiceBoard[In voiceControl] struct {
 	log      zerolog.Logger
 	inbox    string
 	sub      *nats.Subscription
-	patience int           // a session may be silent for this number of checks; after a freeze of the process, the delayed checks count as one
+	patience int           // maximum number of checks without a frame; after a freeze of the process, the delayed checks count as one
 	pings    bool          // this end must send pings
 	closes   func(In) bool // reports whether the other end closes the session with this frame
 	last     atomic.Uint64 // last token
@@ -45,7 +45,7 @@ func (v *voiceBoard[In]) start() error {
 	if err != nil {
 		return fmt.Errorf("subscribing to voice frames: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1) // no limit here, because each session has one: a session whose reader lags is lost
+	_ = sub.SetPendingLimits(-1, -1) // unlimited, because each session has a limit: a session whose reader lags is lost
 	v.sub = sub
 	go v.watch()
 	return nil
@@ -114,14 +114,15 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	delete(v.wires, w.token)
 	v.mu.Unlock()
 
-	// Only the first end counts. The other end may have closed the session at the same time.
+	// Only the first end of a session counts. The other end may have closed the session at the same
+	// time.
 	if !w.finish() || reason == "" {
 		return
 	}
 
 	peer := w.peer.Load()
 	if peer == nil {
-		return // no worker has taken it
+		return // no worker has accepted the session
 	}
 
 	if reason != voiceStop {

@@ -24,7 +24,7 @@ const (
 	voiceLostChecks = int(1500 * time.Millisecond / voiceCheckInterval) // a worker sends something at least every 500 ms
 	voicePause      = 50 * time.Millisecond                             // between two offers of a session
 
-	maxTranscription = 200 // maximum bytes of the name of a transcription model
+	maxTranscription = 200 // maximum length of the name of a transcription model, in bytes
 )
 
 // VoiceCaller opens sessions with voice workers. It is safe for concurrent use. All its
@@ -78,7 +78,8 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 		return nil, nats.ErrConnectionClosed
 	}
 
-	// The session's local end must exist before the offer is sent, because frames may follow the acceptance immediately.
+	// The session's local end must exist before the offer is sent, because frames may follow the
+	// acceptance immediately.
 	msg.Reply = wire.own
 	if err := c.board.nc.PublishMsg(msg); err != nil {
 		c.board.end(wire, voiceStop)
@@ -97,7 +98,8 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 	return &VoiceLine{wire, transcription}, nil
 }
 
-// awaitAccepted waits until a worker accepts a session. It returns the name of the worker's transcription model.
+// awaitAccepted waits until a worker accepts a session. It returns the name of the worker's
+// transcription model.
 func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contract.VoiceReport]) (string, error) {
 	late := time.NewTimer(offerTimeout)
 	defer late.Stop()
@@ -126,7 +128,8 @@ type VoiceLine struct {
 	transcription string
 }
 
-// Transcription returns the name of the worker's transcription model. It is empty if the worker has an earlier release.
+// Transcription returns the name of the worker's transcription model. It is empty if the worker has
+// an earlier release.
 func (l *VoiceLine) Transcription() string { return l.transcription }
 
 // Send sends a command to the worker. An error means that the session is lost or that the

@@ -51,7 +51,7 @@ func TestLinesReleaseTheirResources(t *testing.T) {
 	goroutines, bytes := settledMemory(t, 0)
 	use(1000)
 	afterwards, more := settledMemory(t, goroutines)
-	if afterwards > goroutines || more > bytes+2<<20 { // a session that is not released would take 16 KiB or more
+	if afterwards > goroutines || more > bytes+2<<20 { // a session that is not released would take at least 16 KiB
 		t.Errorf("%d goroutines and %d KiB became %d and %d KiB", goroutines, bytes>>10, afterwards, more>>10)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestALineOfAFormerConnectionIsLost interrupts and restores the connection between two checks of the sessions.
+// TestALineOfAFormerConnectionIsLost interrupts and restores the connection between two checks of
+// the sessions. A session that existed before is then lost.
 func TestALineOfAFormerConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	b, err := Dial(testkit.NATS(t), "test", zerolog.Nop())
@@ -30,7 +31,7 @@ func TestALineOfAFormerConnectionIsLost(t *testing.T) {
 	default:
 		t.Error("the line of the former connection goes on")
 	}
-	for n := range v.patience + 1 { // its creation counted as one frame
+	for n := range v.patience + 1 { // the session's creation counted as one frame
 		if _, kept := v.wires[now.token]; !kept {
 			t.Errorf("lost at look %d", n)
 		}

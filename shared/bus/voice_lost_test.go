@@ -45,7 +45,7 @@ func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 		ends <- name
 	})
 	line := open(t, voiceCaller(t, server), "there")
-	for range 2 { // one of the sessions is a second older
+	for range 2 { // two sessions, of which one is a second older
 		next(t, line.Frames())
 	}
 	frames := make(chan struct{})
@@ -56,7 +56,7 @@ func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 	}()
 	gone := raw(t, server)
 	inbox, began := nats.NewInbox(), time.Now()
-	if _, err := gone.Subscribe(inbox+".x", func(*nats.Msg) {}); err != nil { // a client that opens a session and then falls silent
+	if _, err := gone.Subscribe(inbox+".x", func(*nats.Msg) {}); err != nil { // a client that opens a session and then sends nothing
 		t.Fatal(err)
 	}
 	if err := gone.PublishRequest(contract.SubjectVoiceOpen, inbox+".x", []byte("gone")); err != nil {
@@ -85,10 +85,10 @@ func TestAWorkerThatDiesIsLostWithTheNextFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	nextReport(t, line)
-	worker.Close() // as the kernel does when a process is killed
+	worker.Close() // the connection breaks, as if the process were killed
 	began := time.Now()
 	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ {
-		receive(t, time.After(20*time.Millisecond)) // at the pace of real audio
+		receive(t, time.After(20*time.Millisecond)) // wait between two frames, at the pace of real audio
 	}
 	if took := time.Since(began); took > testkit.Within(500*time.Millisecond) {
 		t.Errorf("lost after %s", took)
@@ -291,7 +291,7 @@ func TestALineWithAGapIsLost(t *testing.T) {
 			if before := lost(t, line.Frames()); before != c.before {
 				t.Errorf("%d frames came before the end", before)
 			}
-			for stage := ""; stage != string(contract.StageEnded); { // until the worker receives the end of the session
+			for stage := ""; stage != string(contract.StageEnded); { // loop until the worker receives the end of the session
 				stage = receive(t, ended).Header.Get(contract.HeaderStage)
 			}
 		})

@@ -11,13 +11,15 @@ import (
 	"parley/shared/contract"
 )
 
-// voiceSilentChecks is the number of checks during which an ingress may be silent. An ingress pings every 2 s.
+// voiceSilentChecks is the number of checks during which an ingress may be silent. An ingress pings
+// every 2 s.
 const voiceSilentChecks = int(10 * time.Second / voiceCheckInterval)
 
 // VoiceServing configures how a worker serves voice sessions.
 type VoiceServing struct {
 	Places int // maximum number of sessions
-	// Transcription is the name of the model that transcribes speech. Callers get it when they open a session.
+	// Transcription is the name of the model that transcribes speech. Callers get it when they open
+	// a session.
 	Transcription string
 	// Admit verifies the capability of an opening over its body and returns the session's name;
 	// false rejects it. It is called before a slot is taken, from one goroutine, and must be fast.
@@ -68,7 +70,7 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 
 // receive accepts a session or rejects it. It runs in the subscription's goroutine.
 func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
-	// The capability is verified first, so that a forged opening takes no slot.
+	// The capability is verified before a slot is taken, so that a forged request takes no slot.
 	line, ok := s.cfg.Admit(m.Header.Get(contract.HeaderCapability), m.Data)
 	if !ok || m.Reply == "" {
 		s.board.sendStage(m.Reply, "", contract.StageRefused)
@@ -83,7 +85,7 @@ func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 		return
 	}
 
-	// If the caller is gone, the server reports that, and the session ends.
+	// If the caller is gone, the NATS server reports this, and the session ends.
 	s.board.send(m.Reply, wire.own, contract.StageAccepted, s.cfg.Transcription)
 	go func() {
 		defer s.release(line, wire)
@@ -100,7 +102,8 @@ func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *vo
 		return nil
 	}
 
-	// The ingress reopens a session only after it has given up the earlier session with this name.
+	// If a session with this name exists, the ingress has given it up, because only then does an
+	// ingress open a session again.
 	if old := s.lines[line]; old != nil {
 		s.board.end(old, voiceGone)
 	}
@@ -160,7 +163,8 @@ func (s *voiceServer) startLeaving() []*WorkerVoiceLine {
 func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
 
-	// The ingresses move the open sessions to other workers while this worker still serves them.
+	// Meanwhile, the ingresses move the open sessions to other workers. This worker serves the
+	// sessions until then.
 	ends := s.startLeaving()
 	_ = sub.Drain() // fails only if the connection is closed
 	for _, end := range ends {

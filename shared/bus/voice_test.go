@@ -32,8 +32,8 @@ func voiceCaller(t *testing.T, url string) *bus.VoiceCaller {
 	return c
 }
 
-// serveVoice starts a voice worker, which stops when the test ends, if not before. The body of an
-// opening is the session's name; the capability "no" is rejected.
+// serveVoice starts a voice worker. It stops at the end of the test, unless it was stopped before.
+// The body of a request to open a session is the session's name. The capability "no" is rejected.
 func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.WorkerVoiceLine)) (stop func(context.Context)) {
 	t.Helper()
 	return serveVoiceOn(t, dial(t, url), pool, serve)
@@ -57,7 +57,7 @@ func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context
 	return stop
 }
 
-// open opens a session, for which a worker must be available.
+// open opens a session. It fails the test if no worker accepts the session.
 func open(t *testing.T, c *bus.VoiceCaller, name string) *bus.VoiceLine {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -318,7 +318,7 @@ func TestLinesAreSharedAmongWorkers(t *testing.T) {
 		serveVoice(t, url, 3, echoes)
 	}
 	c := voiceCaller(t, url)
-	for n := range 9 { // the total number of slots of all workers
+	for n := range 9 { // as many sessions as all workers together have slots
 		open(t, c, fmt.Sprint(n))
 	}
 }
@@ -423,7 +423,7 @@ func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 	})
 	c := voiceCaller(t, url)
 	open(t, c, "a")
-	second := open(t, c, "a") // while the worker still serves the first session
+	second := open(t, c, "a") // the second session begins while the worker still serves the first one
 	receive(t, ends)
 	release <- struct{}{}
 	open(t, c, "a") // replaces the first session; the worker still has the latest session with this name

@@ -14,8 +14,8 @@ import (
 
 const (
 	voiceLagFrames = 1000    // maximum number of frames that wait for a session's reader
-	voiceLagBytes  = 4 << 20 // maximum number of bytes in them
-	voiceHead      = 4       // bytes before a frame: its number
+	voiceLagBytes  = 4 << 20 // maximum number of bytes in these frames
+	voiceHead      = 4       // size of the number before each frame, in bytes
 )
 
 // Reasons for the end of a session that neither end has closed.
@@ -48,7 +48,7 @@ type voiceWire[In voiceControl] struct {
 	reconnects uint64 // reconnection count when the session was created
 	frames     chan contract.VoiceFrame[In]
 	answers    chan *nats.Msg         // replies to an opening
-	peer       atomic.Pointer[string] // nil: the other end is not known yet
+	peer       atomic.Pointer[string] // subject of the other end; nil: not known yet
 	ended      chan struct{}          // closed by finish
 	onEnd      func()                 // called once by finish; may be nil
 
@@ -80,7 +80,8 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 	w.in.Lock()
 	defer w.in.Unlock()
 
-	// A gap means that a frame was lost. Audio with a hole would be transcribed wrongly.
+	// A gap in the numbers means that a frame was lost. Audio with a gap would be transcribed
+	// wrongly.
 	if binary.BigEndian.Uint32(data) != w.due {
 		return false, voiceGap
 	}
@@ -105,8 +106,7 @@ func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 // queue adds a frame to the channel, and returns false if the reader lags. The
 // caller must hold w.in.
 func (w *voiceWire[In]) queue(frame contract.VoiceFrame[In], size int) bool {
-	// The reader has taken frames from the channel since the last call. Their bytes no longer
-	// count.
+	// The frames that the reader has taken from the channel since the last call no longer count.
 	for len(w.unread) > len(w.frames) {
 		w.bytes -= w.unread[0]
 		w.unread = w.unread[1:]
@@ -159,7 +159,7 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 	}
 
 	w.buf = frame
-	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // the server replies to own if the other end is gone
+	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // if the other end is gone, the server replies to own
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
@@ -169,7 +169,8 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
 
-	// A frame that was not sent must not leave a gap in the numbers.
+	// The number increases only after a frame was sent, so a failed send leaves no gap in the
+	// numbers.
 	w.next++
 	return nil
 }

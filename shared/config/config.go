@@ -90,12 +90,12 @@ type Telemetry struct {
 // Check returns an error if the address is invalid.
 func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint) }
 
-// Runs are the settings on which ingress and workers must agree.
+// Runs contains the settings on which ingress and workers must agree.
 type Runs struct {
 	DefaultModel string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
 }
 
-// Secrets are the secrets that ingress and workers share.
+// Secrets contains the secrets that ingress and workers share.
 type Secrets struct {
 	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"Key that encrypts stored secrets and signs tool calls: 32 bytes in base64 or hex, the same for every process. Older keys may follow, separated by commas."`
 }
@@ -121,7 +121,7 @@ func (s Secrets) KeyIDs() []string {
 	return box.KeyIDs()
 }
 
-// Ingress are the settings of the HTTP API.
+// Ingress contains the settings of the HTTP API.
 type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
 	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
@@ -175,7 +175,7 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 		return fmt.Errorf("LIMIT_USER_TOTAL must be 0 or at least LIMIT_USER, not %d: LIMIT_USER=%d", i.LimitUserTotal, i.LimitUser)
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
-	// With a smaller limit of the organization, a credential could never reach its own limit.
+	// If the organization's limit were smaller, a credential could never reach its own limit.
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
 		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and at most STREAMS_PER_ORGANIZATION, which is %d",
 			i.StreamsPerCredential, i.StreamsPerOrganization)
@@ -195,14 +195,14 @@ func (i Ingress) checkTimes() error {
 	switch {
 	case i.RunDeadline < time.Second:
 		return fmt.Errorf("RUN_DEADLINE must be at least 1s, not %s", i.RunDeadline)
-	// Many proxies end a request without data after 60 seconds.
+	// Many proxies end a request that gets no data for 60 seconds.
 	case i.WaitDefault < 0 || i.WaitDefault > 55*time.Second:
 		return fmt.Errorf("WAIT_DEFAULT must be between 0 and 55s, not %s", i.WaitDefault)
 	case i.RetentionDefault < 24*time.Hour:
 		return fmt.Errorf("RETENTION_DEFAULT must be at least 24h, not %s: idempotency keys are valid for a day", i.RetentionDefault)
 	case i.FileLinkTTL < 0 || i.FileLinkTTL > 31*24*time.Hour:
 		return fmt.Errorf("FILE_LINK_TTL must be between 0 and 744h, not %s", i.FileLinkTTL)
-	// Supervisors often kill a process that takes longer to stop.
+	// Supervisors often kill a process that takes longer than a minute to stop.
 	case i.StopGrace < 0 || i.StopGrace > time.Minute:
 		return fmt.Errorf("STOP_GRACE must be between 0 and 1m, not %s", i.StopGrace)
 	}
@@ -262,7 +262,7 @@ func (i Ingress) checkOpenID() error {
 		return nil
 	}
 
-	// A test provider on this machine may use http.
+	// An OpenID provider on this machine may use http, for tests.
 	issuer, err := url.Parse(i.OIDCIssuer)
 	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer.Hostname())) {
 		return fmt.Errorf("OIDC_ISSUER must be an https:// URL, not %q", i.OIDCIssuer)
@@ -287,7 +287,7 @@ func (i Ingress) checkAddresses() error {
 			return fmt.Errorf("TRUSTED_PROXIES must be a list of networks (CIDR), not %q", p)
 		}
 	}
-	// Links in invitations and answers begin with this address.
+	// Links in invitations and answers begin with the public URL.
 	if i.PublicURL != "" && !strings.HasPrefix(i.PublicURL, "http://") && !strings.HasPrefix(i.PublicURL, "https://") {
 		return fmt.Errorf("PUBLIC_URL must begin with http:// or https://, not %q", i.PublicURL)
 	}

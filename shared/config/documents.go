@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Documents are the settings of documents on which ingress and workers must agree.
+// Documents contains the settings of documents on which ingress and workers must agree.
 type Documents struct {
 	DocumentsPerOrganization     int   `name:"documents-per-organization" env:"DOCUMENTS_PER_ORGANIZATION" default:"10000" help:"Maximum documents of an organization; 0: no limit."`
 	DocumentBytesPerOrganization int64 `name:"document-bytes-per-organization" env:"DOCUMENT_BYTES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of an organization's original documents; 0: no limit."`
@@ -26,7 +26,7 @@ func (d Documents) Check() error {
 	return nil
 }
 
-// Ingest are the settings with which workers process and search documents.
+// Ingest contains the settings with which workers process and search documents.
 type Ingest struct {
 	EmbeddingsModel   string `name:"embeddings-model" env:"EMBEDDINGS_MODEL" help:"Embeddings model for searching documents, such as openai/text-embedding-3-small, at OPENAI_BASE_URL. Empty: search by words only."`
 	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed simultaneously; 0: one per core, and one more."`
@@ -36,7 +36,7 @@ type Ingest struct {
 const (
 	// upper bound of DOCUMENT_PAGES
 	maxDocumentPages     = 100_000
-	maxIngestConcurrency = 64 // each has a document and its text in memory
+	maxIngestConcurrency = 64 // each document that is processed is in memory with its text
 )
 
 // Check returns an error for the first invalid setting. Zero means the default.

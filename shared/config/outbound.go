@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Outbound are the non-public addresses that the service may connect to. Ingress and workers
+// Outbound contains the non-public addresses that the service may connect to. Ingress and workers
 // must agree on them.
 type Outbound struct {
 	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"Addresses that agents and notifications may reach in addition to the public internet: host:port, or networks (CIDR), separated by commas."`

@@ -13,7 +13,8 @@ const (
 	SandboxOff        = "off"
 )
 
-// Sandbox are the settings of the sandboxes that run agents' code. The limits apply to one call.
+// Sandbox contains the settings of the sandboxes that run agents' code. The limits apply to one
+// call.
 type Sandbox struct {
 	SandboxKind        string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"Sandbox for running code: bubblewrap, gvisor or off."`
 	SandboxConcurrency int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Simultaneous calls that run code; 0: two per core, at least 4."`

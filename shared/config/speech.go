@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Speech are the settings with which workers recognize and synthesize speech.
+// Speech contains the settings with which workers recognize and synthesize speech.
 type Speech struct {
 	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"Speech recognition: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. Default: the first with an audio service, else the second."`
 	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"Speech synthesis: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. Default: the first with an audio service, else the second."`
@@ -39,7 +39,8 @@ func (s Speech) Check() error {
 		{"TRANSCRIPTION_MODEL", s.TranscriptionModel, OfflineListen},
 		{"SPEECH_MODEL", s.SpeechModel, OfflineSpeak},
 	} {
-		// The service itself checks the name of the model.
+		// Only the prefix of the model's name is checked here. The audio service checks the model
+		// itself.
 		name, of := strings.CutPrefix(model.value, SpeechOpenAI)
 		if model.value != "" && model.value != SpeechOff && model.value != model.offline && (!of || name == "") {
 			return fmt.Errorf("%s must be openai/MODEL, %s or off, not %q", model.name, model.offline, model.value)

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Workers are the settings of workers.
+// Workers contains the settings of workers.
 type Workers struct {
 	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs executed simultaneously in each lane (chats, automations), plus an eighth in reserve; 0: 2500 per core, or fewer if memory is small."`
 	RunMaxTurns       int     `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Maximum model calls of a run."`
@@ -59,7 +59,7 @@ func (w Workers) Check() error {
 		return fmt.Errorf("RUN_MAX_BYTES must be at least %d, the limit of one tool result, not %d", minBytes, w.RunMaxBytes)
 	}
 
-	// A wrong address would otherwise appear only as an error of the first run.
+	// Without this check, a wrong address would appear only as an error of the first run.
 	for _, a := range []struct{ name, address string }{
 		{"OPENAI_BASE_URL", w.OpenAIBaseURL},
 		{"ANTHROPIC_BASE_URL", w.AnthropicBaseURL},
@@ -74,7 +74,7 @@ func (w Workers) Check() error {
 	return cmp.Or(checkListen("METRICS_ADDR", w.MetricsAddr), w.Outbound.Check(), w.Sandbox.Check(), w.Ingest.Check(), w.checkSpeech())
 }
 
-// RunMaxCostMicros is RunMaxCost in millionths, the unit of costs of runs.
+// RunMaxCostMicros returns RunMaxCost in millionths, the unit of the costs of runs.
 func (w Workers) RunMaxCostMicros() int64 { return int64(math.Round(w.RunMaxCost * 1e6)) }
 
 // SearchEngine returns the name of the configured web search engine.

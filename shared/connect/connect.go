@@ -13,7 +13,7 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// Servers are a process's connections.
+// Servers are a process's connections to the database and the bus.
 type Servers struct {
 	Store *store.Store
 	Bus   *bus.Bus

@@ -7,8 +7,8 @@ import (
 )
 
 // Kinds of tool calls with which ingresses check an agent's connections. Tool workers check the
-// connections of tools, and agent workers the models, because only these processes have the settings
-// and secrets for them. Each kind has its own subject and queue group.
+// connections of tools, and agent workers the models, because only these processes have the
+// settings and secrets for them. Each kind has its own subject and queue group.
 const (
 	KindCheckTools  = "checkTools"
 	KindCheckModels = "checkModels"
@@ -25,7 +25,8 @@ type CheckClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+// Bounds returns the organization and kind of request for which the claims were signed, and when
+// they expire.
 func (c CheckClaims) Bounds() (org, kind string, expires time.Time) {
 	return c.OrganizationID, c.Kind, c.Expires
 }
@@ -33,8 +34,8 @@ func (c CheckClaims) Bounds() (org, kind string, expires time.Time) {
 // CheckReply is the result of a check.
 type CheckReply struct {
 	Checks []domain.Check `json:"checks,omitempty"`
-	// Lacking is a budget that has no room for the calls of the check, so that none was made. Later is
-	// true if it would have room without the reservations of other calls.
+	// Lacking is a budget that has no room for the model calls of the check, so no call was made.
+	// Later is true if the budget would have room without the reservations of other calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`
 	// Unavailable means that the worker could not check anything.

@@ -57,7 +57,8 @@ const (
 
 // JobSubject returns the subject of a job message.
 func JobSubject(j domain.Job) string {
-	// All runs of an organization are in the same shard.
+	// The shard is derived from the organization, so all runs of an organization are in the same
+	// shard.
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(j.OrganizationID)) // a hash never fails
 	shard := strconv.Itoa(int(h.Sum32() % Shards))

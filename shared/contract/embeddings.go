@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// KindEmbed is the kind of tool call with which ingresses have texts embedded. Such calls have their
-// own subject and queue group.
+// KindEmbed is the kind of tool call with which ingresses request embeddings of texts. Such calls
+// have their own subject and queue group.
 const KindEmbed = "embed"
 
 // EmbedClaims contains the capability for an embedding call: the organization and the key that are
@@ -20,7 +20,8 @@ type EmbedClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+// Bounds returns the organization and kind of request for which the claims were signed, and when
+// they expire.
 func (c EmbedClaims) Bounds() (org, kind string, expires time.Time) {
 	return c.OrganizationID, c.Kind, c.Expires
 }
@@ -35,15 +36,16 @@ type EmbedRequest struct {
 // EmbedReply is the result of an embedding call: vectors, or the reason why there are none.
 type EmbedReply struct {
 	Model string `json:"model,omitempty"`
-	// Vectors are those of the first texts, each as 32-bit floating-point numbers in little-endian
-	// order. If the vectors of all texts do not fit into a message, the last ones are missing.
+	// Vectors are the embeddings of the first texts, each as 32-bit floating-point numbers in
+	// little-endian order. If the vectors of all texts do not fit into a message, the last ones are
+	// missing.
 	Vectors     [][]byte `json:"vectors,omitempty"`
 	InputTokens int64    `json:"inputTokens,omitempty"`
-	// Lacking is a budget that has no room for the call, so that it was not made. Later is true if
+	// Lacking is a budget that has no room for the call, so the call was not made. Later is true if
 	// the budget would have room without the reservations of other calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`
-	// Failure is the error for the caller.
+	// Failure is the reason why there are no vectors, as an error for the caller.
 	Failure *EmbedFailure `json:"failure,omitempty"`
 }
 

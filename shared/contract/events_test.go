@@ -39,6 +39,6 @@ func FuzzEventMessage(f *testing.F) {
 		if err != nil || again.Fence != chunk.Fence || again.First != chunk.First || !bytes.Equal(again.Lines, chunk.Lines) {
 			t.Errorf("%q became %+v, %v", body, again, err)
 		}
-		_, _ = chunk.Events() // must not panic on any input
+		_, _ = chunk.Events() // must not panic, whatever the input is
 	})
 }

@@ -18,7 +18,8 @@ type SearchClaims struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+// Bounds returns the organization and kind of request for which the claims were signed, and when
+// they expire.
 func (c SearchClaims) Bounds() (org, kind string, expires time.Time) {
 	return c.OrganizationID, c.Kind, c.Expires
 }

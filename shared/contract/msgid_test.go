@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// A message id identifies one dispatch: the stream drops a repeated message, and must not drop a
-// message for another dispatch.
+// A message id identifies one dispatch of a run. The stream must drop a repeated message, and must
+// not drop a message of another dispatch.
 func TestMessageIDsAreThoseOfADispatch(t *testing.T) {
 	t.Parallel()
 	of := func(org string, endpoint contract.Endpoint, key string, no int) string {

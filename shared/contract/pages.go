@@ -16,17 +16,18 @@ type PageClaims struct {
 	OrganizationID string    `json:"org"`
 	DocumentID     string    `json:"doc"`
 	SHA256         string    `json:"sha256"` // of the content to which the page belongs
-	Page           int       `json:"page"`   // from 1
+	Page           int       `json:"page"`   // page number, from 1
 	Kind           string    `json:"kind"`   // KindPages
 	Expires        time.Time `json:"expires"`
 }
 
-// Bounds returns the organization and kind of request for which the claims were signed, and when they expire.
+// Bounds returns the organization and kind of request for which the claims were signed, and when
+// they expire.
 func (c PageClaims) Bounds() (org, kind string, expires time.Time) {
 	return c.OrganizationID, c.Kind, c.Expires
 }
 
-// PageReply is the result of such a request. One of its fields is set.
+// PageReply is the reply to a request for a picture of a page. One of its fields is set.
 type PageReply struct {
 	Picture *domain.PagePicture `json:"picture,omitempty"`
 	// Failure is the reason why this page has no picture, as a sentence for people.

@@ -27,7 +27,7 @@ const (
 	HeaderStage      = "Parley-Stage"      // on a message to the caller: a ToolStage
 )
 
-// ToolStage says what a message from a tool worker means.
+// ToolStage is the meaning of a message from a tool worker.
 type ToolStage string
 
 // The stages of a call. "accepted" arrives within a second, "working" follows at regular intervals,
@@ -35,7 +35,7 @@ type ToolStage string
 const (
 	StageAccepted ToolStage = "accepted"
 	StageWorking  ToolStage = "working"
-	StageBusy     ToolStage = "busy"    // rejected: this worker has no free slot; another may have one
+	StageBusy     ToolStage = "busy"    // rejected: this worker has no free slot, but another worker may have one
 	StageRefused  ToolStage = "refused" // rejected: the capability does not permit the call, or the message is invalid
 	StageAnswer   ToolStage = "answer"  // the body is a ToolReply
 )
@@ -43,7 +43,8 @@ const (
 // ToolSubject returns the subject of calls to one kind of tool.
 func ToolSubject(kind string) string { return SubjectTools + kind }
 
-// ToolGroup returns the queue group for one kind of tool. The group delivers each call to only one worker.
+// ToolGroup returns the queue group for one kind of tool. The group delivers each call to only one
+// worker.
 func ToolGroup(kind string) string { return "tool-" + kind }
 
 // Operations of a tool request.
@@ -62,7 +63,7 @@ type ToolRequest struct {
 }
 
 // ToolReply is the reply to a request. If Failure is nil, the call was executed. Otherwise, Output
-// may contain details.
+// may contain details of the failure.
 type ToolReply struct {
 	Output  json.RawMessage   `json:"output,omitempty"`
 	Sources []domain.Citation `json:"sources,omitempty"`
@@ -94,7 +95,8 @@ type ToolFailure struct {
 	// Unknown means that the call may have had its effect; only the ledger's recovery may repeat
 	// it.
 	Unknown bool `json:"unknown,omitempty"`
-	// Stale means that the run is no longer held under the capability's fence; nothing was sent.
+	// Stale means that the fence of the run's lease is no longer the one in the capability. Nothing
+	// was sent.
 	Stale bool `json:"stale,omitempty"`
 }
 
@@ -111,7 +113,8 @@ type Capability struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// EffectKey returns the idempotency key of a call's side effect, which is the same for every attempt.
+// EffectKey returns the idempotency key of a call's side effect, which is the same for every
+// attempt.
 func EffectKey(runID, callID string) string {
 	return "eff_" + base64.RawURLEncoding.EncodeToString(Hash(runID, callID)[:18])
 }

@@ -40,7 +40,7 @@ const (
 	// years. The limit prevents overflow in calculations.
 	MaxVoiceSample = 1 << 53
 
-	maxVoiceTime = 60_000 // maximum duration in detection settings, in ms: more than any ingress allows
+	maxVoiceTime = 60_000 // maximum duration in detection settings, in ms; every ingress has a lower limit
 )
 
 // VoiceClaims is the capability of a voice session.
@@ -87,7 +87,7 @@ type VoiceConfig struct {
 // VoiceDetection configures how the worker detects the start and the end of speech.
 type VoiceDetection struct {
 	Threshold float64 `json:"threshold"` // 0 to 1: how clearly speech must differ from noise
-	PrefixMS  int     `json:"prefixMs"`  // how much audio before the detected speech is included
+	PrefixMS  int     `json:"prefixMs"`  // duration of the included audio before the detected speech, in ms
 	SilenceMS int     `json:"silenceMs"` // silence that ends the speech
 }
 
@@ -115,7 +115,7 @@ const (
 	VoiceConfigure = "configure" // Config applies from now on
 	VoiceCommit    = "commit"    // transcribe the sent samples from From to To as Item; speech detection restarts after To
 	VoiceClear     = "clear"     // discard the input before the sample From
-	VoiceSay       = "say"       // speak Text, at byte Start of Answer and, if Last is set, its end; skip the first Skip samples
+	VoiceSay       = "say"       // speak Text, which starts at byte Start of Answer and, if Last is set, ends it; skip the first Skip samples
 	VoiceStop      = "stop"      // stop speaking Answer
 	VoiceClose     = "close"     // the session has ended
 )
@@ -131,7 +131,7 @@ type VoiceCommand struct {
 	Text   string       `json:"text,omitempty"`  // the next part of the answer in Markdown, as the model wrote it
 	Start  int          `json:"start,omitempty"` // offset of Text in the answer, in bytes
 	Last   bool         `json:"last,omitempty"`  // the answer ends with Text
-	Skip   int64        `json:"skip,omitempty"`  // in the first VoiceSay of a resumed session: samples already sent
+	Skip   int64        `json:"skip,omitempty"`  // number of samples that were already sent; only in the first VoiceSay of a resumed session
 }
 
 // inRange reports whether all numbers are in range, so that calculations with them cannot overflow.
@@ -141,14 +141,14 @@ func (c VoiceCommand) inRange() bool {
 
 // Types of reports.
 const (
-	VoiceAlive      = "alive"      // every 500 ms, and for every 500 ms of processed audio: Heard, Needs
+	VoiceAlive      = "alive"      // sent every 500 ms, and for every 500 ms of processed audio; has Heard and Needs
 	VoiceStarted    = "started"    // Item: speech began at sample From
 	VoiceStopped    = "stopped"    // Item: speech from sample From to sample To, which is being transcribed
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
 	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, with Samples so far; sent after the audio
 	VoiceSaid       = "said"       // Answer: all of it was synthesized
 	VoiceFailed     = "failed"     // Failure: an error with Item, with Answer or, if both are empty, with Config
-	VoiceLeaving    = "leaving"    // the worker is stopping: open the session elsewhere
+	VoiceLeaving    = "leaving"    // the worker is stopping; the ingress should open the session with another worker
 )
 
 // VoiceReport is a report from the worker to the ingress.
@@ -187,7 +187,7 @@ const (
 
 // VoiceAudio is audio in a session. In audio to the worker, Answer is empty.
 type VoiceAudio struct {
-	At     int64  // number of its first sample in the connection's input or in the answer's output
+	At     int64  // number of the first sample in the connection's input or in the answer's output
 	Answer string // the spoken answer
 	Start  int    // offset of the spoken segment in the answer, in bytes
 	End    int

@@ -173,7 +173,8 @@ func FuzzVoiceFrame(f *testing.F) {
 	})
 }
 
-// readAgain parses a frame. If the frame is valid, readAgain encodes it and parses the result again.
+// readAgain parses a frame. If the frame is valid, readAgain encodes it and parses the result
+// again.
 func readAgain[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, body []byte) {
 	t.Helper()
 	frame, err := contract.ParseVoiceFrame[T](body)

@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// Approval says which calls of a tool require a person's approval.
+// Approval determines which calls of a tool require a person's approval.
 type Approval string
 
-// Approval policies: approval for no calls (the default), for calls with an unsafe side effect, or for all calls.
+// Approval policies: approval for no calls (the default), for calls with an unsafe side effect, or
+// for all calls.
 const (
 	ApprovalNever  Approval = "never"
 	ApprovalUnsafe Approval = "unsafe"
 	ApprovalAlways Approval = "always"
 )
 
-// Asks reports whether a call with that side effect requires approval.
+// Asks reports whether a call with the given side effect requires approval.
 func (a Approval) Asks(effect SideEffect) bool {
 	return a == ApprovalAlways || a == ApprovalUnsafe && effect == SideEffectUnsafe
 }
@@ -23,15 +24,15 @@ func (a Approval) Asks(effect SideEffect) bool {
 // ActionKind is the kind of decision that a run in requires_action waits for.
 type ActionKind string
 
-// The kinds of decision: to approve a call, or to report the outcome of a call that may have been executed.
-// A run with ActionClientTools waits for the client's results of calls instead.
+// The kinds of decision: to approve a call, or to report the outcome of a call that may have been
+// executed. A run with ActionClientTools waits for the client's results of calls instead.
 const (
 	ActionApproval       ActionKind = "approval"
 	ActionUnknownOutcome ActionKind = "unknown_outcome"
 	ActionClientTools    ActionKind = "client_tools"
 )
 
-// Awaited is what a run in requires_action waits for.
+// Awaited is the kind of input that a run in requires_action waits for.
 type Awaited string
 
 // A run waits for a person's decision, or for the client's results of calls.
@@ -40,8 +41,8 @@ const (
 	AwaitedClient Awaited = "client"
 )
 
-// RequiredAction is a decision that a run waits for, about one call, or the Calls for whose results it
-// waits.
+// RequiredAction is the action that a run waits for: a person's decision about one call, or the
+// client's results of the calls in Calls.
 type RequiredAction struct {
 	Kind       ActionKind      `json:"kind"`
 	ToolCallID string          `json:"toolCallId,omitempty"`

@@ -94,7 +94,7 @@ type Endpoint struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
-// SideEffect says whether a call may be repeated.
+// SideEffect determines whether a call may be repeated.
 type SideEffect string
 
 // The side effects. A call with "none" may be repeated at any time, a call with "idempotent" only

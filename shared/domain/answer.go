@@ -40,8 +40,8 @@ func (s *JSONSchema) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// RunOptions is what a request asks of a run besides its message. A zero value asks for nothing.
-// Every field is part of the request's fingerprint.
+// RunOptions are the options of a request in addition to its message. The zero value requests no
+// option. Every field is part of the request's fingerprint.
 type RunOptions struct {
 	Output      *OutputContract `json:"output,omitempty"`      // the form of the answer
 	Settings    *RunSettings    `json:"settings,omitempty"`    // settings that take precedence over the agent's
@@ -49,12 +49,12 @@ type RunOptions struct {
 	ClientTools *ClientTools    `json:"clientTools,omitempty"` // tools that the client runs itself
 }
 
-// IsZero reports whether the request asks for nothing besides its message.
+// IsZero reports whether the request has no options.
 func (o *RunOptions) IsZero() bool {
 	return o.Output == nil && o.Settings == nil && len(o.Attachments) == 0 && o.ClientTools == nil
 }
 
-// OutputContract is the form of the answer that a request asks for. It takes precedence over the
+// OutputContract is the form of the answer that a request requires. It takes precedence over the
 // agent's OutputSchema. Without a Schema, the answer is text.
 type OutputContract struct {
 	Schema JSONSchema `json:"schema"`

@@ -11,8 +11,8 @@ const (
 	MaxAttachmentBytes = 20 << 20 // of each attachment
 )
 
-// Attachment is an image or a document that a request sends beside its message. The bytes are a
-// file of the run.
+// Attachment is an image or a document that a request sends in addition to its message. The bytes
+// are stored as a file of the run.
 type Attachment struct {
 	FileID    string `json:"fileId"`
 	Name      string `json:"name"`
@@ -24,7 +24,7 @@ type Attachment struct {
 // documents.
 func (a Attachment) IsImage() bool { return strings.HasPrefix(a.MediaType, "image/") }
 
-// AttachmentCall is the call id of the files that a request attached.
+// AttachmentCall replaces the call id in files that came with a request and not from a tool call.
 const AttachmentCall = "attachment"
 
 // textOnlyModels are models that are known to take no images. An entry with a star is a prefix.
@@ -35,8 +35,8 @@ var textOnlyModels = []string{
 	"anthropic/claude-2*", "anthropic/claude-instant*", "anthropic/claude-3-5-haiku-2*",
 }
 
-// TakesImages reports whether a model may receive images. It is false only for models that are known
-// to take none.
+// TakesImages reports whether a model may receive images. It is false only for models that are
+// known to take none.
 func TakesImages(model string) bool {
 	return !slices.ContainsFunc(textOnlyModels, func(known string) bool {
 		prefix, isPrefix := strings.CutSuffix(known, "*")

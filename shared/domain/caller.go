@@ -55,7 +55,7 @@ type Caller struct {
 	Client         string // the client's IP address (/64 for IPv6) during a request
 	DemoClient     string // the client's IP address (/64 for IPv6), only for demo callers
 	Role           Role
-	Visitor        Visitor // set for the visitor of an agent's widget
+	Visitor        Visitor // set if the caller is a visitor of an agent's widget
 }
 
 // Visitor is a user of an agent's widget, and the restrictions of their token.
@@ -101,8 +101,8 @@ const SystemPrincipal = "system"
 func (c Caller) AutomationPrincipal() string { return SystemPrincipal + ":" + c.UserID }
 
 // Readable returns the principals whose sessions and runs the caller may read. It returns nil for
-// admins, who may read all sessions and runs of their organization. A member's keys and login
-// sessions share the runs that any of them triggered.
+// admins, who may read all sessions and runs of their organization. All keys and login sessions of
+// a member may read the runs that any of them has triggered.
 func (c Caller) Readable() []string {
 	switch {
 	case c.Role.AtLeast(RoleAdmin):

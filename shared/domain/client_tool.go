@@ -13,7 +13,8 @@ type ClientTools struct {
 	Tools []ClientTool `json:"tools"`
 	// Choice constrains the first model call: auto, none, required, or the name of a tool.
 	Choice string `json:"choice,omitempty"`
-	// Return ends the run with the calls of these tools. Otherwise the run waits for their results.
+	// Return ends the run with the calls of the client's tools. Otherwise the run waits for their
+	// results.
 	Return bool `json:"return,omitempty"`
 }
 
@@ -45,19 +46,20 @@ type ClientResult struct {
 	IsError    bool            `json:"isError,omitempty"`
 }
 
-// CallRound is an answer of the model that called tools of the client, with the results. It is part
-// of the history that a request contains.
+// CallRound is an answer of the model that calls tools of the client, with the results of the
+// calls. It is part of the history that a request contains.
 type CallRound struct {
 	Text    string         `json:"text,omitempty"`
 	Calls   []ClientCall   `json:"calls"`
 	Results []ClientResult `json:"results"` // one for each call, in the same order
-	// RunID is the run that ended with these calls. Its journal also has the turns and the calls of the
-	// agent's own tools before them. It is empty if another service made the calls.
+	// RunID is the run that ended with the calls of the round. The run's journal also has its
+	// earlier turns and the calls of the agent's own tools. RunID is empty if another service made
+	// the calls.
 	RunID string `json:"runId,omitempty"`
 }
 
-// OpenRounds returns the earlier exchanges of the history, and the rounds that follow the input's
-// message: those of a last exchange with neither message nor answer.
+// OpenRounds splits the history. earlier has the complete exchanges. open has the rounds of a last
+// exchange without message and answer; they follow the input's own message.
 func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 	last := len(in.History) - 1
 	if last < 0 || !in.History[last].Open() {
@@ -66,8 +68,8 @@ func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 	return in.History[:last], in.History[last].Rounds
 }
 
-// Open reports whether the exchange has only rounds. As the last exchange of a run's history, it
-// belongs to the run's own message and answer.
+// Open reports whether the exchange has rounds but neither message nor answer. As the last exchange
+// of a run's history, it belongs to the run's own message and answer.
 func (e *Exchange) Open() bool { return len(e.Rounds) > 0 && e.Message == "" && e.Answer == "" }
 
 // Calls that the client makes have ids that name their run: call_<run>_<n>.
@@ -78,8 +80,8 @@ func ClientCallPrefix(runID string) string {
 	return clientCallPrefix + strings.TrimPrefix(runID, runPrefix) + "_"
 }
 
-// RunOfClientCall returns the run that a call's id names. The result need not be the id of a run,
-// because the call may be another service's.
+// RunOfClientCall returns the id of the run in a call's id. The result may be no run's id, because
+// another service may have made the call.
 func RunOfClientCall(callID string) string {
 	rest, _ := strings.CutPrefix(callID, clientCallPrefix)
 	suffix, _, _ := strings.Cut(rest, "_")

@@ -33,13 +33,13 @@ type Document struct {
 	Language string            `json:"language"` // BCP 47; "" if unknown
 	Notes    []string          `json:"notes"`    // sentences that say which parts of the content were omitted
 	Metadata map[string]string `json:"metadata"`
-	// CreatedAt is the time when the document was first sent. UpdatedAt is the time when it was
+	// CreatedAt is the time when the document was first uploaded. UpdatedAt is the time when it was
 	// last replaced, renamed or processed.
 	CreatedAt Time `json:"createdAt"`
 	UpdatedAt Time `json:"updatedAt"`
 }
 
-// DocumentError is the reason why a document failed, in words for its sender.
+// DocumentError is the reason why a document failed, in words for the user who sent it.
 type DocumentError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -48,9 +48,9 @@ type DocumentError struct {
 // Passage is a piece of a document that can be found and cited.
 type Passage struct {
 	DocumentID string   `json:"documentId"`
-	Name       string   `json:"name"`     // of the document
+	Name       string   `json:"name"`     // name of the document
 	Chunk      int      `json:"chunk"`    // number of the chunk in the document, from 0
-	Page       *int     `json:"page"`     // from 1; nil if the format has no pages
+	Page       *int     `json:"page"`     // page number, from 1; nil if the format has no pages
 	Headings   []string `json:"headings"` // headings above it, outermost first
 	Text       string   `json:"text"`
 	// StartIndex and EndIndex are the passage's position, in Unicode code points, in the text of
@@ -86,6 +86,6 @@ type PageWord struct {
 // Found is a passage found by a search.
 type Found struct {
 	Passage
-	Score     float64  `json:"score"`     // above 0; the best hit has the highest score; scores of different searches are not comparable
+	Score     float64  `json:"score"`     // above 0; better hits have higher scores; scores of different searches are not comparable
 	MatchedBy []string `json:"matchedBy"` // some of text, trigram, vector
 }

@@ -15,7 +15,7 @@ const (
 	EffectReady    EffectState = "ready"    // stored but not sent: the attempt with the same fence may send the call
 	EffectAwaiting EffectState = "awaiting" // a person must decide
 	EffectSending  EffectState = "sending"  // a tool worker is about to send the call, or has sent it
-	EffectDone     EffectState = "done"     // its outcome is known and stored
+	EffectDone     EffectState = "done"     // the outcome is known and stored
 	EffectDenied   EffectState = "denied"   // a person denied the call; it was never sent
 	EffectHappened EffectState = "happened" // a person reported that the call was executed; its result is lost
 	EffectVoid     EffectState = "void"     // no worker took the call; it was not sent and never will be
@@ -30,7 +30,7 @@ type Effect struct {
 	SideEffect SideEffect
 	Key        string // sent as Idempotency-Key, the same in every attempt
 	State      EffectState
-	Sent       bool            // sending has begun at least once, so the call may have been sent
+	Sent       bool            // the sending has begun at least once, so the call may have been executed
 	Outcome    json.RawMessage // the tool worker's reply, in state EffectDone
 }
 

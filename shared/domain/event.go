@@ -57,8 +57,8 @@ func (id EventID) After(other EventID) bool {
 	return id.N > other.N
 }
 
-// Follows reports whether no event can be missing between last, the newest event
-// seen, and this one.
+// Follows reports whether this event may come directly after last, the newest event seen, so that
+// no event between them is missing.
 func (id EventID) Follows(last EventID) bool {
 	switch {
 	case id.Fence == last.Fence:
@@ -184,7 +184,8 @@ func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }
 
-// EndedEvent returns the last event in the log of a finished run. result is the rendered run object.
+// EndedEvent returns the last event in the log of a finished run. result is the rendered run
+// object.
 func EndedEvent(id EventID, status RunStatus, result []byte) Event {
 	data := make([]byte, 0, len(`{"run":}`)+len(result))
 	data = append(append(append(data, `{"run":`...), result...), '}')

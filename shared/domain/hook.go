@@ -58,8 +58,8 @@ type HookFilter struct {
 	Value json.RawMessage `json:"value,omitempty"` // a list for the operator "in"; a boolean, true by default, for "exists"
 }
 
-// HookCoalesce says which deliveries are combined into one run: deliveries with the same key, each
-// of which arrives within the window after the previous one.
+// HookCoalesce determines which deliveries are combined into one run: deliveries with the same key,
+// each of which arrives within the window after the previous one.
 type HookCoalesce struct {
 	Key            string `json:"key"`            // a template, as for the message, for example {{pull_request.id}}
 	WindowSeconds  int    `json:"windowSeconds"`  // 1-3600, from the newest delivery
@@ -75,7 +75,7 @@ const (
 	DeliveryCoalesced DeliveryStatus = "coalesced" // its run handles other deliveries too
 	DeliveryFiltered  DeliveryStatus = "filtered"  // rejected by the hook's filter
 	DeliveryAnswered  DeliveryStatus = "answered"  // a ping or challenge of the source
-	DeliveryRefused   DeliveryStatus = "refused"   // no run could be started; the delivery's error says why
+	DeliveryRefused   DeliveryStatus = "refused"   // no run could be started; the error of the delivery is the reason
 	DeliveryRejected  DeliveryStatus = "rejected"  // the signature is not valid; repeated rejections share an entry of the log
 )
 
@@ -87,7 +87,7 @@ type Delivery struct {
 	Event      string         `json:"event"` // the name that the source gives to the event; "" if it has none
 	RunID      *string        `json:"runId"`
 	Bytes      int64          `json:"bytes"`
-	Kept       bool           `json:"kept"`  // whether its body is stored, so that it can be delivered again
+	Kept       bool           `json:"kept"`  // whether the delivery's body is stored, so that the delivery can be repeated
 	Error      *RunError      `json:"error"` // the reason of a rejection
 	ReceivedAt Time           `json:"receivedAt"`
 	Duplicates int            `json:"duplicates"` // how often it was sent again

@@ -21,7 +21,7 @@ type Job struct {
 	RunID          string
 	OrganizationID string
 	Lane           Lane
-	Dedupe         string // the stable part of the message id; see contract.Dedupe
+	Dedupe         string // the part of the message id that is equal for all dispatches of the run; see contract.Dedupe
 	DispatchNo     int    // number of this dispatch of the run, counted from 1
 	ReplyTo        string // inbox of the waiting ingress; may be empty
 	Traceparent    string // may be empty

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Setting is the name of a model setting, as fields of the HTTP API have it.
+// Setting is the name of a model setting in the HTTP API.
 type Setting string
 
 // The model settings.
@@ -104,7 +104,7 @@ func (s *ModelSettings) Pointer() *ModelSettings {
 // RunSettings are the model settings of a request. They take precedence over the agent's.
 type RunSettings struct {
 	ModelSettings
-	// Cleared lists the agent's settings that the request replaces by the model's defaults.
+	// Cleared lists the agent's settings that this request resets to the model's defaults.
 	Cleared []Setting `json:"cleared,omitempty"`
 }
 
@@ -122,8 +122,8 @@ func (s *RunSettings) Names() []Setting {
 	return names
 }
 
-// Over returns an agent's settings with those of the request in their places. A nil RunSettings
-// changes nothing.
+// Over returns an agent's settings, overridden by those of the request. A nil RunSettings changes
+// nothing.
 func (s *RunSettings) Over(agent ModelSettings) ModelSettings {
 	for _, name := range s.Names() {
 		agent.Copy(name, s.ModelSettings)
@@ -152,7 +152,8 @@ type SettingProblem struct {
 // SettingProblemKind is the kind of a SettingProblem.
 type SettingProblemKind int
 
-// The kinds: the value is outside the bounds, or a text or list is too long or too short.
+// The kinds of problems: the value is outside the bounds, or a text or list is too long or too
+// short.
 const (
 	SettingValue SettingProblemKind = iota
 	SettingLong

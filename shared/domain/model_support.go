@@ -7,14 +7,14 @@ import (
 	"unicode"
 )
 
-// Range is the range of a number, with both ends.
+// Range is a range of numbers that includes both ends.
 type Range struct {
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
 }
 
-// ModelSupport says which settings the models of a provider take whose names begin with Prefix. The
-// provider would reject a request with any other setting.
+// ModelSupport lists the settings that a provider accepts for models whose names begin with Prefix.
+// The provider would reject a request with any other setting.
 type ModelSupport struct {
 	// Prefix is the beginning of the model's name in the form that agents use.
 	Prefix string `json:"prefix"`
@@ -25,12 +25,12 @@ type ModelSupport struct {
 	Seed        bool     `json:"seed"`
 	Stop        bool     `json:"stop"`
 	Parallel    bool     `json:"parallelToolCalls"`
-	// SamplesWithoutEffort means that temperature and topP need the reasoning effort none, which is the
-	// model's default.
+	// SamplesWithoutEffort means that temperature and topP need the reasoning effort none, which is
+	// the model's default.
 	SamplesWithoutEffort bool `json:"samplesWithoutEffort,omitempty"`
 	// OneOfSampling means that temperature and topP exclude each other.
 	OneOfSampling bool `json:"oneOfSampling,omitempty"`
-	// VisibleStop means that each stop text needs a character that is not white space.
+	// VisibleStop means that each stop text must contain a character that is not white space.
 	VisibleStop bool `json:"visibleStop,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type ModelSupport struct {
 var (
 	to2      = &Range{0, 2}
 	to1      = &Range{0, 1}
-	only1    = &Range{1, 1} // models that think do not let a request choose
+	only1    = &Range{1, 1} // reasoning models accept no other value
 	low3     = []string{EffortLow, EffortMedium, EffortHigh}
 	low4     = []string{EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 	minimal4 = []string{EffortMinimal, EffortLow, EffortMedium, EffortHigh}
@@ -46,14 +46,14 @@ var (
 	none5    = []string{EffortNone, EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 )
 
-// everything is the support of servers and models that this table does not know: all settings of
-// their protocol are sent. The offline models accept the same settings, so that requests can be tried with
-// them.
+// everything is the support of servers and models that are not in the tables below: all settings of
+// their protocol are sent. The offline models accept the same settings, so that requests can be
+// tried with them.
 var everything = ModelSupport{Temperature: to2, TopP: to1, Efforts: ReasoningEfforts, Seed: true, Stop: true, Parallel: true}
 
-// OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model without
-// an entry accepts everything. Servers with OpenAI's protocol accept everything, whatever their models'
-// names.
+// OpenAISupport lists OpenAI's own models. The first entry whose prefix matches applies; a model
+// without an entry accepts everything. Servers with OpenAI's protocol accept everything, whatever
+// their models' names.
 var OpenAISupport = []ModelSupport{
 	{Prefix: "openai/gpt-3.5", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
 	{Prefix: "openai/gpt-4", Temperature: to2, TopP: to1, Seed: true, Stop: true, Parallel: true},
@@ -71,8 +71,8 @@ var OpenAISupport = []ModelSupport{
 	{Prefix: "openai/o4", Temperature: only1, TopP: only1, Efforts: low3, Seed: true},
 }
 
-// AnthropicSupport lists the models of Anthropic, and of servers with its protocol. The first entry whose
-// prefix matches applies; the last one matches all. The protocol has no seed.
+// AnthropicSupport lists the models of Anthropic, and of servers with its protocol. The first entry
+// whose prefix matches applies; the last one matches all. The protocol has no seed.
 var AnthropicSupport = []ModelSupport{
 	{Prefix: "anthropic/claude-3", Temperature: to1, TopP: to1, Stop: true, Parallel: true, VisibleStop: true},
 	{
@@ -105,8 +105,8 @@ var AnthropicSupport = []ModelSupport{
 	{Prefix: "anthropic/", Temperature: to1, TopP: to1, Efforts: low4, Stop: true, Parallel: true, VisibleStop: true},
 }
 
-// SupportFor returns what a model accepts. compatible means that OpenAI's protocol is served by another
-// server than OpenAI's own.
+// SupportFor returns the settings that a model accepts. compatible means that the model is on a
+// server with OpenAI's protocol that is not OpenAI's own.
 func SupportFor(model string, compatible bool) ModelSupport {
 	list := OpenAISupport
 	switch {
@@ -123,9 +123,9 @@ func SupportFor(model string, compatible bool) ModelSupport {
 	return everything
 }
 
-// SettingFault is a setting that a model does not accept. Unsupported means that it accepts no value. If
-// it would accept the value without another setting, With is the other one, and WithMessage is the same
-// fault as a message about With.
+// SettingFault is a setting that a model does not accept. Unsupported means that the model accepts
+// no value of the setting. If the value conflicts with another setting, With is the other setting,
+// and WithMessage describes the same fault as a message about With.
 type SettingFault struct {
 	Setting     Setting
 	Message     string
@@ -167,7 +167,7 @@ func (m ModelSupport) Faults(model string, s ModelSettings) []SettingFault {
 	return append(found, m.conflicts(model, s)...)
 }
 
-// unsupported returns the fault of a setting of which a model accepts no value.
+// unsupported returns the fault of a setting that a model does not accept with any value.
 func unsupported(name Setting, model string) SettingFault {
 	return SettingFault{Setting: name, Message: "is not supported by the model " + model, Unsupported: true}
 }
@@ -189,8 +189,8 @@ func numberFault(model string, name Setting, value *float64, accepted *Range) []
 	}
 }
 
-// conflicts returns the settings that the model accepts, but not together. The value 1 of temperature
-// and topP is the default, so it conflicts with nothing.
+// conflicts returns the settings that the model accepts, but not together. The value 1 of
+// temperature and topP is the default, so it conflicts with nothing.
 func (m ModelSupport) conflicts(model string, s ModelSettings) (found []SettingFault) {
 	colder, narrower := s.Temperature != nil && *s.Temperature != 1, s.TopP != nil && *s.TopP != 1
 	if m.OneOfSampling && s.Temperature != nil && narrower {
@@ -220,13 +220,13 @@ func isBlank(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsSpace(r) })
 }
 
-// ModelRules says which models a deployment has.
+// ModelRules describes the models of a deployment.
 type ModelRules struct {
-	DefaultModel     string // of agents that name none
-	OpenAICompatible bool   // another server than OpenAI's own has the models of the provider openai
+	DefaultModel     string // model of agents that do not name a model
+	OpenAICompatible bool   // the models of the provider openai are on another server than OpenAI's own
 }
 
-// Faults returns the settings that one of an agent's models does not accept, each once.
+// Faults returns the settings that at least one of an agent's models does not accept, each once.
 func (r ModelRules) Faults(model string, fallbacks []string, s ModelSettings) (found []SettingFault) {
 	if s.Pointer() == nil {
 		return nil
@@ -248,5 +248,5 @@ func (r ModelRules) Faults(model string, fallbacks []string, s ModelSettings) (f
 // ModelList contains the models that agents can use.
 type ModelList struct {
 	Default string   `json:"default"` // of agents without a model
-	Models  []string `json:"models"`  // as agents name them: those of each configured provider
+	Models  []string `json:"models"`  // names of the models of each configured provider, in the form that agents use
 }

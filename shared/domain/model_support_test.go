@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// faults returns the settings that a model does not accept, separated by spaces.
+// faults returns the settings that a model does not accept, as a text with spaces between them.
 func faults(t *testing.T, rules domain.ModelRules, model, settings string, fallbacks ...string) string {
 	t.Helper()
 	var s domain.ModelSettings
@@ -32,7 +32,7 @@ func TestSettingsThatModelsAccept(t *testing.T) {
 	for _, c := range []struct{ model, settings, want string }{
 		{"offline", all, ""},
 		{"offline/echo", all, ""},
-		{"openai/gpt-6", all, ""}, // not in the table
+		{"openai/gpt-6", all, ""}, // no entry of the table matches
 		{"openai/gpt-4.1-mini", all, "reasoningEffort"},
 		{"openai/gpt-4o", `{"temperature":2,"topP":0}`, ""},
 		{"openai/gpt-5-chat-latest", `{"temperature":0.3,"stop":["x"]}`, ""},
@@ -123,7 +123,7 @@ func TestSettingsOfRequestsTakePrecedence(t *testing.T) {
 		t.Error("wrong about empty settings")
 	}
 
-	// Every setting has a name, and every name its field.
+	// Every setting has a name, and every name belongs to a field.
 	var s domain.ModelSettings
 	fields := reflect.TypeFor[domain.ModelSettings]()
 	if fields.NumField() != len(domain.ModelSettingNames) {

@@ -33,8 +33,8 @@ func HiddenRune(text string) rune {
 }
 
 // NameFault returns the reason why text cannot be a name or a visible id: it contains a character
-// that HiddenRune returns, or only white space. It returns "" if text has no such fault. An empty
-// text has no fault.
+// that HiddenRune returns, or it consists of white space. It returns "" for a valid text and for an
+// empty one.
 func NameFault(text string) string {
 	if r := HiddenRune(text); r != utf8.RuneError {
 		return fmt.Sprintf("must not contain %U: control, invisible and bidirectional characters are not allowed", r)
@@ -95,7 +95,7 @@ func visible(runes []rune) []rune {
 			kept = append(kept, r)
 		}
 	}
-	if HiddenRune(string(kept)) != utf8.RuneError { // a joiner lost the character that it joined
+	if HiddenRune(string(kept)) != utf8.RuneError { // a joiner has lost the character next to it, so it is now hidden
 		kept = slices.DeleteFunc(kept, func(r rune) bool { return unicode.In(r, unicode.Cf, unicode.Variation_Selector) })
 	}
 	return kept

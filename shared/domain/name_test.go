@@ -27,7 +27,7 @@ func TestCleanName(t *testing.T) {
 	}
 }
 
-// A cleaned text has no fault, at any length to which it is truncated.
+// A text cleaned by CleanText has no fault, at any length to which it is truncated.
 func TestCleanText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

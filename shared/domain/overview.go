@@ -18,8 +18,8 @@ type Step struct {
 	Done bool     `json:"done"`
 }
 
-// Overview is what a person sees first: the first steps, and what needs attention. It contains only
-// what the person may see. The HTTP API uses its JSON form.
+// Overview is the first page that a person sees: the first steps, and the things that need
+// attention. It contains only data that the person may see. The HTTP API uses its JSON form.
 type Overview struct {
 	Steps []Step `json:"steps"`
 	// Approvals is the number of runs that wait for a decision, at most MaxOverviewCount.
@@ -52,8 +52,8 @@ type FailingTarget struct {
 	Failures       int     `json:"failures"`       // consecutive failed attempts
 }
 
-// FailedDocuments contains the number of documents that could not be read, at most MaxOverviewCount,
-// and the newest of them.
+// FailedDocuments contains the number of documents that could not be read, at most
+// MaxOverviewCount, and the newest of them.
 type FailedDocuments struct {
 	Count  int              `json:"count"`
 	Newest []FailedDocument `json:"newest"`

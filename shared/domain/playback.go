@@ -1,6 +1,6 @@
 package domain
 
-// Playback says which part of an interrupted spoken answer was played.
+// Playback records which part of an interrupted spoken answer was played.
 type Playback struct {
 	Text    string // empty: nothing was played
 	AudioMS int64

@@ -17,15 +17,15 @@ const MaxFilledPrompt = 64_000
 
 // PromptValues are the values of the variables in a system prompt.
 type PromptValues struct {
-	Organization string          // name of the organization
+	Organization string          // name of the organization in which the run is executed
 	Now          time.Time       // creation of the run
 	SessionID    string          // the run's session
 	Message      string          // for input.message
 	Input        json.RawMessage // the other fields of the input, an object; nil: none
 }
 
-// The variables of a system prompt. A name that begins with variableInput and a dot is a path in the
-// run's input.
+// The variables of a system prompt. A name that begins with variableInput and a dot is a path in
+// the run's input.
 const (
 	variableOrganization = "organization.name"
 	variableNow          = "now"
@@ -42,8 +42,9 @@ type promptPart struct {
 	variable bool
 }
 
-// parsePrompt splits a prompt into its parts. A variable is {{name}}, with or without spaces around the
-// name. A backslash before {{ makes it a text. The error says which variable is wrong, and where.
+// parsePrompt splits a prompt into its parts. A variable is {{name}}, with or without spaces around
+// the name. A backslash before {{ makes it a text. The error names the wrong variable and its
+// position.
 func parsePrompt(prompt string) ([]promptPart, error) {
 	var parts []promptPart
 	for rest := prompt; ; {
@@ -74,7 +75,7 @@ func parsePrompt(prompt string) ([]promptPart, error) {
 	}
 }
 
-// shortName returns the beginning of a name for a message.
+// shortName returns the beginning of a variable's name, for an error message.
 func shortName(name string) string {
 	const most = 40
 	runes := []rune(name)
@@ -102,15 +103,15 @@ func PromptUses(prompt string) (organization bool) {
 	return organization
 }
 
-// LongPromptMessage says that the values of variables make a prompt too long.
+// LongPromptMessage is the message for a prompt that the values of its variables make too long.
 const LongPromptMessage = "The system prompt has more than 64,000 characters with the values of its variables."
 
 var errLongPrompt = errors.New("filled system prompt too long")
 
-// FillPrompt replaces the variables of a system prompt by their values. A missing value is empty.
-// Values are texts: a variable in a value is not replaced. A prompt with a wrong variable is returned
-// unchanged, because agents from before variables may have such prompts. The result has at most
-// MaxFilledPrompt characters.
+// FillPrompt replaces the variables of a system prompt by their values. A missing value is empty. A
+// variable inside a value is not replaced. A prompt with an invalid variable is returned unchanged,
+// because agents that were created before variables existed may have such prompts. The result has
+// at most MaxFilledPrompt characters.
 func FillPrompt(prompt string, values PromptValues) (string, error) {
 	if !strings.Contains(prompt, "{{") {
 		return prompt, nil
@@ -156,8 +157,8 @@ type promptInput struct {
 	fields  map[string]any
 }
 
-// value returns the text of the value at a path: a string as it is, another value as JSON, and nothing
-// for null and for a missing value.
+// value returns the text of the value at a path: a string unchanged, and any other value as JSON.
+// It returns "" for null and for a missing value.
 func (in *promptInput) value(path []string) string {
 	if len(path) == 1 && path[0] == "message" {
 		return in.message

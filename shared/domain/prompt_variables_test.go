@@ -19,7 +19,7 @@ func TestPromptsAreFilled(t *testing.T) {
 		"plain":                          "plain",
 		"":                               "",
 		"}} { {":                         "}} { {",
-		"of {{organization.name}}":       "of Acme {{now}}", // a value is never filled
+		"of {{organization.name}}":       "of Acme {{now}}", // a variable in a value is not replaced
 		"{{ now }}|{{session.id}}":       "2026-11-29T07:05:00.123Z|s-1",
 		"{{input.name}}, {{input.n}}":    "Ada <b>, 9007199254740993",
 		"{{input.message}}":              "hello",
@@ -31,7 +31,7 @@ func TestPromptsAreFilled(t *testing.T) {
 		"{{input.x}}":                    "{{session.id}}",
 		`\{{now}} {{now}}`:               "{{now}} 2026-11-29T07:05:00.123Z",
 		`a \{{ b \{{ c`:                  "a {{ b {{ c",
-		"old {{customer}} and {{now}}":   "old {{customer}} and {{now}}", // prompts from before variables stay as they are
+		"old {{customer}} and {{now}}":   "old {{customer}} and {{now}}", // prompts from before variables existed stay unchanged
 		"{{#if x}}":                      "{{#if x}}",
 		"ends with {{":                   "ends with {{",
 		"{{input.ünïcode-1}}{{input.a}}": "",
@@ -77,7 +77,8 @@ func TestPromptsWithWrongVariables(t *testing.T) {
 	}
 }
 
-// Values of 2 MiB in each of thousands of variables do not become a prompt of gigabytes.
+// A prompt with thousands of variables, each with a value of 2 MiB, does not become a text of
+// gigabytes.
 func TestFilledPromptsAreBounded(t *testing.T) {
 	t.Parallel()
 	values := domain.PromptValues{Input: json.RawMessage(`{"a":"` + strings.Repeat("ü", 1_000_000) + `"}`)}
@@ -90,7 +91,7 @@ func TestFilledPromptsAreBounded(t *testing.T) {
 	}
 }
 
-// Filling never fails except for the length, and never fills a value.
+// FillPrompt fails only if the result is too long, and never replaces a variable in a value.
 func FuzzFillPrompt(f *testing.F) {
 	f.Add("{{now}} {{input.a}} \\{{", `{"a":"{{now}}"}`)
 	f.Add("{{input.a.b}}{{", `{"a":{"b":[1]}}`)

@@ -42,8 +42,8 @@ type Run struct {
 	AgentID    *string   `json:"agentId"`
 	TemplateID *string   `json:"templateId"`
 	SessionID  string    `json:"sessionId"`
-	// PreviousRunID is the run that this run continues: the run that its request named, or the preceding
-	// run of the session. It is nil for a run that continues none.
+	// PreviousRunID is the run that this run continues: the run in its request, or the preceding
+	// run of the session. It is nil for a run that continues no other run.
 	PreviousRunID *string    `json:"previousRunId"`
 	Trigger       Trigger    `json:"trigger"`
 	Message       *string    `json:"message"`
@@ -55,14 +55,15 @@ type Run struct {
 	OmittedTurns  int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
-	// CitationsRemoved is the number of the model's citations that were removed because they were invalid.
+	// CitationsRemoved is the number of the model's citations that were removed because they were
+	// invalid.
 	CitationsRemoved int `json:"citationsRemoved,omitempty"`
 	// Warnings are connections of the agent that did not work, although the run continued.
 	Warnings []RunWarning `json:"warnings,omitempty"`
 	// AppendSources is the agent's setting at the time of acceptance.
 	AppendSources bool `json:"appendSources,omitempty"`
-	// Settings are the model settings of the run: the agent's, with those of the request in their
-	// places. nil: none, or the run has not finished.
+	// Settings are the model settings of the run: the agent's, overridden by those of the request.
+	// It is nil if there are none or the run has not finished.
 	Settings *ModelSettings `json:"settings,omitempty"`
 	// Attachments are the images and documents of the request, as they were sent.
 	Attachments []Attachment `json:"attachments,omitempty"`
@@ -91,8 +92,8 @@ const (
 	FinishError         FinishReason = "error" // the run failed or timed out
 )
 
-// EndReason returns the finish reason of a run whose answer is not incomplete, by its status. It
-// returns nil if the run has not finished.
+// EndReason returns the finish reason that follows from a run's status. It does not apply to runs
+// with an incomplete answer. It returns nil if the run has not finished.
 func (s RunStatus) EndReason() *FinishReason {
 	switch s {
 	case RunCompleted:
@@ -167,7 +168,7 @@ type Citation struct {
 	Path string `json:"path,omitempty"`
 }
 
-// CallPending is the status of a call that the client of a run must make.
+// CallPending is the status of a call that the run's client must make.
 const CallPending = "pending"
 
 // ToolCall is one use of a tool in a run.
@@ -190,7 +191,7 @@ type Usage struct {
 	Model        string `json:"model"`
 }
 
-// RunWarning says which connection of the agent did not work during a run.
+// RunWarning names a connection of the agent that did not work during a run.
 type RunWarning struct {
 	Kind    CheckKind `json:"kind"`
 	Name    string    `json:"name"`
@@ -203,7 +204,7 @@ type RunError struct {
 	Message string `json:"message"`
 	// Errors are the mismatches of an answer, for the code output_invalid.
 	Errors []OutputMismatch `json:"errors,omitempty"`
-	// Provider is only for admins. Stored runs and events lack it: responses to admins add it.
+	// Provider is set only in responses to admins. Stored runs and events lack it.
 	Provider *ProviderError `json:"provider,omitempty"`
 }
 
@@ -219,8 +220,8 @@ const MaxProviderMessage = 1_000
 
 // Input is the input of a run: the message, and further keys that are passed to the agent as data.
 // If the request contained the whole conversation, History has the earlier messages, and
-// Instructions may have further instructions. Echo has fields of the request that a protocol repeats
-// when the run is read later.
+// Instructions may have further instructions. Echo has fields of the request that a protocol
+// repeats when the run is read later.
 type Input struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`
@@ -230,12 +231,13 @@ type Input struct {
 	RunOptions
 }
 
-// UnstoredInput is the beginning of the JSON of an input whose run cannot be read as a response of
-// OpenAI's protocol. It comes first, so that the flag is read without the rest of a large input.
+// UnstoredInput is the beginning of the JSON of an input whose run cannot be read later as a
+// response of OpenAI's protocol. It comes first, so that the flag is read without the rest of a
+// large input.
 const UnstoredInput = `{"unstored":true,`
 
-// Exchange is one message in a conversation, the calls of the client's tools that it caused, and the
-// answer to it; see Open.
+// Exchange is one message in a conversation, the calls of the client's tools that it caused, and
+// the answer to it; see Open.
 type Exchange struct {
 	Message string      `json:"message"`
 	Rounds  []CallRound `json:"rounds,omitempty"`
@@ -259,8 +261,8 @@ func (r *Run) Render() ([]byte, error) {
 	return b, nil
 }
 
-// End makes the run terminal at the time finished. The run expires after retentionSeconds, or never
-// if retentionSeconds is zero. A finish reason that is already set stays.
+// End makes the run terminal. finished is the time of its end. The run expires retentionSeconds
+// later, or never if retentionSeconds is zero. A finish reason that is already set stays.
 func (r *Run) End(status RunStatus, cause *RunError, finished Time, retentionSeconds int64) {
 	r.Status, r.Error, r.FinishedAt = status, cause, &finished
 	if r.FinishReason == nil {

@@ -8,6 +8,6 @@ type Source struct {
 	Language   string `json:"language"` // BCP 47; "" if unknown
 	Text       string `json:"text"`
 	Characters int    `json:"characters"` // of Text, in Unicode code points
-	Truncated  bool   `json:"truncated"`  // only a part of the page's text is stored
+	Truncated  bool   `json:"truncated"`  // only a part of the text is stored
 	ReadAt     Time   `json:"readAt"`
 }

@@ -94,27 +94,29 @@ func FirstRunes(text string, n int) (first string, more bool) {
 	return text, false
 }
 
-// escapedRune is the maximum number of characters of a character in a JSON string: two escapes.
+// escapedRune is the maximum length of one character in a JSON string. A character outside the
+// Basic Multilingual Plane may be written as two escapes of six characters each.
 const escapedRune = 12
 
 // attachmentsPrefix is the maximum number of characters of the attachments in the JSON of an Input.
 const attachmentsPrefix = MaxAttachments * 2048
 
-// QuestionPrefix returns how many characters of the JSON of an Input contain the first n characters
-// of its message and one more. attached is that number if the input begins with AttachmentsKey.
+// QuestionPrefix returns the number of characters of an Input's JSON that contain the first n
+// characters of its message and one more. The result attached applies if the JSON begins with
+// AttachmentsKey, otherwise plain.
 func QuestionPrefix(n int) (plain, attached int) {
 	plain = len(UnstoredInput) + len(questionKey) + (n+1)*escapedRune
 	return plain, plain + len(AttachmentsKey) + attachmentsPrefix
 }
 
-// AttachmentsKey is the key of the attachments in the JSON of an Input. They precede the message, so
-// that lists read them without the rest of a large input.
+// AttachmentsKey is the key of the attachments in the JSON of an Input. They precede the message,
+// so that lists read them without the rest of a large input.
 const AttachmentsKey = `"attachments":`
 
 const questionKey = `"message":"`
 
 // ReadQuestion returns the message and the attachments of an Input whose JSON may be truncated. The
-// message is nil if the JSON does not begin with the attachments, if there are any, and a message.
+// message is nil unless the JSON begins with the attachments, if any, and the message.
 func ReadQuestion(input string) (*InputSummary, []Attachment) {
 	rest, found := strings.CutPrefix(input, UnstoredInput)
 	if !found {
@@ -136,8 +138,8 @@ func ReadQuestion(input string) (*InputSummary, []Attachment) {
 	return readMessage(rest), attachments
 }
 
-// readMessage returns the message at the beginning of rest, which follows the quotation mark of a JSON
-// string and may be truncated. It returns nil if the string is not JSON.
+// readMessage returns the message at the beginning of rest, which follows the quotation mark of a
+// JSON string and may be truncated. It returns nil if the string is not JSON.
 func readMessage(rest string) *InputSummary {
 	end := endOfString(rest)
 	cut := end < 0
@@ -145,7 +147,7 @@ func readMessage(rest string) *InputSummary {
 		end = len(rest)
 	}
 
-	// An escape at the end may be incomplete.
+	// An escape at the end of a truncated text may be incomplete.
 	for ; end >= 0; end-- {
 		var message string
 		if end < len(rest) && !utf8.RuneStart(rest[end]) {

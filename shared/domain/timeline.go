@@ -45,7 +45,8 @@ type Span struct {
 	TextCut      bool       `json:"textCut,omitempty"`     // the text was truncated
 	ToolCallIDs  []string   `json:"toolCallIds,omitempty"` // the calls that a completed turn requested, in order
 	Message      string     `json:"message,omitempty"`     // the reason for its result; for "wait", the decision
-	// Provider is the refusal that ended the work of an attempt. It is only for admins.
+	// Provider is the response of the model provider that made an attempt fail. It is only for
+	// admins.
 	Provider *ProviderError `json:"provider,omitempty"`
 }
 

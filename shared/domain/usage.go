@@ -14,7 +14,7 @@ type Consumption struct {
 	OutputTokens int64  `json:"outputTokens" db:"output_tokens"`
 	CostMicros   int64  `json:"costMicros" db:"cost_micros"`
 	SandboxTime  Millis `json:"sandboxSeconds" db:"sandbox_ms"` // of calls of codeExecution
-	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // time from acceptance to the end of finished runs; nil if there are none
+	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // median time from acceptance to the end of finished runs; nil: none
 	P95Ms        *int64 `json:"p95Ms" db:"p95_ms"`
 }
 
@@ -37,7 +37,8 @@ type UsageInterval struct {
 	Consumption
 }
 
-// UsageReport is the consumption of an organization's runs per interval, between the times From and To.
+// UsageReport is the consumption of an organization's runs per interval, between the times From and
+// To.
 type UsageReport struct {
 	Interval string          `json:"interval"` // hour or day, in UTC
 	From     Time            `json:"from"`
@@ -49,7 +50,7 @@ type UsageReport struct {
 
 // UsageGroup is the consumption of the runs of an agent or template, of a key, or of an automation.
 type UsageGroup struct {
-	ID     *string `json:"id" db:"id"`         // nil: the runs without such an id, or the group of Others
+	ID     *string `json:"id" db:"id"`         // nil: the runs without such an id, or the sum of the other groups
 	Others bool    `json:"others" db:"others"` // the sum of all groups that are not shown separately
 	Consumption
 }

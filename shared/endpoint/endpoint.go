@@ -49,7 +49,8 @@ func Parse(raw string) (*Template, error) {
 	switch {
 	case len(raw) > maxBytes:
 		return nil, fmt.Errorf("must have at most %d characters", maxBytes)
-	// Clients differ in how they treat these characters, so none of them may reach a request.
+	// Clients treat spaces, backslashes and control characters differently, so none of these may
+	// reach a request.
 	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }):
 		return nil, errors.New("must not contain spaces, backslashes or control characters")
 	case strings.Contains(raw, "#"):
@@ -61,7 +62,7 @@ func Parse(raw string) (*Template, error) {
 		return nil, errors.New("must be a URL that begins with https:// or http://")
 	}
 
-	// The authority ends at the path or the query.
+	// The authority of a URL ends where the path or the query begins.
 	end := len(rest)
 	if at := strings.IndexAny(rest, "/?"); at >= 0 {
 		end = at
@@ -116,7 +117,7 @@ func (t *Template) readPath(path string) error {
 		}
 		if plain, err := url.PathUnescape(literals(pieces)); err != nil {
 			return errors.New("has a path that is not escaped correctly")
-			// Servers would remove such a segment together with the one before it.
+			// Servers remove a segment "." or "..", and for ".." also the previous segment.
 		} else if len(pieces) == 1 && isDots(plain) {
 			return errors.New("must not have a segment . or .. in its path")
 		}
@@ -134,7 +135,7 @@ func (t *Template) readQuery(query string) error {
 
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, found := strings.Cut(part, "=")
-		// A variable as name could replace the meaning of a fixed parameter.
+		// A variable as the name of a parameter could replace a fixed parameter.
 		if strings.ContainsAny(name, "{}") {
 			return errors.New("may contain variables in its query only after an equals sign")
 		}
@@ -169,7 +170,8 @@ func splitPieces(text string) ([]piece, error) {
 			return pieces, nil
 		}
 		name, after, closed := strings.Cut(rest, "}")
-		// The name becomes a property of the tool's schema, so providers must accept it.
+		// The name of a variable becomes a property of the tool's schema, so model providers must
+		// accept it.
 		if !closed || !variableName.MatchString(name) {
 			return nil, errors.New("must have variables as {name}, of 1 to 64 letters, digits, dots, underscores and hyphens")
 		}

@@ -162,11 +162,11 @@ func TestCheckSecret(t *testing.T) {
 	}
 }
 
-// lenient decodes the relevant escapes, even if they stand next to invalid ones.
+// lenient decodes the relevant escapes, even next to invalid escapes.
 var lenient = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", "\\", "%5C", "\\", "%25", "%", "%32", "2", "%35", "5", "%46", "F", "%66", "f", "%43", "C", "%63", "c")
 
-// For all arguments, the URL stays at the template's origin and below its fixed segments, and
-// contains no raw special characters.
+// For all arguments, the URL stays at the template's origin and below the template's fixed
+// segments. It contains no raw special characters.
 func FuzzExpand(f *testing.F) {
 	f.Add("../admin", "x&y=z")
 	f.Add("@evil.test/", "\r\n")

@@ -49,8 +49,8 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 // many servers unescape a path before they route it, and would take /users/1%2Fdelete for
 // /users/1/delete.
 func (s segment) expand(args map[string]any) (string, error) {
-	// b is the segment as sent, plain the segment as read by a server, and values the part that
-	// comes from arguments.
+	// b is the segment as sent, plain the segment as read by a server, and values the parts of
+	// plain that come from arguments.
 	var b, plain, values strings.Builder
 	for _, p := range s {
 		if p.variable == "" {
@@ -116,11 +116,12 @@ func hasSlash(value string) bool {
 	return false
 }
 
-// leavesSegment reports whether a server that unescapes slashes would resolve a segment to . or ..
+// leavesSegment reports whether a server that unescapes slashes would resolve a segment to "." or
+// "..".
 func leavesSegment(value string) bool {
 	for _, reading := range readings(value) {
 		for part := range strings.FieldsFuncSeq(reading, func(r rune) bool { return r == '/' || r == '\\' }) {
-			// Some servers remove parameters after a semicolon first.
+			// Some servers remove parameters, which follow a semicolon, before they resolve dots.
 			if dots, _, _ := strings.Cut(part, ";"); isDots(dots) {
 				return true
 			}
@@ -134,8 +135,8 @@ func withoutSlashes(literal string) string {
 	return strings.NewReplacer("/", "", `\`, "").Replace(readings(literal)[2])
 }
 
-// unescape decodes escapes and keeps a % that is not one. Strict servers reject such a path, but
-// lenient servers decode the other escapes.
+// unescape decodes the escapes of a path. It keeps a % that begins no valid escape. Strict servers
+// reject such a path, but lenient servers decode the other escapes.
 func unescape(value string) string {
 	var b strings.Builder
 	for {
@@ -179,7 +180,7 @@ func (p pair) expand(args map[string]any) ([]string, error) {
 			b.WriteString(piece.literal)
 			continue
 		}
-		// A pair with a gap would have another meaning, so it is omitted.
+		// A pair in which a value is missing would have another meaning, so it is omitted.
 		if args[piece.variable] == nil {
 			return nil, nil
 		}
@@ -204,7 +205,7 @@ func Scalar(value any) (string, error) {
 		return strconv.FormatBool(v), nil
 	case json.Number:
 		return v.String(), nil
-	// The format without an exponent is the one that people write.
+	// A number is written without an exponent, as people write it.
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64), nil
 	default:

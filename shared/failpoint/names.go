@@ -19,7 +19,8 @@ const (
 	// TurnBefore is in an agent worker: the model has called tools, but its turn is not in the
 	// journal.
 	TurnBefore Point = "turn.before"
-	// TurnAfter is in an agent worker: the model's turn is in the journal, but no tool has been called.
+	// TurnAfter is in an agent worker: the model's turn is in the journal, but no tool has been
+	// called.
 	TurnAfter Point = "turn.after"
 	// EffectAfter is in an agent worker: the ledger has the effect, but no tool worker has the
 	// call.
@@ -36,14 +37,16 @@ const (
 	// OutcomeAfter is in a tool worker: the ledger has the outcome, but the agent worker has no
 	// reply.
 	OutcomeAfter Point = "outcome.after"
-	// ToolBefore is in an agent worker: a tool has returned its result, but the result is not in the journal.
+	// ToolBefore is in an agent worker: a tool has returned its result, but the result is not in
+	// the journal.
 	ToolBefore Point = "tool.before"
 	// ToolAfter is in an agent worker: the tool's result is in the journal, but the model does not
 	// have it.
 	ToolAfter Point = "tool.after"
 	// ParkAfter is in an agent worker: the run waits for a person, but no notice is published.
 	ParkAfter Point = "park.after"
-	// FinishBefore is in an agent worker: it has a run's result, but no part of the result is written.
+	// FinishBefore is in an agent worker: it has a run's result, but no part of the result is
+	// written.
 	FinishBefore Point = "finish.before"
 	// FinishAfter is in an agent worker: the result is committed, but no notice is published.
 	FinishAfter Point = "finish.after"
@@ -56,12 +59,14 @@ const (
 	// HandOverAfter is in an agent worker: another run has the slot, but its job message is not
 	// published.
 	HandOverAfter Point = "handover.after"
-	// AnswerBefore is in an ingress: it has received a run's result, but no waiting request has the result.
+	// AnswerBefore is in an ingress: it has received a run's result, but no waiting request has the
+	// result.
 	AnswerBefore Point = "answer.before"
 	// PutBackAfter is in an agent worker: the run is requeued, but its job message is not
 	// acknowledged.
 	PutBackAfter Point = "putback.after"
-	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, but none of them is dispatched.
+	// RequeueAfter is in a sweeper: the runs of a dead worker are requeued, but none of them is
+	// dispatched.
 	RequeueAfter Point = "requeue.after"
 	// DispatchAfter is in a sweeper: waiting runs have slots, but their job messages are not
 	// published.

@@ -22,7 +22,7 @@ type armed struct {
 	pause  time.Duration // for delay and kill
 
 	mu   sync.Mutex
-	left int // the action is taken once, when the point has been reached this many more times
+	left int // number of further passes until the action is taken; it is taken once
 }
 
 // table is parsed once. An invalid value ends the process, because a test would pass without its
@@ -51,7 +51,7 @@ func Here(p Point) {
 		select {} // the signal is on its way
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(a.pause) // wait for the signal: it freezes all threads, but this thread may run for a moment longer
+		time.Sleep(a.pause) // wait for the signal, which freezes all threads; this thread may still run for a moment
 	case "hold":
 		for _, err := os.Stat(a.path); err != nil; _, err = os.Stat(a.path) {
 			time.Sleep(10 * time.Millisecond)
@@ -90,6 +90,8 @@ func parse(text string) (map[Point]*armed, error) {
 	return points, nil
 }
 
+// parseAction parses action[:argument][@times]. It returns an error if the action does not exist or
+// its argument is missing or invalid.
 func parseAction(what string) (*armed, error) {
 	a := &armed{left: 1}
 	what, times, counted := strings.Cut(what, "@")

@@ -15,7 +15,7 @@ func TestDerivedIDs(t *testing.T) {
 		if !Valid(Message, user) || !Valid(Message, assistant) || user != Derived(Message, run, "user") {
 			t.Fatalf("%s gives %s and %s", run, user, assistant)
 		}
-		if Suffix(user)[:9] != Suffix(run)[:9] { // 45 of the 48 bits of time
+		if Suffix(user)[:9] != Suffix(run)[:9] { // compares 45 of the 48 bits that contain the time
 			t.Fatalf("%s is not of the time of %s", user, run)
 		}
 		seen[user], seen[assistant] = true, true

@@ -25,8 +25,8 @@ const HeadBytes = 16
 // MaxPixels is the maximum number of pixels of an image that is decoded.
 const MaxPixels = 25_000_000
 
-// maxSegments bounds the segments before the size of a JPEG image. The metadata of a photograph
-// takes a few dozen.
+// maxSegments is the maximum number of segments before the size of a JPEG image. The metadata of a
+// photograph takes a few dozen segments.
 const maxSegments = 2000
 
 // Errors of Read.
@@ -208,7 +208,7 @@ func isFrame(kind byte) bool {
 	return kind >= 0xc0 && kind <= 0xcf && kind != 0xc4 && kind != 0xc8 && kind != 0xcc
 }
 
-// set sets the size. A side of 2³¹ pixels or more is damage.
+// set sets the image's size. An image with a side of 2³¹ pixels or more is damaged.
 func (i *Info) set(width, height uint32) error {
 	if width >= 1<<31 || height >= 1<<31 {
 		return ErrDamaged

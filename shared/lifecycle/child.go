@@ -16,8 +16,8 @@ type Child struct {
 }
 
 // StartChild starts cmd. On Linux the kernel sends onDeath to the child when this process dies,
-// even by SIGKILL; elsewhere the child must be found by other means. Other settings in
-// cmd.SysProcAttr are kept.
+// even by SIGKILL. On other systems the child continues, so the caller must find and stop it later.
+// Other settings in cmd.SysProcAttr are kept.
 func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -25,7 +25,7 @@ func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 
 	setDeathSignal(cmd.SysProcAttr, onDeath)
 
-	// The goroutine reports whether the process has started, and then waits for it.
+	// A goroutine starts the process, reports whether it has started, and then waits for it.
 	child := &Child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go child.keep(started)

@@ -4,5 +4,5 @@ package lifecycle
 
 import "syscall"
 
-// setDeathSignal does nothing, because only Linux has such a signal.
+// setDeathSignal does nothing, because only Linux can send a signal when a parent process dies.
 func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}

@@ -30,7 +30,7 @@ func CollectSeldom(ctx context.Context) {
 	go func() {
 		ticker := time.NewTicker(roomInterval)
 		defer ticker.Stop()
-		// GOGC is a percentage of the memory that these metrics count.
+		// GOGC is a percentage of the memory that the following metrics count.
 		used := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 		for {
 			select {

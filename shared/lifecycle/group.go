@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// defaultStopTimeout leaves enough time to drain for 25 s.
+// defaultStopTimeout is longer than the 25 s for which components may drain.
 const defaultStopTimeout = 30 * time.Second
 
 // lastGrace is the time that the remaining components get after StopTimeout, when all of them are
@@ -54,7 +54,7 @@ func (g *Group) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case first := <-ended:
-		// The error of the component that ended first comes first.
+		// The error of the component that ended first is the first in the list.
 		if err := first.failure(); err == nil {
 			errs = append(errs, fmt.Errorf("component %q: %w", first.name, ErrEnded))
 		} else {
@@ -79,7 +79,7 @@ func (g *Group) Run(ctx context.Context) error {
 
 // start runs the component in a goroutine, and sends the component to ended when it returns.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
-	// Each component has a context of its own, so that the group can stop one after another.
+	// Each component has its own context, so that the group can stop one after another.
 	ctx, m.cancel = context.WithCancel(ctx)
 	go func() {
 		m.err = call(ctx, m.run)
@@ -133,7 +133,7 @@ func (g *Group) abandon(timeout time.Duration) error {
 		m.cancel()
 	}
 
-	// All components stop simultaneously now, and the grace period is for all of them together.
+	// All components stop simultaneously now and share one grace period.
 	grace := time.NewTimer(lastGrace)
 	defer grace.Stop()
 	var stuck []string
@@ -183,7 +183,7 @@ func Hold(ended <-chan struct{}, stop func(context.Context) error, timeout time.
 			early = ErrEnded
 		}
 
-		// The component's own context has ended, but stopping needs time.
+		// The context of the component has ended, but stop needs a context that has not.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()
 		return errors.Join(early, stop(ctx))

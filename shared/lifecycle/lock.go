@@ -22,14 +22,15 @@ func LockFile(path string) (*Lock, error) {
 		return nil, fmt.Errorf("opening lock: %w", err)
 	}
 
-	// LOCK_NB makes the call fail instead of waiting for the other process.
+	// LOCK_NB makes flock fail immediately if another process holds the lock.
 	if err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = describe(file, path, err)
 		file.Close()
 		return nil, err
 	}
 
-	// The file's content is only information for people; the kernel keeps the lock.
+	// The content of the file, a process id, is only information for people; the kernel keeps the
+	// lock.
 	if err := file.Truncate(0); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("emptying lock: %w", err)
@@ -59,7 +60,7 @@ func describe(file *os.File, path string, err error) error {
 		return fmt.Errorf("locking %s: %w", path, err)
 	}
 
-	// The other process may not have written its id yet.
+	// The process that holds the lock may not have written its id yet.
 	owner, readErr := io.ReadAll(io.LimitReader(file, 32))
 	if pid := strings.TrimSpace(string(owner)); readErr == nil && pid != "" {
 		return fmt.Errorf("%s: %w (process %s)", path, ErrLocked, pid)
@@ -71,7 +72,8 @@ func describe(file *os.File, path string, err error) error {
 // keeps it after Leave.
 func (l *Lock) File() *os.File { return l.file }
 
-// Leave closes the lock file. The lock is held as long as a process that inherited the file is alive.
+// Leave closes the lock file. The lock is held as long as a process that inherited the file is
+// alive.
 func (l *Lock) Leave() error { return l.file.Close() }
 
 // Unlock releases the lock, even if other processes have inherited it. It does not remove the file,

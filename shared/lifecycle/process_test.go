@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// The tests of signals, locks and deaths need separate processes: this test binary, started
-// again with a role in roleKey.
+// The tests of signals, locks and deaths need separate processes. Each is this test binary, started
+// again with a role in the environment variable roleKey.
 const roleKey = "LIFECYCLE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// process is this test binary in another role.
+// process is this test binary, started again in another role.
 type process struct {
 	*exec.Cmd
 	lines *bufio.Scanner
@@ -242,8 +242,8 @@ func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	if !child.Ended() || child.Err() == nil {
 		t.Fatalf("ended by a signal, but says %v", child.Err())
 	}
-	// A process that another test starts at this moment also holds the lock, until it executes its
-	// program.
+	// If another test is starting a process at this moment, that process also holds the lock until
+	// it executes its program.
 	last, err := LockFile(path)
 	for end := time.Now().Add(10 * time.Second); errors.Is(err, ErrLocked) && time.Now().Before(end); last, err = LockFile(path) {
 		<-time.After(time.Millisecond)

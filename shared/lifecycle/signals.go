@@ -13,13 +13,14 @@ import (
 func Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 
-	// Package signal drops signals that do not fit into the channel, so it has room for both.
+	// Package signal drops signals that do not fit into the channel, so the channel has room for
+	// two.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	released := make(chan struct{})
 	go watch(signals, released, cancel)
 
-	// The function may be called more than once.
+	// The returned function may be called more than once.
 	return ctx, func() {
 		signal.Stop(signals)
 		select {

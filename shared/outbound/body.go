@@ -25,11 +25,11 @@ type body struct {
 
 // newBody replaces the response's body.
 func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, limit int64) {
-	// The encoding is a list if the body was encoded repeatedly. decoder rejects such a list.
+	// The header may list several encodings. decoder rejects such a list.
 	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
 	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
 
-	// These headers describe the encoded body, which the caller does not see.
+	// These two headers describe the encoded body, but the caller gets the decoded one.
 	if b.coding != "" && b.coding != "identity" {
 		resp.Header.Del("Content-Encoding")
 		resp.Header.Del("Content-Length")
@@ -44,8 +44,8 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 
-	// Creating the decoder reads a header, which may wait for the network. So it is created only
-	// when the caller reads.
+	// To create the decoder, a header of the stream must be read, which may wait for the network.
+	// The decoder is therefore created only when the caller reads.
 	if b.decoded == nil {
 		if b.decoded, b.err = decoder(b.coding, b.raw, b.left); b.err != nil {
 			b.err = b.explain(b.err)
@@ -54,7 +54,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one byte more than the limit, to detect a body above the limit
+		p = p[:b.left+1] // one byte more than the limit, to detect a body that exceeds it
 	}
 
 	n, err := b.decoded.Read(p)
@@ -85,8 +85,8 @@ func (b *body) explain(err error) error {
 		return err
 	}
 
-	// A cancelled context explains the failure better than the decoder's complaint about missing
-	// data.
+	// If the context was cancelled, this explains the failure better than the decoder's error about
+	// missing data.
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	switch {
 	case b.ctx.Err() != nil:
@@ -104,7 +104,8 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 		return raw, nil
 	}
 
-	// The limit allows for the overhead of data that cannot be compressed.
+	// The limit of the encoded input is higher, because encoding adds overhead to data that cannot
+	// be compressed.
 	in := bufio.NewReader(&limitedReader{raw, limit + limit/8 + 64<<10})
 	head, err := in.Peek(2)
 	if len(head) == 0 && errors.Is(err, io.EOF) {

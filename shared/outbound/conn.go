@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// conn is a connection (after the TLS handshake, if there is one) that checks the request before it writes.
+// conn is a connection (after the TLS handshake, if there is one) that checks the request before it
+// writes.
 type conn struct {
 	net.Conn
 

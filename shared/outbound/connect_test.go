@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Connect makes a connection and sends no request, and the guard applies to it.
+// Connect makes a connection and sends no request. The guard checks the connection like any other.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32

@@ -14,7 +14,8 @@ import (
 )
 
 // zone is the data of a test's name server. Each name has a list of responses to successive
-// queries; the last response is repeated. Queries for A and AAAA records are counted separately.
+// queries, and the last response is repeated. Queries for A and AAAA records are counted
+// separately.
 type zone struct {
 	answers map[string][][]string
 	any     []string // responses for names that are not listed

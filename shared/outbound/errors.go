@@ -17,7 +17,7 @@ var (
 // Error is a failed request.
 type Error struct {
 	Message string // the reason, for the model and the caller, without any URL or address
-	NotSent bool   // certainly no part of the request was sent
+	NotSent bool   // certainly, no part of the request was sent
 	Err     error  // internal cause, may be nil
 }
 
@@ -44,8 +44,8 @@ func AsError(err error) *Error {
 }
 
 // unreachable is the message if no connection was made. It is the same for all failures to reach a
-// name: different messages would reveal whether a name in another network has no address, cannot be
-// resolved, or leads to a forbidden or unresponsive address.
+// host by name. Different messages would reveal whether a name in another network has no address,
+// cannot be resolved, or leads to a forbidden or unresponsive address.
 const unreachable = "The host could not be reached."
 
 // describe converts an error in the exchange to an error with a public message.
@@ -54,8 +54,9 @@ func describe(ctx context.Context, err error, notSent bool) *Error {
 		return &Error{Message: known.Message, NotSent: notSent, Err: known.Err}
 	}
 
-	// The most specific cause decides the message. A failed name lookup is checked before the
-	// timeout, so that both kinds of unreachable names look the same.
+	// The most specific cause determines the message. A failed name lookup is checked before the
+	// timeout, so that a name that cannot be resolved looks the same as one whose lookup takes too
+	// long.
 	e := &Error{Message: "The connection was lost.", NotSent: notSent, Err: err}
 	var (
 		unresolved *net.DNSError

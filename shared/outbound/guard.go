@@ -17,7 +17,7 @@ var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 // errForbidden is the error for forbidden hosts that are written as IP addresses.
 var errForbidden = refuse("The URL leads to a host that is not allowed.")
 
-// errPort is the error for ports that are not allowed on any host.
+// errPort is the error for ports that are not allowed on this host.
 var errPort = refuse("The URL has a port that is not allowed.")
 
 // guard decides, when a connection is made, whether its address is allowed.
@@ -60,14 +60,16 @@ func newGuard(allow []string, own []int) (*guard, error) {
 		g.own = append(g.own, uint16(port))
 	}
 
-	// Ports are checked separately, because they depend on the use of the client.
+	// The package ssrf allows any port here. Ports are checked separately, because the allowed ones
+	// depend on the use of the client.
 	g.public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...))
 	g.open = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...),
 		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 	return g, nil
 }
 
-// permit contains the destinations that one use of the client may reach, in addition to those that the guard allows.
+// permit contains the destinations that one use of the client may reach, in addition to those that
+// the guard allows.
 type permit struct {
 	port    uint16 // port of the origin; 0: no origin
 	trusted string // host:port; "": no trusted host
@@ -87,10 +89,11 @@ func (g *guard) checkPort(p permit, to target) error {
 	return errPort
 }
 
-// check decides about a socket before it is connected. host is the host in the request. All
-// rejections for a name have the same message.
+// check decides whether a socket may be connected. host is the host in the request. All rejections
+// of a host name have the same message, so that they reveal nothing about its addresses.
 func (g *guard) check(p permit, host, network, address string) error {
-	// A literal address reveals nothing, so its caller gets the detailed reason.
+	// The error for a host that is written as an IP address reveals nothing, so the caller gets the
+	// detailed reason.
 	err := g.judge(p, host, network, address)
 	if _, literal := netip.ParseAddr(host); err != nil && literal != nil {
 		return refuse(unreachable)
@@ -131,12 +134,12 @@ func (g *guard) isOwn(to netip.AddrPort) bool {
 		return false
 	}
 
-	// A non-public address at one of these ports may be a server of this service.
+	// A non-public address with a port of this service may belong to one of its servers.
 	if g.public.SafeAddr(to.Addr()) != nil {
 		return true
 	}
 
-	// A public address may belong to this machine, too.
+	// A public address may belong to this machine, and thus to this service, too.
 	local, err := g.locals()
 	if err != nil {
 		return true // when in doubt, refuse

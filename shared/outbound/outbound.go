@@ -5,10 +5,10 @@
 //	           scheme, host, origin          checked as the socket is made
 //
 // Addresses are checked when a connection is made, not earlier, because a name may resolve to
-// different addresses each time. Each redirect is checked in the same way. Only ports 80 and 443 on
-// the public internet are allowed, in addition to the destinations that the operator allows
-// (Config.Allow, Options.Trusted) and the port of the origin that an organization has listed
-// (Options.Origin).
+// different addresses each time. Each redirect is checked in the same way. By default, only ports 80
+// and 443 on the public internet are allowed. The operator may allow more destinations
+// (Config.Allow, Options.Trusted). The port of an origin that an organization has listed
+// (Options.Origin) is allowed, too.
 package outbound
 
 import (
@@ -17,10 +17,11 @@ import (
 	"time"
 )
 
-// Config defines what a process may reach in addition to the public internet.
+// Config defines the destinations that a process may reach in addition to the public internet.
 type Config struct {
 	// Allow is the value of OUTBOUND_ALLOW. "host:port" allows this host and port, whatever address
-	// the name has. A CIDR network allows its addresses, at the ports that are allowed anyway.
+	// the name has. A CIDR network allows its addresses, but only at the ports that are allowed
+	// everywhere.
 	Allow []string
 	// OwnPorts are the ports of this service and its servers. They are forbidden on this machine's
 	// addresses and on all non-public addresses, unless Allow contains exactly this host:port.
@@ -46,7 +47,7 @@ const (
 	defaultMaxBytes = 2 << 20
 	maxRedirects    = 3
 	dialTimeout     = 10 * time.Second
-	headerBytes     = 64 << 10 // of a response
+	headerBytes     = 64 << 10 // maximum size of a response's header
 )
 
 // Client creates HTTP clients under one configuration. It is safe for concurrent use.

@@ -454,7 +454,7 @@ func TestTimeIsCapped(t *testing.T) {
 	}
 }
 
-// raw starts a server that sends raw bytes: it reads each connection's request up to the empty
+// raw starts a server that sends raw bytes. It reads the request of each connection up to the empty
 // line, and then sends answer.
 func raw(t *testing.T, answer string) (address string, requests *atomic.Int32) {
 	t.Helper()
@@ -498,7 +498,7 @@ func TestBrokenAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/?k=secret", http.NoBody)
-		req.Header.Set("Idempotency-Key", "k") // with this header, net/http retries the request on a reused connection
+		req.Header.Set("Idempotency-Key", "k") // because of this header, net/http retries the request on a reused connection
 		_, err = do(c.HTTP(Options{Fresh: true, Redirects: 1}), req)
 		failed := AsError(err)
 		if err == nil || failed.NotSent || requests.Load() != 1 || strings.Contains(failed.Message, "secret") || strings.Contains(failed.Message, "127.0.0.1") {
@@ -511,7 +511,7 @@ func TestNotSentIsCertain(t *testing.T) {
 	t.Parallel()
 	closed := listen(t, "127.0.0.1:0")
 	_ = closed.Close()
-	silent := listen(t, "127.0.0.1:0") // accepts connections and never speaks TLS
+	silent := listen(t, "127.0.0.1:0") // accepts connections and never sends a byte
 	c, err := New(Config{Allow: []string{closed.Addr().String(), silent.Addr().String(), "missing.test:80"}, Resolver: goodZone().serve(t)})
 	if err != nil {
 		t.Fatal(err)

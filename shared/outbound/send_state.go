@@ -31,17 +31,17 @@ type sendState struct {
 	mu      sync.Mutex
 	begun   bool  // a byte may have been sent
 	refused error // why sending must not begin
-	hookErr error // the error from hook, if that is the reason why sending never begins
+	hookErr error // error from hook, if the sending never begins for that reason
 }
 
-// trace returns a trace that passes w to the connection that the request will use.
+// trace returns a trace that passes the sending state to the connection that the request will use.
 func (w *sendState) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		if c, ok := info.Conn.(*conn); ok {
 			c.sendState.Store(w)
 			return
 		}
-		w.mu.Lock() // an unknown kind of connection: assume that it has sent a part of the request
+		w.mu.Lock() // in an unknown kind of connection, a part of the request may already have been sent
 		defer w.mu.Unlock()
 		w.begun = true
 	}}

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// forbiddenHosts must not be reached in any notation. The victim listens on the loopback hosts
-// among them.
+// forbiddenHosts are hosts that must not be reached in any notation. The victim, a server that must
+// get no connection, listens on the loopback hosts among them.
 var forbiddenHosts = []string{
 	"127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "0x7f000001", "0X7F000001", "0x7f.1", "0177.0.0.1", "017700000001", "00000177.0.0.1",
 	"127.0.0.01", "127.000.000.001", "0", "0.0.0.0", "127.255.255.254", "1.2.3.4.5", "999.0.0.1", "4294967296",
@@ -39,7 +39,8 @@ var forbiddenURLs = []string{
 	"http://127.0.0.1:0%d:1/", "http://127.0.0.1:+%d/", "http://127.0.0.1: %d/", "http://127.0.0.1:%d%%20/", "http://good.test:0/", "http://good.test:65536/",
 }
 
-// forbiddenAddresses are in the same networks, in the form in which a name server returns them.
+// forbiddenAddresses are in the same networks as forbiddenHosts, in the form in which a name server
+// returns them.
 var forbiddenAddresses = []string{
 	"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "100.100.100.200", "169.254.169.254", "172.31.255.255", "192.168.0.1", "192.0.0.192", "168.63.129.16", "224.0.0.1", "255.255.255.255",
 	"::1", "::", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "ff02::1",
@@ -59,8 +60,8 @@ type testEnv struct {
 
 const goodAddress = "127.0.0.2"
 
-// newTestEnv: good.test is 127.0.0.2, which the operator allows. The victim listens at
-// 127.0.0.1 and [::1].
+// newTestEnv returns an environment in which good.test is 127.0.0.2, which the operator allows. The
+// victim listens on 127.0.0.1 and [::1].
 func newTestEnv(t *testing.T, z *zone) *testEnv {
 	t.Helper()
 	w := &testEnv{}
@@ -118,7 +119,7 @@ func serve(t *testing.T, l net.Listener, h http.Handler) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// wantUntouched fails the test if a host other than the allowed one was dialed.
+// wantUntouched fails the test if a host other than the allowed one was connected to.
 func (w *testEnv) wantUntouched(t *testing.T, what string) {
 	t.Helper()
 	w.mu.Lock()
@@ -200,7 +201,8 @@ func TestForbiddenAddressesBehindARedirect(t *testing.T) {
 		w.next, w.dialed = address, nil
 		w.mu.Unlock()
 		_, at, err := w.get(t, "http://"+w.good+"/start", Options{Redirects: 3})
-		// Go may parse the URL as a path on the same host, which is allowed. All other requests must fail.
+		// Go may parse the URL as a path on the same host, which is allowed. All other requests
+		// must fail.
 		if err == nil && at.Host != w.good {
 			t.Errorf("%q: got %v", address, at)
 		}

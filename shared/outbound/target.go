@@ -48,7 +48,7 @@ func targetFor(u *url.URL) (target, error) {
 
 	t := target{scheme: u.Scheme, port: defaultPort(u.Scheme)}
 
-	// A colon in brackets belongs to an IPv6 address.
+	// Inside brackets, a colon belongs to an IPv6 address and does not precede a port.
 	name := u.Host
 	if at := strings.LastIndexByte(u.Host, ':'); at >= 0 && !strings.HasSuffix(u.Host, "]") {
 		port, err := portFor(u.Host[at+1:])
@@ -106,8 +106,8 @@ func hostFor(name string) (string, error) {
 		return ascii, nil
 	}
 
-	// Resolvers accept 127.1, 0x7f000001 and 0177.0.0.1 as addresses. Only the unambiguous
-	// notation is allowed here.
+	// Resolvers accept 127.1, 0x7f000001 and 0177.0.0.1 as addresses. Here, only the usual notation
+	// is allowed.
 	addr, err := netip.ParseAddr(ascii)
 	if err != nil || !addr.Is4() {
 		return "", refuse("The URL has a host that is neither a name nor a plain IP address.")

@@ -48,7 +48,8 @@ func newTransport(c *Client, o Options) *transport {
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 
-	// HTTP/2 retries requests automatically and shares connections between them.
+	// Only HTTP/1 is used, because HTTP/2 retries requests automatically and shares connections
+	// between them.
 	t.base.Protocols.SetHTTP1(true)
 	if c.tune != nil {
 		c.tune(t.base)
@@ -78,8 +79,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, describe(req.Context(), err, req.Response == nil)
 	}
 
-	// The sending state records whether a byte was written. Callers of unsafe requests must know
-	// that.
+	// The sending state records whether a byte of the request was sent. Callers whose requests must
+	// not be repeated need this.
 	ctx, cancel := context.WithDeadline(req.Context(), t.deadline(req))
 	w := &sendState{ctx: ctx, hook: sendingHook(ctx)}
 	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
@@ -94,7 +95,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, describe(ctx, err, notSent && req.Response == nil)
 	}
 
-	resp.Request = req.WithContext(ctx) // a redirect takes over its deadline
+	resp.Request = req.WithContext(ctx) // a redirect then gets the same deadline
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		cancel()
@@ -131,7 +132,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 // deadline returns the time at which the exchange must end. A redirect does not extend it.
 func (t *transport) deadline(req *http.Request) time.Time {
 	at := time.Now().Add(t.options.Timeout)
-	// A request with a Response is a redirect, and its Response is the one that redirected.
+	// In a redirected request, the field Response is the response that contained the redirect.
 	if req.Response != nil && req.Response.Request != nil {
 		if first, ok := req.Response.Request.Context().Deadline(); ok && first.Before(at) {
 			return first
@@ -161,7 +162,8 @@ func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to t
 
 // redirect decides whether a redirect is followed. It is used as http.Client's CheckRedirect.
 func (t *transport) redirect(next *http.Request, via []*http.Request) error {
-	// The caller gets the redirect itself and may examine its Location.
+	// If redirects are not followed, the caller gets the redirect itself and may examine its
+	// Location.
 	if t.options.Redirects == 0 {
 		return http.ErrUseLastResponse
 	}
@@ -228,7 +230,7 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 		return nil, err
 	}
 
-	// ServerName makes the handshake verify the host's certificate.
+	// If ServerName is set, the handshake verifies the host's certificate.
 	cfg := t.base.TLSClientConfig.Clone()
 	cfg.ServerName, _, _ = net.SplitHostPort(address)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// levels of objects and lists; the recursion of a check needs stack for each
+	// maximum nesting of objects and lists, because a check needs stack for each level
 	maxDepth    = 64
 	maxNumber   = 100 // characters
-	maxExponent = 400 // a number becomes a fraction, and 1e999999999 would have that many digits
+	maxExponent = 400 // a number is checked as a fraction, and 1e999999999 would have that many digits
 )
 
 // decode parses one JSON value of at most limit bytes. It rejects repeated keys, because a
@@ -31,8 +31,8 @@ func decode(raw []byte, limit int) (any, error) {
 	return p.value(0)
 }
 
-// parser parses valid JSON. It is several times as fast as the tokens of encoding/json. Its values are
-// parts of the text, which is copied only once.
+// parser parses valid JSON. It is several times as fast as the tokens of encoding/json. Its values
+// are parts of the text, which is copied only once.
 type parser struct {
 	text string
 	at   int
@@ -115,7 +115,7 @@ func (p *parser) list(depth int) (any, error) {
 // string parses a string. Only one with escapes or invalid UTF-8 needs encoding/json.
 func (p *parser) string() (s string, err error) {
 	from, escaped := p.at, false
-	// The text is valid JSON, so the loop finds the closing quote.
+	// The loop finds a closing quote, because the text is valid JSON.
 	for p.at++; p.text[p.at] != '"'; p.at++ {
 		if p.text[p.at] == '\\' {
 			escaped = true

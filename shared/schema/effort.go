@@ -7,7 +7,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// errEffort stops a check. Callers receive errTooLarge instead.
+// errEffort stops a check that is too much work. Callers receive errTooLarge instead.
 var errEffort = errors.New("too much")
 
 // countEffort makes every part of the schema count the work of a check, and stop the check when the
@@ -18,7 +18,8 @@ func (s *Schema) countEffort() error {
 	if err := w.visit(s.compiled); err != nil {
 		return err
 	}
-	// An unsupported pattern matches everything, which inside of "not" would reject valid values.
+	// An unsupported pattern matches everything. Inside a "not", valid values would therefore be
+	// rejected.
 	if w.unknown && w.negative {
 		return errUnknown
 	}
@@ -33,8 +34,8 @@ func (s *Schema) countEffort() error {
 func (s *Schema) count(part *jsonschema.Schema) {
 	parts := sameValueParts(part)
 
-	// These costs are estimates: once per value, per item of an object or list, and per character
-	// of a text.
+	// The costs of a check are estimates: once per value, per item of an object or list, and per
+	// character of a text.
 	once := 1 + len(parts) + len(part.Required)
 	for _, sub := range parts {
 		once += partCost(sub)
@@ -67,7 +68,7 @@ func (s *Schema) count(part *jsonschema.Schema) {
 		if s.effort < 0 {
 			return errEffort
 		}
-		if old == nil || old.Name == "regex" { // it would compile any expression that the model writes
+		if old == nil || old.Name == "regex" { // the format "regex" would compile any expression that the model writes
 			return nil
 		}
 
@@ -99,9 +100,9 @@ func sizeFor(p jsonschema.Regexp) int {
 // walk visits all parts of a schema that a check can reach.
 type walk struct {
 	seen     map[*jsonschema.Schema]bool
-	order    []*jsonschema.Schema // the parts, each after the parts that it refers to, except in a circle
+	order    []*jsonschema.Schema // the parts of the schema, each after the parts that it refers to, except in a circle
 	unknown  bool                 // a pattern cannot be checked
-	negative bool                 // in some places an overly permissive match would reject valid arguments
+	negative bool                 // inside a "not" or similar, an overly permissive match would reject valid arguments
 }
 
 // visit adds a part and everything that it refers to. It returns an error for references that
@@ -114,7 +115,7 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 	// A part is marked before its parts are visited, because parts may refer to each other in a
 	// circle.
 	w.seen[part] = true
-	if part.DynamicRef != nil || part.RecursiveRef != nil { // they lead to parts that are not found here
+	if part.DynamicRef != nil || part.RecursiveRef != nil { // these references lead to parts that this walk cannot find
 		return errDynamic
 	}
 	if !strings.HasPrefix(part.Location, address) {
@@ -142,7 +143,7 @@ func (w *walk) note(part *jsonschema.Schema) {
 			w.unknown, w.negative = true, true
 		}
 	}
-	// Here a match of an inner part can make the whole value invalid.
+	// In these keywords, a match of an inner part can make the whole value invalid.
 	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
 		w.negative = true
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // Embed returns a schema for use inside another document, at the JSON Pointer at, for example
-// "#/properties/data". References within the schema begin with at. The order of its members is kept.
-// Its $schema is omitted, because only the outermost schema may have one.
+// "#/properties/data". References within the schema begin with at. The order of its members is
+// kept. Its $schema is omitted, because only the outermost schema may have one.
 func Embed(raw json.RawMessage, at string) json.RawMessage {
 	e := embedding{in: json.NewDecoder(bytes.NewReader(raw)), at: at, root: true}
 	e.in.UseNumber()
@@ -22,7 +22,7 @@ func Embed(raw json.RawMessage, at string) json.RawMessage {
 type embedding struct {
 	// tokens of the schema
 	in *json.Decoder
-	// the copy
+	// the copy of the schema
 	out bytes.Buffer
 	// JSON Pointer at which the copy will be
 	at string
@@ -30,7 +30,7 @@ type embedding struct {
 	root bool // the next object is the schema itself
 }
 
-// position says what a value in a schema is.
+// position is the role of a value in a schema.
 type position int
 
 const (
@@ -39,7 +39,7 @@ const (
 	plainJSON
 )
 
-// literals are the keywords whose values are any JSON.
+// literals are the keywords whose values may be any JSON.
 var literals = setFor(`const default enum examples`)
 
 // within returns the position of an object's member.
@@ -47,7 +47,7 @@ func (p position) within(key string) position {
 	switch {
 	case p == schemas:
 		return aSchema
-	// Inside of an example or a default, "$ref" is an ordinary name.
+	// Inside an example or a default, "$ref" is an ordinary name.
 	case p == plainJSON || literals[key]:
 		return plainJSON
 	case schemaMaps[key]:
@@ -67,7 +67,7 @@ func (e *embedding) value(is position, key string) error {
 		return e.inner(is, opening)
 	}
 
-	// A reference begins at the root of the schema, which is at another place in the outer
+	// A reference is relative to the root of the schema, which has another location in the outer
 	// document.
 	if ref, ok := token.(string); ok && is == aSchema && key == "$ref" && (ref == "#" || strings.HasPrefix(ref, "#/")) {
 		token = e.at + ref[1:]

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// problems in one message
+	// maximum number of problems in one message
 	maxPlaces = 3
-	// characters of a key, pattern or number in a message
+	// maximum length of a key, pattern or number in a message, in characters
 	maxWord   = 80
-	maxReason = 160 // characters of the message about one location
+	maxReason = 160 // maximum length of the message about one location, in characters
 	// maxProblems bounds the mismatches that are read: a value may have a million.
 	maxProblems = 2000
 )
@@ -46,7 +46,7 @@ func readable(err error) error {
 		err = broken.Err
 	}
 
-	// The library's message begins with an address that means nothing to readers.
+	// The library's message begins with a URL that has no meaning for readers.
 	mismatch, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		return errors.New(truncate.Ellipsis(strings.ReplaceAll(err.Error(), address, ""), maxReason))
@@ -89,7 +89,8 @@ func (p problem) String() string {
 // alternatives, it returns the problems of the closest alternative. left is the number of problems
 // that are still read.
 func problems(e *jsonschema.ValidationError, left *int) []problem {
-	// A leaf is the actual problem. The nodes above it only repeat that a part did not match.
+	// An error without causes is the actual problem. The errors that contain it only repeat that a
+	// part did not match.
 	if len(e.Causes) == 0 {
 		*left--
 		at := e.InstanceLocation
@@ -109,7 +110,7 @@ func problems(e *jsonschema.ValidationError, left *int) []problem {
 
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
-		// The deepest problem is in the alternative of which most matched.
+		// The alternative with the deepest problem is the one that matches best.
 		closest := slices.MaxFunc(all, func(a, b problem) int {
 			return cmp.Or(cmp.Compare(a.depth, b.depth), strings.Compare(b.place, a.place), strings.Compare(b.reason, a.reason))
 		})
@@ -122,7 +123,7 @@ func problems(e *jsonschema.ValidationError, left *int) []problem {
 	}
 }
 
-// jsonPointer is the whole JSON Pointer to a location.
+// jsonPointer returns the JSON Pointer to a location, without shortening it.
 func jsonPointer(location []string) string {
 	var path strings.Builder
 	for _, key := range location {
@@ -139,8 +140,8 @@ func escapeKey(key string) string {
 // noForm begins the message if a value matches none of several alternatives.
 const noForm = "matches none of the allowed forms; closest: "
 
-// pointer is a JSON pointer to a location, "" for the top-level value. A long one is shortened to
-// its innermost keys.
+// pointer is a JSON Pointer to a location, or "" for the top-level value. A long pointer is
+// shortened to its innermost keys.
 func pointer(location []string) string {
 	var place strings.Builder
 	for _, key := range location[max(0, len(location)-6):] {

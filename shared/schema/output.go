@@ -16,10 +16,11 @@ const (
 	// maxOutputDepth is the maximum nesting of a schema for answers; the root has depth 1.
 	maxOutputDepth = 16
 	maxOutput      = 1 << 20   // bytes of an answer
-	outputEffort   = 1_000_000 // as maxEffort, for answers; a unit takes up to 2 µs if nothing matches
-	// mismatches that are returned; more would not help the model to correct its answer
+	outputEffort   = 1_000_000 // maximum work of checking an answer; a unit takes up to 2 µs if nothing matches
+	// maximum number of mismatches that are returned; more would not help the model to correct its
+	// answer
 	maxMismatches = 20
-	maxPath       = 500 // characters of a mismatch's path; keys come from the answer
+	maxPath       = 500 // maximum length of a mismatch's path, in characters, because its keys come from the answer
 )
 
 var (
@@ -36,9 +37,9 @@ type Mismatch struct {
 	Message string `json:"message"`
 }
 
-// CompileOutput compiles the schema of an answer. In addition to the rules of Compile, the schema
-// may be nested at most 16 levels deep, every pattern must be supported, and at least one value must
-// match every part that is used.
+// CompileOutput compiles the schema of an answer. It has the rules of Compile and three more. The
+// schema may be nested at most 16 levels deep. Every pattern must be supported. At least one value
+// must match every part that is used.
 func CompileOutput(raw json.RawMessage) (*Schema, error) {
 	s, err := Compile(raw)
 	if err != nil {
@@ -116,7 +117,7 @@ func schemaDepth(doc any) int {
 		var subs []any
 		switch value := value.(type) {
 		case []any:
-			// Other lists, for example of required names, contain no schemas.
+			// Lists of other keywords, for example of required names, contain no schemas.
 			if schemaKeywords[key] {
 				subs = value
 			}
@@ -141,11 +142,11 @@ func schemaDepth(doc any) int {
 // that requires itself, directly or through other parts, cannot.
 func (w *walk) productive() bool {
 	finite := map[*jsonschema.Schema]bool{}
-	// Each round finds the parts that depend only on parts found before. The rest depends on
-	// itself.
+	// Each round finds the parts that depend only on parts found before. Parts that are never found
+	// require themselves.
 	for changed := true; changed; {
 		changed = false
-		for _, part := range w.order { // in this order, one round suffices for a schema without circles
+		for _, part := range w.order { // because of this order, one round suffices for a schema without circles
 			if !finite[part] && isFinite(part, finite) {
 				finite[part], changed = true, true
 			}
@@ -173,14 +174,14 @@ func isFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool 
 	return isRequiredFinite(part, finite)
 }
 
-// isRequiredFinite reports whether the properties and items that a part requires are in finite. They
-// matter only if no value of another type matches.
+// isRequiredFinite reports whether all properties and items that a part requires are in the set
+// finite. They matter only if no value of another type matches.
 func isRequiredFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool {
 	if part.Types == nil {
 		return true
 	}
 	switch types := part.Types.ToStrings(); {
-	// A value of another type needs neither properties nor items.
+	// If a part allows values of another type, these need neither properties nor items.
 	case len(types) != 1:
 		return true
 	case types[0] == "object":

@@ -98,7 +98,7 @@ func TestDecodeReadsJSON(t *testing.T) {
 	}
 }
 
-// TestEmbed moves the references of schemas.
+// TestEmbed checks that embedding a schema changes its references.
 func TestEmbed(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
@@ -113,8 +113,8 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// TestHostileSchemasAreReadQuickly compiles schemas whose parts refer to each other in many ways, and
-// checks large answers that match nowhere.
+// TestHostileSchemasAreReadQuickly compiles schemas whose parts refer to each other in many ways.
+// It checks large answers against schemas that they do not match.
 func TestHostileSchemasAreReadQuickly(t *testing.T) {
 	t.Parallel()
 	parts := func(n int, part func(i int) string) string {

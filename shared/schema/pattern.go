@@ -34,8 +34,8 @@ func (p *pattern) String() string { return p.text }
 // MatchString reports whether a part of s matches.
 func (p *pattern) MatchString(s string) bool { return p.re == nil || p.re.MatchString(s) }
 
-// patterns compiles the regular expressions of one schema, each once; the library
-// requests each twice.
+// patterns compiles the regular expressions of one schema. The library requests each expression
+// twice, but it is compiled only once.
 type patterns struct {
 	known map[string]*pattern
 	size  int
@@ -78,7 +78,8 @@ func size(tree *syntax.Regexp) int {
 	n := 1
 	for _, sub := range tree.Sub {
 		n += size(sub)
-		// The rest does not matter any more, and nested repetitions would overflow the number.
+		// The exact size does not matter any more, and nested repetitions would overflow the
+		// number.
 		if n > maxPatternSize {
 			return n
 		}

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// bytes of a schema
+	// maximum size of a schema in bytes
 	maxSchema = 64 << 10
-	// bytes of the arguments of a call
+	// maximum size of the arguments of a call in bytes
 	maxArguments = 256 << 10
-	// maxEffort bounds a check, in units well below a microsecond.
+	// maxEffort bounds the work of a check. A unit takes much less than a microsecond.
 	maxEffort = 400_000
 
 	address = "parley://arguments/schema" // the URL of a schema; it is never fetched
@@ -116,7 +116,7 @@ func (s *Schema) validate(value any, effort int) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
-		// The library panics on some values. The arguments are then rejected.
+		// The library panics on some values. The check then fails.
 		if recover() != nil {
 			err = errUnchecked
 		}

@@ -13,8 +13,8 @@ import (
 // typeNames are the types of JSON Schema.
 var typeNames = strings.Fields(`array boolean integer null number object string`)
 
-// checkTypes returns an error for the first type in a schema that does not exist, with its JSON Pointer.
-// The library's message about such a type is misleading.
+// checkTypes returns an error for the first type in a schema that does not exist, with its JSON
+// Pointer. The library's message about such a type is misleading.
 func checkTypes(value any, is position, at string) error {
 	switch value := value.(type) {
 	case map[string]any:

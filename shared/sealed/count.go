@@ -64,7 +64,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 
 	configured, read := len(keys), 0
 	for _, kind := range sealdb.Kinds {
-		// Page by page: the database may contain millions of values.
+		// The values are read in pages, because the database may contain millions of them.
 		for at := (sealdb.Value{}); ; {
 			page, err := values.SealedValues(ctx, kind, at, pageSize)
 			if err != nil {
@@ -82,7 +82,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 			if read += len(page); progress != nil {
 				progress(read)
 			}
-			// A page that is not full is the last.
+			// A page that is not full is the last page.
 			if len(page) < pageSize {
 				break
 			}

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	batchRows = 16 // number of values that one transaction reseals; a delivery may have 1 MiB
-	// values that are listed at a time
+	batchRows = 16 // maximum number of values that one transaction reseals; a delivery may have 1 MiB
+	// maximum number of values that are listed at a time
 	listedRows = 500
-	maxPasses  = 20 // number of passes per kind; all passes except the first handle values that were locked or added in the meantime
+	maxPasses  = 20 // maximum number of passes per kind; all except the first handle values that were locked or added meanwhile
 )
 
 // Resealing is the interface for resealing values. The store implements it.
@@ -52,7 +52,7 @@ type resealRun struct {
 	unopened func(sealdb.Value)
 	progress func(Outcome)
 	outcome  Outcome
-	again    bool // not the first pass: values that cannot be opened are already counted
+	again    bool // true after the first pass, which has already counted the values that cannot be opened
 }
 
 // kind reseals the values of a kind until all that can be opened have the current key. Resealed
@@ -68,8 +68,8 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 		before := r.outcome.Resealed
 		r.again, busy = pass > 0, 0
 		for _, combination := range keys {
-			// Nothing is to do for the current key. After the first pass, values without a known
-			// key are known to stay.
+			// Values that need only the current key are done. After the first pass, it is clear
+			// that values without a known key stay as they are.
 			if combination == r.by.current || r.again && !r.by.has(combination) {
 				continue
 			}
@@ -79,7 +79,7 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 			}
 			busy += n
 		}
-		// The pass has found nothing more to do.
+		// If a pass resealed nothing and found no locked value, the kind is done.
 		if busy == 0 && r.outcome.Resealed == before {
 			break
 		}
@@ -98,7 +98,7 @@ func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys stri
 			return busy, err
 		}
 		listed := len(page)
-		// The list continues with the next combination of keys.
+		// The list may continue with values that need other keys; these are removed.
 		page = slices.DeleteFunc(page, func(v sealdb.Value) bool { return v.Keys != keys })
 		for batch := range batches(page) {
 			n, err := r.batch(ctx, batch)
@@ -114,7 +114,8 @@ func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys stri
 	}
 }
 
-// batches splits a page into batches for one transaction, each of a single organization.
+// batches splits a page into batches. Each batch is for one transaction and contains values of a
+// single organization.
 func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	return func(yield func([]sealdb.Value) bool) {
 		for len(page) > 0 {
@@ -141,7 +142,7 @@ func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 		if len(batch) == 1 {
 			return 1, nil
 		}
-		for i := range batch { // one at a time, so that a locked row does not block the others
+		for i := range batch { // one value at a time, so that a locked row does not block the others
 			n, err := r.batch(ctx, batch[i:i+1])
 			if err != nil {
 				return busy, err

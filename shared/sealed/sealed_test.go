@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// counted returns the result of Count as text: "old tool 1, hook 1".
+// counted returns the result of Count as text, for example "old tool 1, hook 1".
 func counted(t *testing.T, s *store.Store, setting string) string {
 	t.Helper()
 	keys, err := sealed.Count(t.Context(), s.Seals, sealedtest.Box(t, setting), nil)
@@ -39,7 +39,7 @@ func counted(t *testing.T, s *store.Store, setting string) string {
 	return strings.Join(out, ", ")
 }
 
-// reseal reseals everything, and returns the outcome and the values that could not be opened.
+// reseal reseals all values, and returns the outcome and the values that could not be opened.
 func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting string) (sealed.Outcome, []string, error) {
 	t.Helper()
 	var unopened []string
@@ -62,7 +62,8 @@ const (
 	all      = 9
 )
 
-// Every kind of value is counted under its key and resealed. Afterwards, it no longer needs the old key.
+// Every kind of value is counted under its key and resealed. Afterwards, it no longer needs the old
+// key.
 func TestReseal(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -132,7 +133,8 @@ func TestResealSkipsUnopenedValues(t *testing.T) {
 	}
 }
 
-// During a rotation a row has two secrets, possibly with two keys. An expired secret is dropped.
+// During a rotation, a row has two secrets, which may have been sealed with two keys. A secret that
+// is no longer valid is dropped.
 func TestResealPairs(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -160,7 +162,8 @@ func TestResealPairs(t *testing.T) {
 	}
 }
 
-// The secrets of a deleted agent are dropped, whatever their key, because they are no longer used.
+// The secrets of a deleted agent are dropped, whatever key sealed them, because they are no longer
+// used.
 func TestResealDropsDeletedSecrets(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -184,7 +187,7 @@ func mustExec(t *testing.T, dsn, statement string, args ...any) {
 	}
 }
 
-// stopped cancels a context after a number of batches.
+// stopped is a store that cancels a context after a number of batches.
 type stopped struct {
 	*sealdb.Store
 

@@ -26,9 +26,9 @@ const (
 type Watch struct {
 	box *secrets.Box
 	log zerolog.Logger
-	// values that could not be opened, by kind
+	// number of values that could not be opened, by kind
 	unopened *prometheus.CounterVec
-	// keys that SECRETS_KEY lacks, by kind
+	// number of keys that SECRETS_KEY lacks, by kind
 	missing   *prometheus.GaugeVec
 	duplicate bool // another part of this process already watches
 	// missing keys by kind that were logged before, so that each is logged once
@@ -84,8 +84,8 @@ func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, erro
 	return plain, nil
 }
 
-// UnopenedBytes is Unopened for a value whose sealed bytes contain the id of its key; see
-// sealdb.Store.ReportUnopened.
+// UnopenedBytes is the variant of Unopened for a value whose sealed bytes contain the id of its
+// key; see sealdb.Store.ReportUnopened.
 func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	v.Keys = secrets.KeyIDOfBytes(sealed)
 	w.Unopened(v)
@@ -99,7 +99,7 @@ func (w *Watch) Unopened(v sealdb.Value) {
 		why = "it was changed, or belongs to another record"
 	}
 
-	// The log names the record, so that the operator can find it.
+	// The log contains the record's kind and id, so that the operator can find it.
 	var name string
 	switch v.Kind {
 	case sealdb.KindHook, sealdb.KindDelivery:
@@ -121,9 +121,9 @@ func (w *Watch) Unopened(v sealdb.Value) {
 		Msg("cannot decrypt a stored value")
 }
 
-// Run checks, initially and then every ten minutes, whether the database needs keys that
-// SECRETS_KEY does not contain. It reads a few index entries. A missing key is logged and
-// counted, and everything that does not need the key continues to work.
+// Run checks initially, and then every ten minutes, whether the database needs keys that
+// SECRETS_KEY does not contain. The check reads a few index entries. Run logs and counts a missing
+// key. Everything that does not need the key continues to work.
 func (w *Watch) Run(ctx context.Context, values Values) error {
 	if w.duplicate {
 		<-ctx.Done()
@@ -165,7 +165,8 @@ func (w *Watch) check(ctx context.Context, values Values) error {
 		}
 		w.missing.WithLabelValues(string(kind)).Set(float64(len(missing)))
 		ids := strings.Join(slices.Sorted(maps.Keys(missing)), ",")
-		// Log only a change, not the same keys every ten minutes.
+		// A missing key is logged only when the set of missing keys changes, and not every ten
+		// minutes.
 		if ids != "" && ids != w.reported[kind] {
 			w.log.Error().Str("kind", string(kind)).Str("key_id", ids).
 				Msg("stored values need a key that SECRETS_KEY does not have; add the key again, then run parley secrets reseal")

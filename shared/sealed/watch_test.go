@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// lines is a log that calls closed after a number of lines.
+// lines is a log writer that calls closed after a number of lines.
 type lines struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer
@@ -92,7 +92,8 @@ func TestMissingKeysAreLoggedAtTheStart(t *testing.T) {
 	}
 }
 
-// seen counts the kinds that a watch checks, and stops the watch after the last kind or an error.
+// seen counts the kinds that a watch checks. It stops the watch after the last kind, or with an
+// error.
 type seen struct {
 	sealed.Values
 
@@ -133,7 +134,7 @@ func TestNoMissingKeys(t *testing.T) {
 	}
 }
 
-// The log distinguishes a value that was changed from a value that needs another key.
+// The log distinguishes a value that was changed from a value that was sealed with a missing key.
 func TestWhyAValueIsNotOpened(t *testing.T) {
 	t.Parallel()
 	box, log := sealedtest.Box(t, sealedtest.KeyA), &lines{}

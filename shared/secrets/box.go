@@ -25,14 +25,14 @@ const (
 // Box seals values with its first key and opens values that were sealed with any of its keys.
 type Box struct {
 	sealing string   // id of the first key
-	ids     []string // of all keys, in order
+	ids     []string // ids of all keys, in order
 	keys    map[string]cipher.AEAD
-	tokens  map[string][]byte // by key id: the secrets from which the keys of tokens are derived
+	tokens  map[string][]byte // secrets from which the keys of tokens are derived, by key id
 }
 
 // NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several keys
-// separated by commas. New values are sealed with the first key, so a key is rotated by putting a
-// new key before it.
+// separated by commas. New values are sealed with the first key. A key is therefore rotated by
+// inserting a new key before it.
 func NewBox(setting string) (*Box, error) {
 	b := &Box{keys: map[string]cipher.AEAD{}, tokens: map[string][]byte{}}
 	for n, text := range strings.Split(setting, ",") {
@@ -48,7 +48,8 @@ func NewBox(setting string) (*Box, error) {
 		if err != nil {
 			return nil, fmt.Errorf("preparing secrets key %d: %w", n+1, err)
 		}
-		// The id identifies the key in sealed values without revealing anything about it.
+		// A sealed value contains the id of its key. The id is a hash that reveals nothing about
+		// the key.
 		sum := sha256.Sum256(append([]byte("parley key id:"), key...))
 		keyID := hex.EncodeToString(sum[:4])
 		if n == 0 {
@@ -85,13 +86,14 @@ func readKey(text string) ([]byte, error) {
 	return nil, fmt.Errorf("not %d bytes in base64 or hex", keySize) // the text is never shown
 }
 
-// KeyIDs returns the ids of the keys in the order of the setting. Values are sealed with the first one.
+// KeyIDs returns the ids of the keys in the order of the setting. Values are sealed with the first
+// one.
 func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 
 // KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not
 // secret, because the key cannot be derived from the id.
 func KeyID(sealed string) string {
-	// All failures return the same error, because the difference would help only an attacker.
+	// All failures return the same result, because the difference would help only an attacker.
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, _, found := strings.Cut(rest, ".")
 	if raw, err := hex.DecodeString(keyID); !ok || !found || err != nil || len(raw) != keyIDSize {
@@ -100,7 +102,7 @@ func KeyID(sealed string) string {
 	return keyID
 }
 
-// Malformed is returned instead of a key's id for a value that is not in the format of Seal.
+// Malformed is returned in place of a key's id for a value that is not in the format of Seal.
 const Malformed = "malformed"
 
 // Seal encrypts plaintext for the location that associated identifies. Opening it requires the
@@ -138,7 +140,8 @@ func AgentHeaders(organizationID, agentID string) string {
 	return "agent headers|" + organizationID + "|" + agentID
 }
 
-// WidgetIdentity returns the location of the secret with which the identities of an agent's visitors are signed, for Seal and Open.
+// WidgetIdentity returns the location of the secret with which the identities of an agent's
+// visitors are signed, for Seal and Open.
 func WidgetIdentity(organizationID, agentID string) string {
 	return "widget identity|" + organizationID + "|" + agentID
 }

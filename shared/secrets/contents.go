@@ -21,13 +21,14 @@ func (b *Box) SealBytes(plain, associated []byte) []byte {
 		panic(err) // set by NewBox
 	}
 
-	// The head is authenticated together with the location, so it cannot be changed either.
+	// The version and the key's id are authenticated together with the location, so they cannot be
+	// changed either.
 	out := make([]byte, 0, 1+keyIDSize+len(plain)+aead.Overhead())
 	out = append(append(out, bytesVersion), id...)
 	return aead.Seal(out, nil, plain, slices.Concat(out, associated)) //nolint:gosec // G407: the cipher draws the nonce
 }
 
-// OpenBytes is Open for the output of SealBytes.
+// OpenBytes is the inverse of SealBytes. Its errors are those of Open.
 func (b *Box) OpenBytes(sealed, associated []byte) ([]byte, error) {
 	const head = 1 + keyIDSize
 	if len(sealed) < head || sealed[0] != bytesVersion {
@@ -47,7 +48,7 @@ func (b *Box) OpenBytes(sealed, associated []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// KeyIDOfBytes is KeyID for the output of SealBytes.
+// KeyIDOfBytes is the variant of KeyID for the output of SealBytes.
 func KeyIDOfBytes(sealed []byte) string {
 	if len(sealed) < 1+keyIDSize || sealed[0] != bytesVersion {
 		return Malformed

@@ -16,7 +16,7 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const (
 	secretLen   = 32 // 190 bits
 	checksumLen = 6  // base62 digits for 32 bits
-	// the part of an id after its prefix
+	// length of the part of an id after its prefix
 	publicLen = 26
 	keyStart  = "ak_"
 	keyLen    = len(keyStart) + publicLen + 1 + secretLen + checksumLen
@@ -52,7 +52,7 @@ func APIKeyID(key string) (string, bool) {
 		return "", false
 	}
 
-	// The checksum rejects typing errors before the database is asked.
+	// The checksum detects typing errors before the database is queried.
 	body, sum := key[:keyLen-checksumLen], key[keyLen-checksumLen:]
 	if checksum(body) != sum {
 		return "", false
@@ -93,7 +93,7 @@ func isToken(s, start string) bool {
 	return len(s) == tokenLen && strings.HasPrefix(s, start) && strings.Trim(s[len(start):], base62) == ""
 }
 
-// Hash returns the SHA-256 that is stored instead of a credential.
+// Hash returns the SHA-256 of a credential. The database stores the hash instead of the credential.
 func Hash(credential string) []byte {
 	sum := sha256.Sum256([]byte(credential))
 	return sum[:]
@@ -101,7 +101,7 @@ func Hash(credential string) []byte {
 
 // randomSecret returns random base62 characters, each with equal probability.
 func randomSecret() string {
-	const fair = 256 / len(base62) * len(base62) // larger bytes would favor the first characters
+	const fair = 256 / len(base62) * len(base62) // larger bytes are skipped, because they would favor the first characters
 	out := make([]byte, 0, secretLen)
 	var buf [64]byte
 	for {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// ErrUnsigned means that no key has signed the token for the body.
+// ErrUnsigned means that no key has signed the token together with this body.
 var ErrUnsigned = errors.New("invalid signature")
 
 const (
-	// purpose of the derived keys; another purpose results in other keys
+	// purpose from which the keys are derived; another purpose results in other keys
 	signerPurpose = "parley capability v1"
 	maxToken      = 8 << 10 // characters; longer tokens are not decoded
 )
@@ -25,8 +25,9 @@ type Signer struct {
 	keys [][]byte // the first one signs, all verify
 }
 
-// NewSigner derives its keys from the setting SECRETS_KEY, in the format of NewBox. A key is
-// rotated like the key of a Box: it is put first only after every process has it.
+// NewSigner derives its keys from the setting SECRETS_KEY, in the format of NewBox. To rotate a
+// key, the operator first adds the new key at the end. It may become the first key only after every
+// process has it.
 func NewSigner(setting string) (*Signer, error) {
 	s := &Signer{}
 	for n, text := range strings.Split(setting, ",") {
@@ -34,7 +35,8 @@ func NewSigner(setting string) (*Signer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading secrets key %d: %w", n+1, err)
 		}
-		// A separate key is derived, so that knowledge about one use of the setting reveals nothing about the other uses.
+		// A separate key is derived, so that knowledge about one use of the setting reveals nothing
+		// about the other uses.
 		key, err := hkdf.Key(sha256.New, secret, nil, signerPurpose, sha256.Size)
 		if err != nil {
 			return nil, fmt.Errorf("deriving signing key %d: %w", n+1, err)
@@ -45,7 +47,8 @@ func NewSigner(setting string) (*Signer, error) {
 	return s, nil
 }
 
-// Sign returns a token that binds the claims to body: base64url(claims) + "." + base64url(HMAC-SHA256).
+// Sign returns a token that binds the claims to body: base64url(claims) + "." +
+// base64url(HMAC-SHA256).
 func (s *Signer) Sign(claims, body []byte) string {
 	return encodeToken(claims) + "." + encodeToken(sign(s.keys[0], claims, body))
 }
@@ -74,7 +77,8 @@ func (s *Signer) Verify(token string, body []byte) (claims []byte, err error) {
 	return nil, ErrUnsigned
 }
 
-// sign computes the signature. Its input is unambiguous, because the body's hash at the end has a fixed length.
+// sign computes the signature. Its input is unambiguous, because the body's hash at the end has a
+// fixed length.
 func sign(key, claims, body []byte) []byte {
 	sum := sha256.Sum256(body)
 	mac := hmac.New(sha256.New, key)

@@ -94,7 +94,7 @@ func TestSignerRefusesWhatWasTamperedWith(t *testing.T) {
 func TestSignerRotatesKeys(t *testing.T) {
 	t.Parallel()
 	old, fresh := signer(t, 1), signer(t, 2)
-	knows, rotated := signer(t, 1, 2), signer(t, 2, 1) // the new key is first added, then put first
+	knows, rotated := signer(t, 1, 2), signer(t, 2, 1) // a new key is first added at the end, and later becomes the first one
 	for name, c := range map[string]struct {
 		by, at *secrets.Signer
 		holds  bool

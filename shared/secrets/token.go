@@ -15,10 +15,10 @@ import (
 const (
 	// purpose of the keys from which the keys of tokens are derived
 	tokenPurpose = "parley sealed token v1"
-	// bytes of the random salt
+	// size of the random salt in bytes
 	saltSize  = 24
 	maxSealed = 4 << 10 // maximum number of characters in a token; longer tokens are not decoded
-	maxSecret = 6 << 10 // the same for a client secret, which contains settings; proxies accept 8 KiB per header
+	maxSecret = 6 << 10 // maximum number of characters in a client secret, which contains settings; proxies accept 8 KiB per header
 
 	widgetStart  = "wt_"
 	visitorStart = "vt_"
@@ -79,7 +79,7 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 	var salt [saltSize]byte
 	_, _ = rand.Read(salt[:]) // never fails: the runtime would end the process
 
-	// The head contains all data that is needed to derive the key again.
+	// The head of a token contains all data that is needed to derive its key again.
 	head := slices.Concat(id, salt[:])
 	aead := tokenCipher(b.tokens[b.sealing], start, salt[:])
 	sealed := aead.Seal(head, make([]byte, aead.NonceSize()), plain, []byte(start+place)) //nolint:gosec // G407: no key is used twice
@@ -90,7 +90,7 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	text, ok := strings.CutPrefix(token, start)
 
-	// Checking the length first bounds the work for an invalid token.
+	// The length is checked first, to limit the work for an invalid token.
 	limit := maxSealed
 	if start == clientStart {
 		limit = maxSecret

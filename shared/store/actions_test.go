@@ -25,7 +25,7 @@ var everyDecision = []domain.Decision{
 	domain.DecisionApprove, domain.DecisionDeny, domain.DecisionHappened, domain.DecisionResend, domain.DecisionAbandon,
 }
 
-// Each possible decision about each kind of action is made, and then made again.
+// TestDecisions makes each possible decision about each kind of action, and then repeats it.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -152,8 +152,8 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved and its outcome is lost. The call is then sent again only after a second
-// decision, which is not mistaken for the first.
+// A call is approved, and its outcome is lost. The call is sent again only after a second decision.
+// The second decision is not mistaken for a repetition of the first.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -216,7 +216,8 @@ func TestAnAbandonedRunFails(t *testing.T) {
 	}
 }
 
-// Of several concurrent decisions, one succeeds. The others return the resulting state.
+// If several different decisions are made concurrently, one succeeds, and the others return the
+// resulting state.
 func TestOnlyOneConcurrentDecisionSucceeds(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -286,8 +287,8 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	b.wantRun(held.RunID, domain.RunTimedOut)
 }
 
-// All operations run concurrently and repeatedly. No dangling link may remain. There must be no
-// deadlock, either: production would retry the operation, but here it fails at the lock timeout.
+// All operations run concurrently and repeatedly. No link to a missing row may remain. No operation
+// may deadlock: in production, it would be retried, but here it fails at the lock timeout.
 func TestOperationsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")

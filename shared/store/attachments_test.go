@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// uploaded stores an upload of a user for session "s".
+// uploaded adds an upload of a user for the session "s".
 func (b *testEnv) uploaded(name, content string) blobdb.NewUpload {
 	b.Helper()
 	stored, err := b.s.Blobs.Upload(b.Context(), b.org, strings.NewReader(content), 20*mib)
@@ -41,7 +41,8 @@ func (b *testEnv) attached(session string, uploads ...blobdb.NewUpload) (runID s
 	return b.accept(wideWindow, run)[0].Run.Run.ID, ids
 }
 
-// A run has its own files, which its session's programs find and which last longer than the uploads.
+// A run has its own files, which its session's programs find and which last longer than the
+// uploads.
 func TestAttachmentsAreFilesOfTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -57,7 +58,7 @@ func TestAttachmentsAreFilesOfTheRun(t *testing.T) {
 	}
 	b.wantFolder("a program", held, "x", "a.txt=first c.txt=second")
 
-	// What a worker makes of an attachment replaces its content.
+	// The result of a worker's preparation replaces the attachment's content.
 	if kept, err = b.s.Blobs.SetPrepared(t.Context(), held, ids[0], blobdb.Prepared{Kind: "image/png", TextID: "src_1", Image: []byte("converted")}); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
@@ -71,7 +72,7 @@ func TestAttachmentsAreFilesOfTheRun(t *testing.T) {
 	if b.content(ids[0]) != "converted" || b.content(ids[1]) != "second" || b.content(a.ID) != "first" {
 		t.Error("another content")
 	}
-	for _, fileID := range []string{a.ID, id.New(id.File)} { // not of this run
+	for _, fileID := range []string{a.ID, id.New(id.File)} { // files that do not belong to this run
 		if kept, err = b.s.Blobs.SetPrepared(t.Context(), held, fileID, blobdb.Prepared{Kind: "image/png", Image: []byte("x")}); err != nil || kept {
 			t.Error(kept, err)
 		}
@@ -92,7 +93,7 @@ func TestAttachmentsAreFilesOfTheRun(t *testing.T) {
 	}
 }
 
-// Attachments of a run that was never accepted are removed. Those of a run that waits are not.
+// Attachments of a run that was never accepted are removed. Attachments of a waiting run are kept.
 func TestPruneUploads(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -113,13 +114,13 @@ func TestPruneUploads(t *testing.T) {
 		t.Error(found, kept, err)
 	}
 
-	// A refused run's attachments are removed at once.
+	// The attachments of a refused run are removed immediately.
 	b.must(b.s.Blobs.LinkAttachments(t.Context(), b.org, never[0].Name, never, 0))
 	b.must(b.s.Blobs.UnlinkAttachments(t.Context(), b.org, never[0].Name))
 	b.wantStored("after unlinking", "1 contents 1 chunks 1 files")
 }
 
-// An erased session leaves neither its attachments nor the uploads for it.
+// After a session was erased, neither its attachments nor the uploads for it remain.
 func TestErasureCoversAttachments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -161,8 +162,8 @@ func TestQuotaOfUploads(t *testing.T) {
 	}
 }
 
-// The uploads of a visitor, and the files of all visitors of an organization, are bounded. An upload of a
-// visitor expires after an hour, and its attachment counts among the files of visitors.
+// The uploads of one visitor are limited, and so are the files of all visitors of an organization.
+// An upload of a visitor expires after an hour. Its attachment counts among the files of visitors.
 func TestQuotaOfVisitors(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -223,7 +224,7 @@ func TestQuotaOfVisitors(t *testing.T) {
 	b.must(b.s.Blobs.CheckVisitor(t.Context(), b.org, "widget:id:bob", 0))
 }
 
-// Lists show the attachments of any run, and a search finds it by their names.
+// Lists show the attachments of each run, and a search finds a run by the names of its attachments.
 func TestListsReadAttachments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -66,7 +66,7 @@ func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	}
 	r.wantStored("after pruning what is linked", "1 contents 1 chunks 2 files")
 
-	// The previous release erases runs with this statement, which deletes the steps.
+	// The previous release erases runs with the following statement, which deletes the steps.
 	open := r.mustClaim(r.accept(wideWindow, r.auto("open"))[0].Run.Run.ID)
 	r.make(open.Held(), "c", made("x", "two"), made("y", "three"))
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM (SELECT DISTINCT run_id, org_id FROM files) f`)
@@ -206,15 +206,16 @@ func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	}
 }
 
-// If a content is swept, or removed together with another file, before it is linked, it is written
-// again. Storing it again restarts the hour in which it must be linked.
+// A content may be removed by the sweeper, or together with another file, before it is linked. It
+// is then written again. Storing a content again restarts the hour in which it must be linked.
 func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(3*mib, 1)
 	kept, err := b.storeBlocked(b.claimedRun(), content, func(context.CancelFunc) {
 		b.exec(`DELETE FROM blob_chunks`)
-		// The transaction that writes a chunk locks the row. This statement deletes the row right after that transaction.
+		// The transaction that writes a chunk locks the row. The following statement waits for it
+		// and then deletes the row immediately.
 		go func() { _, _ = b.raw.ExecContext(t.Context(), `DELETE FROM blobs`) }()
 		b.awaitWaiters(2)
 	})
@@ -237,8 +238,8 @@ func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
 
-// storeUnlinked stores a content and calls f when the content is completely written and not linked
-// yet. f calls letGo to let the write continue.
+// storeUnlinked stores a content. It calls f when the content is completely written but not yet
+// linked. f calls letGo to let the write continue.
 func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -275,8 +276,8 @@ func (b *testEnv) awaitWaiters(n int) {
 	}
 }
 
-// An incomplete content is not linked. A complete content may be removed just before or while it is
-// linked, and may be written again at that time.
+// An incomplete content is not linked. A complete content may be removed just before or during
+// linking, and may be written again at that time.
 func TestIncompleteContentsAreNotLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -501,7 +502,7 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 		}
 		r.raw(`ANALYZE blobs, blob_chunks, files`)
 	}
-	// Counting an organization's usage, which storing a file requires, uses only indexes.
+	// Storing a file requires counting the organization's usage. The count uses only indexes.
 	r.raw(`VACUUM blobs`)
 	r.raw(`VACUUM files`)
 	for _, query := range []string{`SELECT sum(bytes) FROM blobs WHERE org_id = 'org_x'`, `SELECT count(*) FROM files WHERE org_id = 'org_x'`} {

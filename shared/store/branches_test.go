@@ -21,7 +21,7 @@ func (b *testEnv) branch(previous string) queuedb.NewRun {
 	return r
 }
 
-// waits checks that runs cannot be claimed yet.
+// waits checks that runs cannot be claimed yet. why is the reason, for the error message.
 func (b *testEnv) waits(why string, runs ...string) {
 	b.Helper()
 	for _, id := range runs {
@@ -31,8 +31,8 @@ func (b *testEnv) waits(why string, runs ...string) {
 	}
 }
 
-// Runs that continue the same run do not wait for each other, even if one of them waits for a person
-// or is cancelled. A run that continues the session's end waits for all of them.
+// Runs that continue the same run do not wait for each other, even if one of them waits for a
+// person or is cancelled. A run that continues the last run of the session waits for all of them.
 func TestBranchesDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -86,8 +86,8 @@ func TestBranchesWaitForTheRunThatTheyContinue(t *testing.T) {
 	b.mustClaim(right)
 }
 
-// A finish counts the runs that waited only for the finished run, and frees no more slots than there
-// are. So does a cancellation, also of a run that held no slot.
+// Finishing a run counts the runs that waited only for it, and frees no more slots than exist. The
+// same is true for a cancellation, even of a run that held no slot.
 func TestAFinishCountsTheBranchesThatWaitForIt(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -115,7 +115,7 @@ func TestAFinishCountsTheBranchesThatWaitForIt(t *testing.T) {
 	}
 }
 
-// Each run says from its acceptance on which run it continues.
+// From its acceptance on, each run contains the id of the run that it continues.
 func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -171,7 +171,7 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 	begin(b.run("", "other"), "")
 	begin(b.automation(), "")
 
-	// So does each turn of the session, on whichever page it is.
+	// Each turn of the session also contains the id, on every page.
 	session := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
 	turns := 0
 	for page, before := (sessiondb.SessionPage{More: true}), 0; page.More; {
@@ -191,7 +191,7 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 		t.Errorf("the session has %d turns", turns)
 	}
 
-	// Several runs of a session in one batch.
+	// One batch contains several runs of a session.
 	head := b.run("", "batch")
 	accepted := b.accept(wideWindow, head, b.run("", "batch"))
 	if got := deref(accepted[1].Run.Run.PreviousRunID); got != head.ID || accepted[0].Run.Run.PreviousRunID != nil {
@@ -199,8 +199,8 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 	}
 }
 
-// Several processes accept runs of one session at the same time. Each run continues the run with the
-// preceding number.
+// Several processes accept runs of one session at the same time. Each run continues the run with
+// the preceding number.
 func TestRunsAcceptedTogetherFollowEachOther(t *testing.T) {
 	t.Parallel()
 	m := newMeter(t)
@@ -240,8 +240,9 @@ func TestRunsAcceptedTogetherFollowEachOther(t *testing.T) {
 	}
 }
 
-// A branch that may start is dispatched although the session's runs before it may not, nor may more
-// waiting runs of the lane than a dispatch reads first. Many waiting branches do not slow down a dispatch.
+// A branch that may start is dispatched even if earlier runs of its session may not start, and if
+// more runs of the lane wait than a dispatch reads first. Many waiting branches do not slow down a
+// dispatch.
 func TestDispatchFindsABranch(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

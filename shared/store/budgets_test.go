@@ -195,7 +195,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
-	settle(0) // the attempt's worker may still settle the held amount
+	settle(0) // too early: the attempt's worker may still settle the held amount
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)
@@ -278,7 +278,8 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 	opened("of a run that it does not count", 0)
 }
 
-// A session that began before midnight may still add usage to the previous day.
+// A session that began before midnight may still add usage to the previous day, so the previous
+// day's count remains.
 func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -337,8 +338,8 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	}
 }
 
-// The calls of a check count against the budgets of its agent and key, and are part of the usage, as
-// those of runs.
+// The calls of a check of connections count against the budgets of its agent and key. They are part
+// of the usage, like the calls of runs.
 func TestChecksCount(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -384,13 +385,13 @@ func TestChecksCount(t *testing.T) {
 	if n, err := b.s.Budgets.SettleLost(t.Context(), 10); n != 1 || err != nil {
 		t.Errorf("lost: %d, %v", n, err)
 	}
-	settle(c, second) // too late: the whole reservation counts
+	settle(c, second) // too late: the whole reservation already counts as used
 	if got := b.budgetState(tokens); got != [2]int64{30 + 30 + 100, 0} {
 		t.Errorf("used %v", got)
 	}
 	settle(other, "")
 
-	// A call without an agent counts in no agent's budget.
+	// A call without an agent counts against no agent's budget.
 	none := c
 	none.AgentID, none.KeyID = "", "key_b"
 	if holdID, lacking := reserve(none); holdID != "" || lacking != nil {
@@ -398,7 +399,8 @@ func TestChecksCount(t *testing.T) {
 	}
 	settle(none, "")
 
-	// Three checks of the agent, one of another and a call without an agent have reported usage.
+	// Five calls have reported usage: three checks of the agent, one of another agent, and a call
+	// without an agent.
 	cost := b.budget(domain.BudgetOrganization, "", domain.BudgetCost, 1000)
 	if got := b.budgetState(cost); got != [2]int64{5 * 60, 0} {
 		t.Errorf("a new budget begins at %v", got)

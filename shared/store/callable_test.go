@@ -50,7 +50,7 @@ func TestCallableAgents(t *testing.T) {
 	}
 }
 
-// A turn of a session keeps the history that the turn's request contained.
+// A turn of a session keeps the history that was part of the turn's request.
 func TestATurnKeepsItsRequestsHistory(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -75,7 +75,8 @@ func TestEveryTableIsKeptApartOrNamed(t *testing.T) {
 			t.Errorf("the exception %s is no table", name)
 		}
 	}
-	// Except for these two tables, a policy that depends on the user must restrict access to the user's own rows.
+	// Except for these two tables, a policy that depends on the user must restrict access to the
+	// user's own rows.
 	others := texts(t, db, `SELECT polrelid::regclass::text || ' ' || polname FROM pg_policy
 		WHERE polname NOT IN ('tenant', 'system') AND pg_get_expr(polqual, polrelid) NOT LIKE '%org_id IS NULL%parley_user()%'`)
 	if len(others) > 0 {
@@ -138,7 +139,7 @@ func TestTheServicesRoleIsBound(t *testing.T) {
 	}
 }
 
-// A transaction that acts for no organization can neither read nor write rows.
+// A transaction that acts for no organization can neither read nor write the rows of organizations.
 func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -167,8 +168,8 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	}
 }
 
-// refusesOwnRows inserts copies of existing rows as the service, which row-level security must refuse. PostgreSQL checks the policy before
-// any key.
+// refusesOwnRows checks that row-level security refuses copies of existing rows, which it inserts
+// as the service. PostgreSQL checks the policy before any key.
 func refusesOwnRows(ctx context.Context, t *testing.T, b *testEnv, table string) int {
 	t.Helper()
 	var row sql.NullString

@@ -42,8 +42,8 @@ func acceptedIDs(accepted []queuedb.Accepted) (ids []string) {
 	return ids
 }
 
-// Several processes accept, claim and finish runs of the same sessions. A run is claimed only after the
-// previous run of its session has finished.
+// Several processes accept, claim and finish runs of the same sessions. A run is claimed only after
+// the previous run of its session has finished.
 func TestRunsOfASessionNeverOverlap(t *testing.T) {
 	t.Parallel()
 	const processes, rounds = 4, 25
@@ -79,7 +79,7 @@ func (o *sessionOrder) add(runs []string) {
 	o.runs = append(o.runs, runs...)
 }
 
-// work claims all runs that may start, and finishes them.
+// work claims all runs that may start, and finishes them, until none is left.
 func (o *sessionOrder) work(b *testEnv) {
 	o.mu.Lock()
 	runs := slices.Clone(o.runs)

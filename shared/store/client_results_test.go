@@ -36,8 +36,8 @@ func (b *testEnv) results(held lease.Held, outputs ...string) (executiondb.Decid
 	return b.s.Executions.TakeResults(b.Context(), b.org, "", held.RunID, results, "usr_1")
 }
 
-// The first complete results count. The same ones again change nothing, and others are a conflict,
-// also after the run has gone on or finished.
+// The first complete results count. The same results again change nothing. Different results are a
+// conflict, even after the run has continued or finished.
 func TestResultsOfTheClient(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -78,7 +78,8 @@ func TestResultsOfTheClient(t *testing.T) {
 	check("finished")
 }
 
-// A run without results in time fails. Results that come later are a conflict.
+// A run fails if the client's results do not arrive in time. Results that arrive later are a
+// conflict.
 func TestLateResultsOfTheClient(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

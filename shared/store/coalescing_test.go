@@ -181,7 +181,8 @@ func TestAWindowEndsAfterTheNewestAndAtLastAfterTheFirst(t *testing.T) {
 	}
 }
 
-// Bursts of deliveries arrive at two ingresses while two sweepers release runs: every delivery ends up in exactly one run.
+// Bursts of deliveries arrive at two ingresses while two sweepers release runs. Every delivery ends
+// up in exactly one run.
 func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -341,8 +342,8 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 }
 
 // breakConnection breaks the connection of the first transaction that changes the table, either
-// immediately or at the commit. Later transactions are not affected. died removes the trigger and
-// reports whether the connection was broken.
+// immediately or at the commit. Later transactions are not affected. The returned function died
+// removes the trigger and reports whether the connection was broken.
 func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	m.Helper()
 	m.exec(`CREATE SEQUENCE IF NOT EXISTS deaths`)

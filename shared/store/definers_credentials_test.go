@@ -22,7 +22,7 @@ const actsForCredential = "credential"
 // credentialCall calls a function that acts for a credential.
 type credentialCall struct {
 	call       string // the call, for use in FROM; $1 is the credential, which is also the transaction's user
-	credential string // name of the holder's id or hash that is the call's argument
+	credential string // the key, in a holder, of the id or hash that is the call's argument
 	changes    string // a query over all organizations that returns the changed rows; "" if the function returns rows
 }
 
@@ -96,7 +96,7 @@ func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host acco
 	}
 }
 
-// A function that acts for a credential returns only data that belongs to the credential.
+// A function that acts for a credential returns only data that the credential gives access to.
 // Regardless of the organizations for which the transaction acts, the function returns no data of
 // other organizations, and no rows for another id.
 func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {

@@ -327,8 +327,8 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	}
 }
 
-// lostAnswerConnector makes connections that, once, lose the reply to a successful commit, or to a
-// successful statement that accepts simple deliveries.
+// lostAnswerConnector makes connections. One of them loses one reply: the reply to a successful
+// commit, or to a successful statement that accepts simple deliveries.
 type lostAnswerConnector struct {
 	driver.Connector
 	armed, armedSimple atomic.Bool
@@ -361,7 +361,7 @@ func (d *lostAnswerConnector) Connect(ctx context.Context) (driver.Conn, error) 
 	}, nil
 }
 
-// deafStmt is a statement that, once, is executed and loses its reply.
+// deafStmt is a statement that is executed and, one time, loses its reply.
 type deafStmt struct {
 	driver.Stmt
 	driver.StmtQueryContext

@@ -11,7 +11,8 @@ import (
 
 // queue inserts runs directly into the sessions numbered from first to last, n runs for each
 // session. The first run of each session gets the state head; the other runs wait. The state is
-// "waiting", "backoff", "parked", or "parked by the previous release", which did not delay such runs.
+// "waiting", "backoff", "parked", or "parked by the previous release", which did not delay such
+// runs.
 func (b *testEnv) queue(first, last, n int, head string) {
 	b.Helper()
 	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,

@@ -125,7 +125,7 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 		t.Errorf("%d runs of the second organization were dispatched into the reserve, want %d", n, queuedb.Reserve(limit))
 	}
 
-	// The next dispatch counts the runs again. The first freed slots refill the reserve.
+	// The next dispatch makes a new count of the runs. The first freed slots refill the reserve.
 	other.slots = 0
 	other.setSlots(limit)
 	var next []domain.Job
@@ -137,7 +137,8 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 	}
 }
 
-// If a run waits for a run in its session that belongs to another lane, it is dispatched when that run finishes.
+// If a run waits for a run in its session that belongs to another lane, it is dispatched when that
+// run finishes.
 func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -207,7 +208,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flood := func(n int) { // each run is finished before the next is accepted
+	flood := func(n int) { // accepts n runs, and finishes each before the next one is accepted
 		jobs := []domain.Job{}
 		for _, a := range b.accept(limit, b.many(n, b.automation)...) {
 			if a.Job != nil {
@@ -229,7 +230,8 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 		}
 	})
 	t.Logf("%d entries a run", n/measured)
-	// Claiming, finishing and accepting find their rows by keys, and read about ten entries together.
+	// Claiming, finishing and accepting a run find its rows by keys. Together they read about ten
+	// index entries.
 	if n > measured*runs/4 {
 		t.Errorf("%d runs beside a snapshot that is %d runs old read %d index entries", measured, runs, n)
 	}
@@ -276,7 +278,8 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	}
 }
 
-// Runs that were not dispatched when they were accepted are dispatched once counting finds free slots.
+// Runs that were not dispatched when they were accepted are dispatched once counting finds free
+// slots.
 func TestTopUpFillsFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

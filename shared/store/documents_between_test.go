@@ -21,7 +21,7 @@ func (b *testEnv) gate(trigger string) (open func()) {
 	return b.locked(`SELECT pg_advisory_xact_lock(7331)`)
 }
 
-// locked is a transaction that holds the locks of a statement until end is called.
+// locked starts a transaction that executes a statement and holds its locks until end is called.
 func (b *testEnv) locked(query string, args ...any) (end func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -102,7 +102,7 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	docs := []string{r.ready("1"), r.ready("2")}
-	slices.Sort(docs) // the order in which the documents are locked
+	slices.Sort(docs) // the documents are locked in this order
 	run := r.turn("s", "reads")
 	open := r.testEnv.gate(`BEFORE DELETE ON run_documents FOR EACH STATEMENT`)
 	letGo := r.testEnv.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])
@@ -130,8 +130,8 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until the call whose result arrives on giving is blocked by the row of the
-// document that is being removed, and not by the preceding document's row.
+// waitsFor waits until the call whose result arrives on giving is blocked. It must be blocked by
+// the row of the document that is being removed, and not by the row of the preceding document.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

@@ -205,7 +205,7 @@ func TestGivingDocuments(t *testing.T) {
 	if given, kept, err := r.s.Knowledge.GiveDocuments(ctx, stale, []string{one}); err != nil || kept || given != nil {
 		t.Errorf("under another fence: %v, %v, %v", given, kept, err)
 	}
-	// The previous release erases a run with this statement.
+	// The previous release erases a run with the following statement.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) VALUES ($1, $2, 1, 1, '{}')`, held.RunID, r.org)
 	r.raw(`DELETE FROM steps WHERE run_id = $1`, held.RunID)
 	if n := r.number(`SELECT count(*) FROM run_documents`); n != 0 {

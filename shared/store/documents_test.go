@@ -142,7 +142,7 @@ func TestTheSameSentAgain(t *testing.T) {
 	}
 	b.wantIndexed("failed", "0 chunks 0 vectors 0 terms")
 
-	// One call contains the same document twice, together with others.
+	// One call contains the same document twice, and also other documents.
 	other := b.upload([]byte("other"))
 	b.fail(first.ID)
 	out := b.add(knowledgedb.NewDocument{Name: "a", Content: &other}, knowledgedb.NewDocument{Name: "b", Content: &content},
@@ -154,7 +154,8 @@ func TestTheSameSentAgain(t *testing.T) {
 	b.wantStored("in the end", "2 contents 2 chunks 0 files")
 }
 
-// The content of a URL is fetched again when the URL is sent again, unless it is already queued.
+// If a document's URL is sent again, its content is fetched again, unless the document is already
+// queued.
 func TestTheSameURLAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -53,7 +53,7 @@ func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect)
 	}
 }
 
-// try executes one of a worker's operations on the call "c".
+// try executes a worker's operation on the call "c". what is the name of the operation.
 func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
@@ -306,8 +306,8 @@ func TestOnlyOneOfManySendersMaySend(t *testing.T) {
 	}
 }
 
-// A worker that was wrongly considered lost begins or finishes sending a call while another attempt
-// continues the run.
+// A worker that was wrongly considered lost begins or finishes sending a call. At the same time,
+// another attempt continues the run.
 func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

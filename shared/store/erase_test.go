@@ -125,7 +125,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("a waiting request reads %+v, %v", ended, err)
 	}
 
-	// A worker of an erased run writes nothing.
+	// The worker of an erased run can write nothing.
 	if ok, err := r.s.Executions.Journal(ctx, running.Held(), 2, []byte(`{}`)); err != nil || ok {
 		t.Errorf("journal: %v, %v", ok, err)
 	}
@@ -148,7 +148,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("left: %s", got)
 	}
 
-	// A new session of the same name contains no data from the old session.
+	// A new session with the same name contains no data from the old session.
 	fresh := r.mustClaim(r.accept(wideWindow, r.chat("usr_1", session, "again"))[0].Run.Run.ID)
 	history, err := r.s.Sessions.History(ctx, r.org, fresh.SessionRef, fresh.Seq, 9)
 	if err != nil || fresh.Seq != 1 || len(history) != 0 {
@@ -224,7 +224,8 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 	}
 }
 
-// TestErasingWhileMessagesArrive: each message belongs either to the erased session or to a new one.
+// TestErasingWhileMessagesArrive sends messages while their session is erased. Each message belongs
+// either to the erased session or to a new one.
 func TestErasingWhileMessagesArrive(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)

@@ -67,7 +67,8 @@ func (b *testEnv) content(id string) string {
 	return string(content)
 }
 
-// folder returns, as text, the files that a call finds: their names, and the contents of short files.
+// folder returns, as text, the files that a call finds in the session's folder: their names, and
+// the contents of short files.
 func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
@@ -256,7 +257,7 @@ func TestTheSameCallTwiceConcurrently(t *testing.T) {
 	}
 }
 
-// The same content in two organizations is stored twice.
+// If two organizations store the same content, it is stored twice.
 func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
@@ -459,7 +460,7 @@ func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	b.wantStored("then", "1 contents 0 chunks 0 files")
 }
 
-// Contents can be read from any position, and only the needed chunks are loaded.
+// A content can be read from any position, and only the needed pieces are loaded.
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -9,8 +9,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// say runs a message of a session to its end, or until it fails if the answer is empty, and returns
-// the run's id. previous is as in NewRun.
+// say executes a run with this message in a session. If the answer is empty, the run fails,
+// otherwise it completes. say returns the run's id. previous is as in NewRun.
 func (b *testEnv) say(message, answer string, previous *string, brought ...domain.Exchange) string {
 	b.Helper()
 	r := b.run("", "s")
@@ -37,8 +37,8 @@ func (b *testEnv) say(message, answer string, previous *string, brought ...domai
 	return r.ID
 }
 
-// historyAfter returns the history of the session's next run, which it then cancels: "message>answer"
-// for each turn. The history that a request contained is in brackets.
+// historyAfter accepts the session's next run, reads its history, and cancels it. The result is
+// text: "message>answer" for each turn, and in brackets the history that a request contained.
 func (b *testEnv) historyAfter(previous *string) string {
 	b.Helper()
 	r := b.run("", "s")
@@ -107,7 +107,8 @@ func TestAHistoryIsThatOfItsBranch(t *testing.T) {
 		}
 	}
 
-	// A run whose request contains its history continues no run. Later runs have this history even if the run fails.
+	// A run whose request contains its history continues no run. Later runs inherit this history
+	// even if the run fails.
 	b.say("q6", "", none, domain.Exchange{Message: "mine", Answer: "yours"})
 	if got := b.historyAfter(nil); got != "[mine>yours]" {
 		t.Errorf("after a failed run with a history: %s", got)
@@ -117,7 +118,7 @@ func TestAHistoryIsThatOfItsBranch(t *testing.T) {
 		t.Errorf("after a run that continues it: %s", got)
 	}
 
-	// The run of another session, or of a later number, is no predecessor.
+	// A previous run is ignored if it belongs to another session or has a higher number.
 	other := b.run("", "other")
 	b.accept(wideWindow, other)
 	b.finish(b.mustClaim(other.ID), "theirs")

@@ -102,7 +102,8 @@ func TestDocumentsBeingDeletedDoNotComeBack(t *testing.T) {
 	}
 }
 
-// LARGE_DOCUMENTS=1 measures how long documents of 20 MiB take to become ready and to be deleted.
+// TestLargeDocumentsAreProcessedAndDeletedQuickly runs only with LARGE_DOCUMENTS=1. It measures how
+// long documents of 20 MiB take to become ready and to be deleted.
 func TestLargeDocumentsAreProcessedAndDeletedQuickly(t *testing.T) { //nolint:paralleltest // it measures
 	size := 1
 	if os.Getenv("LARGE_DOCUMENTS") != "" {

@@ -177,7 +177,7 @@ func (a *attempt) step(what string) (bool, error) {
 	chunk := chunkFor(n, a.words[n], "both")
 	chunk.Vector = []float32{1, 0}
 	a.terms.Add(chunk.Terms)
-	for range 2 { // like a worker that got no reply to its first call
+	for range 2 { // each call is repeated, as by a worker that got no reply to the first one
 		if kept, err := a.s.Knowledge.AddChunks(a.Context(), a.held, []knowledgedb.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
 			return kept, err
 		}
@@ -185,7 +185,8 @@ func (a *attempt) step(what string) (bool, error) {
 	return true, nil
 }
 
-// interleavings returns every interleaving of two sequences; false stands for a step of the first sequence.
+// interleavings returns every interleaving of two sequences; false stands for a step of the first
+// sequence.
 func interleavings(first, second int) (out [][]bool) {
 	if first == 0 && second == 0 {
 		return [][]bool{nil}
@@ -205,8 +206,8 @@ func interleavings(first, second int) (out [][]bool) {
 	return out
 }
 
-// A worker may execute any steps after it has lost its lease, and may die after any step: the
-// document is finished once and has the content of one attempt.
+// A worker may execute any steps after it has lost its lease, and may die after any step. In each
+// case, the document is finished once and has the content of one attempt.
 func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -280,8 +281,8 @@ func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attemp
 	return two, true
 }
 
-// wantOneEnd checks the final state of a document, and that the index contains the words of exactly
-// one attempt.
+// wantOneEnd checks the final state of a document. It also checks that the index contains the words
+// of exactly one attempt.
 func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []string) {
 	b.Helper()
 	if len(first)+len(second) > 0 {
@@ -339,7 +340,7 @@ func TestClaimsAreFair(t *testing.T) {
 		slices.Sort(these)
 		got = append(got, strings.Join(these, "+"))
 	}
-	slices.Sort(got[:2]) // these documents belong to organizations with the same number of claimed documents, so any order is correct
+	slices.Sort(got[:2]) // any order is correct, because these documents' organizations have the same number of claimed documents
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %v, want %s", got, want)
 	}
@@ -424,7 +425,7 @@ func TestNoDocumentsAreSkippedForever(t *testing.T) {
 		}
 		b.exec(`UPDATE documents SET status = 'queued', not_before = clock_timestamp() WHERE id = $1`, held.ID)
 	}
-	if first < 2 || first > 35 { // with a probability of a quarter, so few or so many are practically impossible
+	if first < 2 || first > 35 { // each has a probability of a quarter, so that so few or so many are practically impossible
 		t.Errorf("the large one came first %d times of 60", first)
 	}
 }

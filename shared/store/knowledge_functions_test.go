@@ -10,8 +10,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// These calls use the schema's search functions directly, because the store never passes arguments
-// of another organization.
+// The following calls use the schema's search functions directly, because the store never passes
+// arguments of another organization.
 const (
 	callTerms   = `search_terms($1, $2, '{0}', '{secret}', '{1}', $3, '{}', 10)`
 	callVectors = `search_vectors($1, 'm', '10', '{1,0}', $3, '{}', $2::int, 10)`
@@ -95,7 +95,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 	}
 }
 
-// The documents of other organizations affect neither how rare a word is nor which words are known
+// The documents of other organizations do not affect how rare a word is, and which words are known
 // or similar.
 func TestOtherOrganizationsWordsDoNotCount(t *testing.T) {
 	t.Parallel()

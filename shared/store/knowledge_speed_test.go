@@ -39,7 +39,8 @@ func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 	return chunkFor(n, words...)
 }
 
-// fill indexes documents with 100 chunks each and returns questions about them with 3 to 8 words each.
+// fill indexes documents with 100 chunks each and returns questions about them with 3 to 8 words
+// each.
 func (b *testEnv) fill(documents int, seed uint64) (questions [][]string, adding, finishing []time.Duration) {
 	b.Helper()
 	v := newVocabulary(seed)
@@ -77,8 +78,9 @@ func percentiles(times []time.Duration) string {
 	return fmt.Sprintf("p50 %v, p99 %v", times[len(times)/2].Round(time.Millisecond/10), times[len(times)*99/100].Round(time.Millisecond/10))
 }
 
-// KNOWLEDGE_SPEED=1, with -timeout 30m, compares searches of 100,000 chunks with a plain query for
-// the same words, with and without the documents of another organization.
+// TestSearchingManyChunksIsFast runs only with KNOWLEDGE_SPEED=1 and needs -timeout 30m. It
+// compares searches of 100,000 chunks with a plain query for the same words, with and without the
+// documents of another organization.
 func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it measures
 	documents := 3
 	if os.Getenv("KNOWLEDGE_SPEED") != "" {
@@ -100,7 +102,8 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 	t.Logf("beside an organization with as many: ours %s; plain %s", percentiles(ours), percentiles(plain))
 }
 
-// measure searches for each question with Parley's search function and with the plain query, and returns the durations.
+// measure searches for each question with Parley's search function and with the plain query, and
+// returns the durations.
 func (b *testEnv) measure(questions [][]string) (ours, plain []time.Duration) {
 	b.Helper()
 	prefix := b.text(`SELECT left(word, 4) FROM ts_stat('SELECT terms FROM document_chunks WHERE org_id = ' || quote_literal('` + b.org + `') || ' LIMIT 1') LIMIT 1`)

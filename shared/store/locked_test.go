@@ -73,7 +73,7 @@ func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Outc
 	return ending
 }
 
-// on returns the test environment over the store of another process.
+// on returns the test environment with the store of another process.
 func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s
@@ -119,7 +119,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	one.accept(wideWindow, one.run("", "s"), one.run("", "free"))
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck := one.run("", "s")
-	for range 2 { // the first batch runs into the lock; the second knows about it beforehand
+	for range 2 { // the first batch runs into the lock; the second one avoids it from the start
 		rows := []queuedb.NewRun{one.run("", "free"), stuck}
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
@@ -265,7 +265,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			one, other := twoOrganizations(t)
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
-			for range 2 { // the first batch runs into the lock; the second knows about it beforehand
+			for range 2 { // the first batch runs into the lock; the second one avoids it from the start
 				endings := []executiondb.Outcome{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))

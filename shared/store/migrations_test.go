@@ -20,7 +20,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// inSchemaFile lists the functions that policies and indexes need and that 0001_schema.sql therefore defines.
+// inSchemaFile lists the functions that policies and indexes need and that 0001_schema.sql
+// therefore defines.
 var inSchemaFile = []string{
 	"parley_organizations", "parley_user", "sealed_bytes_keys", "sealed_config_keys", "sealed_text_keys", "sealed_tools_keys",
 }
@@ -114,7 +115,8 @@ func written(t *testing.T, db *sql.DB) (rows []string) {
 		texts(t, db, `SELECT 'trigger ' || tgname || ' ' || xmin FROM pg_trigger WHERE NOT tgisinternal`))
 }
 
-// The next start applies only the files that have changed, and creates a trigger again only if the trigger itself has changed.
+// The next start applies only the files that have changed, and creates a trigger again only if the
+// trigger itself has changed.
 func TestOnlyChangedFilesAreApplied(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)

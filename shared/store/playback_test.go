@@ -19,7 +19,7 @@ func (b *testEnv) heard(runID string, heard domain.Playback) {
 	}
 }
 
-// interruptedRun accepts a message and cancels its run before the first step, as a user does who
+// interruptedRun accepts a message and cancels its run before the first step, like a user who
 // interrupts the agent.
 func (r *storedEnv) interruptedRun(run queuedb.NewRun) string {
 	r.Helper()
@@ -86,7 +86,7 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	}
 }
 
-// When the client reports that the whole answer was played, the record of the interruption is
+// If the client reports that the whole answer was played, the record of the interruption is
 // removed.
 func TestAnAnswerThatWasPlayedWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,8 @@ func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	}
 }
 
-// A playback record that is saved while its session is erased is either erased too or not saved.
+// If a playback record is saved while its session is erased, the record is either erased, too, or
+// not saved.
 func TestErasingDuringPlayback(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)

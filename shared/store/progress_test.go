@@ -35,7 +35,7 @@ func (b *testEnv) journalAtOnce(runs []*executiondb.Claimed, step func(i int) st
 var errNotHeld = errors.New("the worker does not hold the run")
 
 // whileStepsLocked runs f while the table steps is locked. It releases the lock once one of f's
-// writes waits for it, so that the other writes queue up and form batches.
+// writes waits for the lock. By then, the other writes queue up and form batches.
 func (b *testEnv) whileStepsLocked(f func()) {
 	b.Helper()
 	release := b.locked(`LOCK TABLE steps IN SHARE MODE`)
@@ -74,7 +74,8 @@ func TestWritesOfManyRunsShareACommit(t *testing.T) {
 	}
 }
 
-// All other runs of the batch wait for the batch to be committed.
+// The runs of a batch wait until the whole batch is committed. Large steps therefore get separate
+// transactions.
 func TestLargeStepsAreWrittenInSeparateCommits(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -121,7 +122,7 @@ func TestALockedRunDelaysItsOwnWritesAlone(t *testing.T) {
 	one.wantEffect(stuck.RunID, "sending sent")
 }
 
-// A worker retries its write while the run remains locked.
+// A worker retries its write for some time if another transaction has locked the run.
 func TestAWriteGivesUpALockedRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -170,8 +171,8 @@ func TestARejectedWriteSparesItsNeighbours(t *testing.T) {
 	}
 }
 
-// Writes to a run take effect in their order, even in one batch: an EndSend follows a BeginSend
-// whose reply was lost.
+// Writes to a run take effect in their order, even in one batch: for example, an EndSend after a
+// BeginSend whose reply was lost.
 func TestWritesOfARunKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -189,7 +190,8 @@ func TestWritesOfARunKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A worker that was frozen during its last check may have lost its run, so it must not send.
+// A worker that was frozen during its last check may have lost its run, so it must not send the
+// call.
 func TestALateCheckDoesNotAllowToSend(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -28,8 +28,8 @@ func (b *testEnv) wantRefusal(what, runID, code string, want domain.ProviderErro
 	}
 }
 
-// TestRefusalsExplainFailures checks that the response of a provider explains the run's failure, and
-// is on the timeline at its attempt.
+// TestRefusalsExplainFailures checks that the response of a provider explains the run's failure,
+// and is on the timeline at its attempt.
 func TestRefusalsExplainFailures(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -17,9 +17,9 @@ func resultFor(run rundb.StoredRun) []byte {
 	return result
 }
 
-// A batch of runs is read without large results, which replays and waiting requests later read by
+// A batch of runs is read without large results. Replays and waiting requests later read these by
 // id. If the total size of a batch's results is large, the sizes of the remaining results are
-// returned instead of their content.
+// returned and not their content.
 func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

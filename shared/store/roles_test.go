@@ -15,7 +15,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// login creates a role that may log in and has no other privileges.
+// login creates a role that may log in. It has no other privileges, except those in more.
 func login(t *testing.T, super *sql.DB, more string) (name, password string) {
 	t.Helper()
 	name, password = "parley_test_"+strings.ToLower(rand.Text()[:12]), rand.Text()
@@ -65,7 +65,7 @@ func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
 	admin := testkit.SQL(t, withPath(t, dsn, owner))
 	ran := 0
 	for command := range strings.SplitSeq(commands, ";") {
-		if strings.Contains(command, "CREATE ROLE") { // the roles exist already, because other tests use the same server
+		if strings.Contains(command, "CREATE ROLE") { // the roles already exist, because other tests use the same server
 			continue
 		}
 		mustExec(t, admin, command)
@@ -101,8 +101,8 @@ func withPath(t *testing.T, dsn, database string) string {
 	return address.String()
 }
 
-// wantService opens the address as the service does. refused is a part of the expected error, or ""
-// if opening must succeed.
+// wantService opens the address in the same way as the service. refused is a part of the expected
+// error, or "" if opening must succeed.
 func wantService(t *testing.T, dsn, refused string) {
 	t.Helper()
 	s, err := store.Open(dsn, 2)

@@ -116,8 +116,8 @@ func TestRunsAreFoundByTheirWords(t *testing.T) {
 	}
 }
 
-// The words of a run go with the run: when it is erased, before or after they were added, and when
-// its retention is over.
+// The words of a run are removed when the run is erased, whether or not they were already added,
+// and when its retention is over.
 func TestWordsOfRemovedRunsAreRemoved(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -149,7 +149,8 @@ func TestWordsOfRemovedRunsAreRemoved(t *testing.T) {
 	}
 }
 
-// Inputs that PostgreSQL or the index cannot read do not stop the index.
+// A question that PostgreSQL or the index cannot read does not keep other questions from being
+// indexed.
 func TestUnreadableQuestionsAreSkipped(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -173,7 +174,8 @@ func TestUnreadableQuestionsAreSkipped(t *testing.T) {
 	}
 }
 
-// A search finds a run of long ago among many, page by page, and continues where it had to stop.
+// A search finds an old run among many newer ones, page by page. It continues where the previous
+// call had to stop.
 func TestSearchesGoBackThroughTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -203,7 +205,7 @@ func TestSearchesGoBackThroughTime(t *testing.T) {
 		t.Errorf("found %d runs with a common word", len(got))
 	}
 
-	// Without patience each call makes one step.
+	// A search with no time limit left makes one step per call.
 	seen, before, steps := map[string]bool{}, "", 0
 	for ; steps < 3*runs; steps++ {
 		var found []string

@@ -30,7 +30,7 @@ type testEnv struct {
 	slots int // number of slots of the only worker
 }
 
-// wideWindow is a number of slots that no test fills.
+// wideWindow is a number of slots that is too large for a test to fill.
 const wideWindow = 1000
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -39,7 +39,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	return newBenchOn(t, s, raw, "ada@example.com")
 }
 
-// newBenchOn creates an organization in a database that has other organizations.
+// newBenchOn creates an organization with an agent in a database that may have other organizations.
 func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEnv {
 	t.Helper()
 	account, _ := signUp(t, s, email)
@@ -71,7 +71,7 @@ func (b *testEnv) run(key, session string) queuedb.NewRun {
 	return r
 }
 
-// automationsFor returns the lane for an organization's automations.
+// automationsFor returns the lane of an organization's automations.
 func automationsFor(org string) queuedb.Lane {
 	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
@@ -189,8 +189,8 @@ func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession tests runs with a session. They are accepted by a separate
-// statement, acceptQuery.
+// TestAcceptGivesOneRunPerKeyInASession tests runs with a session. They are accepted by another
+// statement than runs without one: acceptQuery.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -198,7 +198,7 @@ func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 }
 
 // In TestKindsOfAcceptanceAgreeOnAKey, runs with and without a session are accepted concurrently
-// with one idempotency key.
+// with the same idempotency key.
 func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -257,7 +257,7 @@ func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	}
 	stranger := b.run("", "")
 	stranger.CallerKind = domain.CallerUser
-	b.s = store.New(b.s.DB) // a new store has not counted the slots that the two runs occupy
+	b.s = store.New(b.s.DB) // the new store has not counted the slots that the two runs occupy
 	t.Cleanup(b.s.Queue.Close)
 	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
 	for i, rung := range []bool{false, false, false, true, true, false} {
@@ -320,7 +320,7 @@ func TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn(t *testing.T) {
 	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
 		t.Error("a full window dispatched one more")
 	}
-	slices.Sort(runs[window:]) // the runs are in order, except for ids of the same millisecond
+	slices.Sort(runs[window:]) // the runs are in order, except that ids of the same millisecond may be in any order
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
 	done := b.finish(b.mustClaim(runs[1]), "x")
 	if freed := done.Freed[automationsFor(b.org)]; freed != (queuedb.Freed{Slots: 1, Waiting: true}) {
@@ -384,8 +384,8 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if early := b.claim(runID); early.Run != nil {
 		t.Error("a run was taken from its worker within a lease of the server's start")
 	}
-	// This statement has the effect of RequeueLost, which does nothing until the server has been up
-	// for some time.
+	// The following statement has the effect of RequeueLost, which does nothing until the server
+	// has been up for some time.
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1`)
 	taken := b.mustClaim(runID)
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {

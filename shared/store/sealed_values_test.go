@@ -9,8 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// Each process lists the sealed values when it starts. Therefore an index per kind of value finds
-// the next value quickly, regardless of the number of values.
+// Each process lists the sealed values when it starts. For each kind of value, an index finds the
+// next value quickly, regardless of the number of values.
 func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))

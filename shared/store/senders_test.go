@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// The most recently verified senders of a hook stay verified. The number of verified senders and
-// the duration are limited, and a sender is verified only for its own organization.
+// Only the most recently verified senders of a hook stay verified, and only for a limited time. A
+// sender is verified only for its own organization.
 func TestVerifiedSendersAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

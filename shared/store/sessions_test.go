@@ -291,7 +291,7 @@ func (r *storedEnv) must(_ any, err error) {
 func (r *storedEnv) touched(f func(s *store.Store)) int {
 	r.Helper()
 	tables := []string{"sessions", "runs", "open_runs", "blobs", "blob_chunks", "files", "documents", "run_documents"}
-	for _, table := range tables { // otherwise the server's first access to the new rows would count, too
+	for _, table := range tables { // without this, the server's first access to the new rows would count, too
 		r.raw(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = false)`)
 	}
 	r.raw(`SELECT pg_stat_force_next_flush()`) // writes this connection's statistics now, and not during the measurement

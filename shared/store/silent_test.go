@@ -17,7 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// behindProxy returns a store whose PostgreSQL is behind a proxy that a test can silence.
+// behindProxy returns a store that reaches PostgreSQL through a proxy. The test can make the proxy
+// hold back all data.
 func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy, *sql.DB) {
 	t.Helper()
 	dsn := testkit.PostgresProcess(t).DSN()
@@ -59,7 +60,8 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 		}
 		answered <- out
 	}()
-	// The network recovers after the silent connection has been abandoned and the lookup has begun.
+	// The network recovers after the store has given up the silent connection and has begun to look
+	// the run up.
 	time.AfterFunc(16*time.Second, proxy.Restore)
 	out := <-answered
 	if len(out) != 1 || out[0].Err != nil || out[0].Existing || out[0].Run.Run.ID != run.ID {

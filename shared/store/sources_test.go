@@ -72,7 +72,7 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 	}
 }
 
-// The same text in two organizations is stored twice.
+// If two organizations store the same text, it is stored twice.
 func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
@@ -135,7 +135,7 @@ func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	}
 	left("after pruning what is linked", 1, 1, 1)
 
-	// The previous release erases runs with this statement, which deletes the steps.
+	// The previous release erases runs with the following statement, which deletes the steps.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM effects`)
 	r.raw(`DELETE FROM steps`)
 	left("after the release before", 1, 0, 0)
@@ -146,8 +146,8 @@ func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	left("in the end", 0, 0, 0)
 }
 
-// Texts are read repeatedly while the last runs that read them are removed. No link may dangle, and
-// no text may remain at the end.
+// Texts are read repeatedly while the last runs that read them are removed. No link to a missing
+// text may remain, and no text may remain at the end.
 func TestReadingWhileReadersGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)

@@ -46,7 +46,7 @@ type Store struct {
 	Usage         *usagedb.Store
 }
 
-// Open is pg.Open plus the domain stores.
+// Open opens the database like pg.Open and adds the domain stores.
 func Open(dsn string, conns int) (*Store, error) {
 	db, err := pg.Open(dsn, conns)
 	if err != nil {
@@ -55,7 +55,7 @@ func Open(dsn string, conns int) (*Store, error) {
 	return New(db), nil
 }
 
-// OpenOwner is pg.OpenOwner plus the domain stores.
+// OpenOwner opens the database like pg.OpenOwner and adds the domain stores.
 func OpenOwner(dsn string, conns int) (*Store, error) {
 	db, err := pg.OpenOwner(dsn, conns)
 	if err != nil {
@@ -64,7 +64,7 @@ func OpenOwner(dsn string, conns int) (*Store, error) {
 	return New(db), nil
 }
 
-// On is pg.On plus the domain stores.
+// On opens the database like pg.On and adds the domain stores.
 func On(connector driver.Connector, conns int) *Store { return New(pg.On(connector, conns)) }
 
 // New creates the domain stores on a database.

@@ -90,7 +90,8 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	return o
 }
 
-// receive creates a hook, a delivery without a run, and a run that collects deliveries with a coalescing key.
+// receive creates a hook, a delivery without a run, and a run that collects deliveries with a
+// coalescing key.
 func (o *tenant) receive() {
 	o.Helper()
 	m := &hookEnv{testEnv: o.testEnv, key: o.key}
@@ -115,11 +116,11 @@ func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
 	return d
 }
 
-// past returns the name that o's removed runs have as their agent and as their automation.
+// past returns the name that o's removed runs have both as their agent and as their automation.
 func (o *tenant) past() string { return "past-" + o.canary }
 
-// callTools creates a tool set, an effect that is ready, one that waits for a
-// decision, and a source.
+// callTools creates a tool set, two effects and a source. One effect is ready, and the other waits
+// for a decision.
 func (o *tenant) callTools(waits queuedb.NewRun) {
 	o.Helper()
 	if ok, err := o.s.Executions.KeepToolSet(o.Context(), o.held, []byte(`["`+o.canary+`"]`)); err != nil || !ok {
@@ -542,14 +543,14 @@ func (o *tenant) ifDone(done bool) string {
 	return ""
 }
 
-// sessionName returns the session "s" with its key. The test computes the key, which a caller from
+// sessionName returns the session "s" with its key. The test can compute the key; a caller of
 // another organization cannot.
 func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// In wantApart, the organization asks requests all data of the organization of. No data may be
-// returned or changed.
+// wantApart requests, on behalf of the organization asks, all data of the organization of. No data
+// may be returned or changed.
 func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
 	before := of.digest()
@@ -577,8 +578,8 @@ func TestOrganizationsAreKeptApart(t *testing.T) {
 }
 
 // TestForgottenConditionsLeakNothing repeats the test with statements that lack their condition on
-// the organization. Over a connection to which the policies do not apply, nearly every probe then
-// succeeds. This shows that the test would detect a leak.
+// the organization. If the policies do not apply to the connection, nearly every probe then
+// succeeds, which shows that the test would detect a leak.
 func TestForgottenConditionsLeakNothing(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -629,7 +630,7 @@ func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, erro
 
 func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater lists the reading probes that come after the erasing probes, because they also read
+// readLater lists the reading probes that run after the erasing probes, because they can also read
 // erased data.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
@@ -645,7 +646,7 @@ func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 	return s, by
 }
 
-// If the name of one organization looks like a list of organizations, it is not parsed as a list.
+// If the name of an organization looks like a list of organizations, it is not parsed as a list.
 func TestAnOrganizationIsNotParsedAsAList(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

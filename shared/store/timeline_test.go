@@ -67,7 +67,7 @@ func (b *testEnv) journal(held lease.Held, first int, steps ...string) {
 	}
 }
 
-// again claims a run for another attempt, as a worker does.
+// again claims a run again for another attempt, in the same way as a worker.
 func (b *testEnv) again(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET not_before = NULL WHERE run_id = $1`, runID)
@@ -133,8 +133,9 @@ func (b *testEnv) ignoreUptime() {
 	}
 }
 
-// A completed turn shows the beginning of its text and its calls. The answer of a run contains the texts of all its turns, and the
-// last turn shows only its own. With an output contract, the answer is the text of the last turn.
+// A completed turn shows the beginning of its text and its calls. The answer of a run contains the
+// texts of all its turns, but the last turn shows only its own text. With an output contract, the
+// answer is the text of the last turn.
 func TestATimelineShowsTexts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -220,7 +221,8 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 }
 
-// The end of a first attempt may have been recorded by the previous release, or not at all.
+// The end of a first attempt may have been recorded by the previous release, or may not have been
+// recorded at all.
 func TestUnrecordedAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

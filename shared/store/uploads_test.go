@@ -35,7 +35,7 @@ var (
 	anotherKey = strings.Repeat("0b", 32)
 )
 
-// slowly is a reader that returns a few bytes at a time, and err after the last byte.
+// slowly is a reader that returns a few bytes at a time. After the last byte it returns err.
 type slowly struct {
 	from  io.Reader
 	at    int // number of bytes read so far
@@ -293,7 +293,8 @@ func TestSealedContents(t *testing.T) {
 	}
 }
 
-// A content may be partly sealed, if processes with different settings wrote its chunks.
+// A content may be partly sealed, because processes with different settings may have written its
+// chunks.
 func TestContentsSealedInPart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

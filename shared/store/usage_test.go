@@ -41,7 +41,8 @@ func (b *testEnv) usage(f usagedb.UsageFilter, now time.Time) domain.UsageReport
 	return out
 }
 
-// shown formats the intervals that have runs: number of the interval, runs by status, tokens and percentiles.
+// shown formats the intervals that have runs as text: number of the interval, runs by status,
+// tokens and percentiles.
 func shown(of domain.UsageReport) string {
 	var out []string
 	write := func(name string, c domain.Consumption) {
@@ -78,7 +79,7 @@ func TestUsageByIntervals(t *testing.T) {
 	b.ended(b.agent, hour, "", 0)
 	b.ended(b.agent, now.Add(-time.Microsecond), "completed", 1500*time.Microsecond)
 	b.ended(b.agent, now, "completed", time.Second)                       // too late to be counted
-	b.ended(b.agent, now.Add(-time.Minute), "completed", -20*time.Second) // the clock was set back while the run was executed
+	b.ended(b.agent, now.Add(-time.Minute), "completed", -20*time.Second) // duration of a run during which the clock was set back
 	other.ended(b.agent, hour, "completed", time.Hour)
 	for what, c := range map[string]struct {
 		filter usagedb.UsageFilter
@@ -165,8 +166,8 @@ func TestUsageThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// For removed runs, keys and automations are recorded only by day. Reports by hour therefore begin
-// at midnight, and the groups add up to the totals.
+// For removed runs, the usage by key and automation is recorded only per day. Reports by hour
+// therefore begin at midnight, and the groups add up to the totals.
 func TestUsageByKeysBeginsAtMidnight(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -76,8 +76,8 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	}
 }
 
-// Writes by a binary that does not support identity secrets leave an agent's identity secret
-// unchanged.
+// A binary that does not support identity secrets may write an agent. The agent's identity secret
+// then stays unchanged.
 func TestIdentitySecretsHaveASeparateColumn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -95,7 +95,7 @@ func TestIdentitySecretsHaveASeparateColumn(t *testing.T) {
 	}
 }
 
-// Looking up an origin costs the same, however many agents there are.
+// The cost of looking up an origin does not depend on the number of agents.
 func TestOriginsAreFoundByAnIndex(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -111,7 +111,7 @@ func TestOriginsAreFoundByAnIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // the connection is only for this test
-	// These statements run as the function's owner, under the owner's policies.
+	// The following statements run as the function's owner, under the owner's policies.
 	if _, err := conn.ExecContext(t.Context(), `SET ROLE parley_system`); err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,14 @@ package templates
 
 import "parley/shared/domain"
 
-// All returns the templates in the order of lists. The caller owns the slice.
+// All returns the templates in the order in which lists show them. The caller owns the slice.
 func All() []domain.Template {
 	return []domain.Template{support(), researcher(), analyst(), documents(), triage(), writer()}
 }
 
-// DemoSuggestions returns the suggested questions of the demo agent. The offline model answers each of
-// them without the web: from the documents that are uploaded with the agent, or by running Python.
+// DemoSuggestions returns the suggested questions of the demo agent. The offline model answers each
+// of them without the web: from the documents that are uploaded with the agent, or by running
+// Python.
 func DemoSuggestions() []string {
 	return []string{
 		"How long is the guarantee on a lamp?",
@@ -18,7 +19,7 @@ func DemoSuggestions() []string {
 	}
 }
 
-// on returns a switched-on tool.
+// on returns an enabled tool.
 func on() *domain.Switch { return &domain.Switch{Enabled: true} }
 
 // support is a template for answering customers from documents.

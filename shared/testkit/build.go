@@ -16,10 +16,11 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// buildWithin is the time limit for a build. The first build on a machine compiles everything.
+// buildWithin is the time limit for a build. It is long, because the first build on a machine
+// compiles everything.
 const buildWithin = 15 * time.Minute
 
-// builds contains one build per program for this test process.
+// builds contains one builder per program, for this test process.
 var builds sync.Map // builder by directory and package
 
 // builder builds the program in its first call and returns the same path in later calls.
@@ -34,7 +35,7 @@ func BuildBinary(tb testing.TB, dir string) string {
 	return BuildTagged(tb, dir, "")
 }
 
-// BuildTagged is BuildBinary with a build tag, for programs that are not released. An
+// BuildTagged is like BuildBinary, but with a build tag, for programs that are not released. An
 // empty tag means none.
 func BuildTagged(tb testing.TB, dir, tag string) string {
 	tb.Helper()
@@ -44,8 +45,8 @@ func BuildTagged(tb testing.TB, dir, tag string) string {
 	return build(tb, dir, ".", tag, Race)
 }
 
-// Root returns the root directory of the repository: the nearest directory above the test that
-// contains go.work.
+// Root returns the root directory of the repository: the nearest directory that contains go.work,
+// in or above the test's directory.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	root, err := repositoryRoot()
@@ -124,7 +125,8 @@ func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string)
 	return path, nil
 }
 
-// programName returns the name that go build gives to a program: the last element of the package path that is not a version.
+// programName returns the name that go build gives to a program: the last element of the package
+// path that is not a version.
 func programName(dir, pkg string) string {
 	if pkg == "." {
 		return filepath.Base(dir)

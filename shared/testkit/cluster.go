@@ -18,7 +18,8 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// privateSettings returns the settings of a server that many tests use, and whose data may be lost in a crash.
+// privateSettings returns the settings of a server that many tests use, and whose data may be lost
+// in a crash.
 func privateSettings() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
@@ -35,7 +36,7 @@ func copyCluster(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	// Preserve owners and modes: the files belong to PostgreSQL's account.
+	// The copy keeps owners and modes, because the files belong to PostgreSQL's account.
 	output, err := exec.CommandContext(ctx, "cp", "-a", made, filepath.Join(dir, "data")).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("copying database cluster: %w: %s", err, output)
@@ -77,9 +78,10 @@ var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	return path, makeCluster(ctx, dir, path)
 })
 
-// dropClusters removes clusters with other schemas that have not been used for days. It ignores errors.
+// dropClusters removes clusters with other schemas that have not been used for days. It ignores
+// errors.
 func dropClusters(cache string) {
-	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // the pattern is valid
+	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // there is no error, because the pattern is valid
 	for _, dir := range made {
 		if info, err := os.Stat(filepath.Join(dir, "done")); err == nil && time.Since(info.ModTime()) > 48*time.Hour {
 			_ = os.RemoveAll(dir)

@@ -12,7 +12,7 @@ import (
 
 // Disk is a small file system for one server.
 type Disk struct {
-	Dir  string // where it is mounted
+	Dir  string // directory where it is mounted
 	Kind string // for example "tmpfs"
 }
 
@@ -48,7 +48,7 @@ func (d *Disk) Fill() error {
 		return err
 	}
 
-	for _, size := range []int{1 << 20, 4 << 10} { // including the last pages
+	for _, size := range []int{1 << 20, 4 << 10} { // small writes fill the last pages, too
 		piece := make([]byte, size)
 		for err == nil {
 			_, err = file.Write(piece)

@@ -9,6 +9,8 @@ import (
 	"testing"
 )
 
+// mount mounts a file system until the test ends. args are the arguments of the command mount,
+// without the directory.
 func mount(tb testing.TB, kind string, args ...string) (*Disk, error) {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "parley-disk-") //nolint:usetesting // it is unmounted before it is removed
@@ -21,7 +23,7 @@ func mount(tb testing.TB, kind string, args ...string) (*Disk, error) {
 	}
 
 	tb.Cleanup(func() {
-		// Unmount lazily, because a process that is ending may still have a file open.
+		// The unmount is lazy, because a process that is ending may still have a file open.
 		if err := errors.Join(syscall.Unmount(dir, syscall.MNT_DETACH), os.Remove(dir)); err != nil {
 			tb.Errorf("unmounting %s: %v", dir, err)
 		}

@@ -185,7 +185,7 @@ func TestBorrowedNATS(t *testing.T) {
 	}
 }
 
-// self returns a command that runs this test binary in a role.
+// self returns a command that runs this test binary in the given role.
 func self(role string) Command {
 	return Command{Path: os.Args[0], Env: []string{roleKey + "=" + role}}
 }
@@ -227,7 +227,8 @@ func processState(t *testing.T, pid int) (state string) {
 	return state
 }
 
-// stateFor returns the state of a process according to the kernel, or "" if there is no such process.
+// stateFor returns the state of a process according to the kernel, or "" if there is no such
+// process.
 func stateFor(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -377,7 +378,8 @@ func running(pid int) bool {
 	return err == nil && len(line) > 0
 }
 
-// TestVictim exists only for TestNothingOutlivesAKilledRun, which runs it in another process and kills that process.
+// TestVictim exists only for TestNothingOutlivesAKilledRun, which runs it in another process and
+// kills that process.
 func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	if os.Getenv(victimKey) == "" {
 		return
@@ -422,7 +424,8 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 		end  func(process *os.Process, stdin io.Closer) error
 	}{
 		{"killed", func(process *os.Process, _ io.Closer) error { return process.Kill() }},
-		// This case is like a timeout, where go test ends the process by a panic, without cleanups.
+		// This case is like a timeout, after which go test ends the process by a panic, without
+		// cleanups.
 		{"panics", func(_ *os.Process, stdin io.Closer) error { return stdin.Close() }},
 	}
 	for _, test := range tests {

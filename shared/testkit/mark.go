@@ -11,7 +11,7 @@ import (
 // another process group, session or parent. It works only if /proc shows the environments of
 // processes.
 func killMarked(mark string) {
-	// Several rounds, because a process may start another one before it is killed.
+	// Several rounds are necessary, because a process may start another one before it is killed.
 	for range 5 {
 		if killRound(mark) == 0 {
 			return
@@ -23,7 +23,7 @@ func killMarked(mark string) {
 func killRound(mark string) (killed int) {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
-		return 0 // the pattern is malformed, which a constant is not
+		return 0 // unreachable: only a malformed pattern is an error, and this pattern is valid
 	}
 
 	for _, path := range environments {

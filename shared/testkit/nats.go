@@ -71,7 +71,7 @@ func borrow(tb testing.TB, url string) string {
 	}
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
-		// Otherwise the test would wait for its own parent.
+		// The lock would never become free, because the test would wait for its own parent.
 		tb.Fatalf("testkit: %s uses the shared NATS server: request it either in that test or in its subtests, not in both", holder.Name())
 	}
 
@@ -93,7 +93,8 @@ func borrow(tb testing.TB, url string) string {
 	return url
 }
 
-// borrowPath returns the path of the lock file of a shared server, which is the same for all test processes.
+// borrowPath returns the path of the lock file of a shared server, which is the same for all test
+// processes.
 func borrowPath(url string) string {
 	key := sha256.Sum256([]byte(url))
 	return filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8]))

@@ -13,14 +13,15 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// The tests' ports are in this range. It is below the ports that systems use for outgoing
+// Ports for tests are in this range. It is below the ports that systems use for outgoing
 // connections (from 32768 on), so that a restarted server finds its port free.
 const (
 	firstPort = 20000
 	portCount = 4000
 )
 
-// FreePort returns a loopback port on which no process listens. The port is reserved until the end of the test.
+// FreePort returns a loopback port on which no process listens. The port is reserved until the end
+// of the test.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-ports-%d", os.Getuid())) //nolint:usetesting // shared by all tests

@@ -47,7 +47,7 @@ func Postgres(tb testing.TB) string {
 	return server.dsn(name)
 }
 
-// databases is a server on which tests get databases.
+// databases is a server on which tests create databases.
 type databases struct {
 	dsn      func(database string) string
 	admin    *sql.DB // connected to the server's maintenance database
@@ -126,7 +126,7 @@ func (d *databases) drop(ctx context.Context, name string) error {
 func withDatabase(dsn, name string) string {
 	scheme, rest, isURL := strings.Cut(dsn, "://")
 	if !isURL {
-		return dsn + " dbname=" + name // the last keyword counts
+		return dsn + " dbname=" + name // if a keyword is repeated, the last one counts
 	}
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	host, _, _ := strings.Cut(rest, "/")

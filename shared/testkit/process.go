@@ -19,7 +19,7 @@ import (
 const (
 	// pollInterval is how often a process is checked for readiness.
 	pollInterval = 10 * time.Millisecond
-	// defaultReadyWithin is generous, because machines that run many tests are slow.
+	// defaultReadyWithin is long, because machines that run many tests are slow.
 	defaultReadyWithin = 60 * time.Second
 	// logShown is the maximum number of bytes of a process's output that a failed test shows.
 	logShown = 64 << 10
@@ -49,7 +49,7 @@ type Process struct {
 	command Command
 	mark    string
 	logPath string
-	logFrom int64 // offset at which the output since the current start begins
+	logFrom int64 // offset at which the output of the current start begins
 	child   *lifecycle.Child
 }
 
@@ -79,6 +79,8 @@ func StartProcess(tb testing.TB, command Command) *Process {
 	return p
 }
 
+// start starts the command in a new session and returns when it is ready. It fails the test if the
+// process does not start or does not become ready in time.
 func (p *Process) start() {
 	p.tb.Helper()
 	log, err := os.OpenFile(p.logPath, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -247,7 +249,7 @@ func (p *Process) signal(signal syscall.Signal) {
 
 func (p *Process) cleanUp() {
 	if p.child != nil && !p.child.Ended() {
-		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // the process leads its group and has not been waited for
+		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // kills the whole group: the process leads it and is not reaped yet
 		<-p.child.Done()
 	}
 	killMarked(p.mark)

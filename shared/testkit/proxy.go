@@ -23,13 +23,14 @@ type FaultProxy struct {
 	group    sync.WaitGroup
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced whenever a field below changes
+	changed  chan struct{} // closed and replaced whenever one of the following fields changes
 	blocked  [2]bool       // by direction
 	delay    time.Duration
 	links    map[*link]struct{}
 	finished bool
 }
 
+// direction is the direction in which data passes the proxy.
 type direction int
 
 const (
@@ -65,7 +66,7 @@ func (p *FaultProxy) CutRequests() { p.change(func() { p.blocked[requests] = tru
 // CutReplies holds back the data that the target sends.
 func (p *FaultProxy) CutReplies() { p.change(func() { p.blocked[replies] = true }) }
 
-// Restore ends all cuts. The held data arrives.
+// Restore ends all cuts. The data that was held back then arrives.
 func (p *FaultProxy) Restore() { p.change(func() { p.blocked = [2]bool{} }) }
 
 // Delay delays all data that is sent from now on, in each direction.
@@ -105,6 +106,8 @@ func (p *FaultProxy) accept(ctx context.Context) {
 	}
 }
 
+// serve connects a client to the target and copies both directions until they have ended. If the
+// target is unreachable, the client's connection is reset.
 func (p *FaultProxy) serve(ctx context.Context, client net.Conn) {
 	target, err := new(net.Dialer).DialContext(ctx, "tcp", p.target)
 	if err != nil {
@@ -178,7 +181,8 @@ func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	}
 }
 
-// end closes a connection in the same way in which the other connection was closed: cleanly or by a reset.
+// end closes a connection in the same way in which the other connection was closed: without an
+// error or by a reset.
 func end(to net.Conn, how error) {
 	tcp, ok := to.(*net.TCPConn)
 	switch {

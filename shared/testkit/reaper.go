@@ -70,7 +70,7 @@ func newBelongings() (*processResources, error) {
 	return made, nil
 }
 
-// The maximum size of the servers' data, and a reserve. scratch uses memory only if this much is free.
+// maximum size of the servers' data, and a reserve
 const (
 	memoryDir  = "/dev/shm"
 	memoryFree = 8 << 30
@@ -115,7 +115,8 @@ func (b *processResources) watch() error {
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
 	cmd.Stdin = reads
 	cmd.Dir = "/"
-	// If the test process itself has a mark, that mark is removed, because the reaper for the mark would kill the new shell.
+	// If the test process itself has a mark, that mark is removed, because the reaper for the mark
+	// would kill the new shell.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -31,7 +31,7 @@ func sabotaged(query string) (string, int) {
 }
 
 // Sabotage makes connections that remove the conditions on organizations from all statements, as if
-// a developer had forgotten these conditions. Only the database's policies then separate
+// a developer had forgotten these conditions. Then only the database's policies separate
 // organizations.
 type Sabotage struct {
 	driver.Connector
@@ -78,6 +78,8 @@ type pooledConn interface {
 	driver.Validator
 }
 
+// sabotagedConn is a connection that removes the conditions on organizations from the statements
+// that it prepares.
 type sabotagedConn struct {
 	wholeConn
 	by *Sabotage

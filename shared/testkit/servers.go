@@ -41,7 +41,8 @@ func PostgresProcess(tb testing.TB) *PostgresServer {
 	return p
 }
 
-// EmptyPostgresProcess is PostgresProcess with an empty database and without Parley's roles.
+// EmptyPostgresProcess is like PostgresProcess, but with an empty database and without Parley's
+// roles.
 func EmptyPostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
 	p := newPostgresProcess(tb)
@@ -79,7 +80,7 @@ func (p *PostgresServer) PID() int { return p.server.PID() }
 func (p *PostgresServer) Kill9() {
 	p.tb.Helper()
 	postmaster := p.server.PID()
-	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // so that the postmaster starts no more backends
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // a stopped postmaster starts no more backends
 		p.tb.Fatalf("testkit: stopping PostgreSQL: %v", err)
 	}
 	for _, pid := range append(children(postmaster), postmaster) {
@@ -130,7 +131,7 @@ func (p *PostgresServer) Restart() {
 	p.server = server
 }
 
-// NATSServer is a nats-server that a test can kill: Kill9, then Restart.
+// NATSServer is a nats-server that a test can kill with Kill9 and start again with Restart.
 type NATSServer struct {
 	*Process
 
@@ -178,7 +179,7 @@ func NATSBinary(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("PARLEY_NATS_SERVER")
 	if path == "" {
-		// The program is built from the module tools, which is not part of go.work.
+		// nats-server is built from the module tools, which is not part of go.work.
 		return build(tb, Root(tb)+"/tools", "github.com/nats-io/nats-server/v2", "", false, "GOWORK=off")
 	}
 	if _, err := os.Stat(path); err != nil {

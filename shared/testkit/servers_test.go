@@ -41,7 +41,7 @@ func TestPostgresProcess(t *testing.T) {
 	}
 }
 
-// The processes of a killed server do not execute any more statements, not even a busy process that
+// The processes of a killed server execute no more statements. This includes a busy process that
 // has not noticed the kill.
 func TestAKilledPostgresStopsCompletely(t *testing.T) {
 	t.Parallel()
@@ -255,7 +255,7 @@ func TestProxyDelays(t *testing.T) {
 	proxy.Delay(100 * time.Millisecond)
 	conn, lines := dial(t, proxy.Addr())
 	began := time.Now()
-	const many = 100 // one after the other, the pieces would take 20 s
+	const many = 100 // number of pieces; if they were delayed one after the other, they would take 20 s
 	for range many {
 		send(t, conn, "line")
 	}

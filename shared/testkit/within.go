@@ -7,9 +7,9 @@ import (
 )
 
 // Within returns the time that a test should allow for something that takes the duration d. In a
-// full run, that time is d. In short runs, in which the tests of other packages use the same few
-// cores, that time is three times d. With the race detector, which makes code several times slower,
-// that time is five times d.
+// full run, this is d. In short runs it is three times d, because the tests of other packages use
+// the same few cores. With the race detector it is five times d, because the detector makes code
+// several times slower.
 func Within(d time.Duration) time.Duration {
 	switch {
 	case Race:

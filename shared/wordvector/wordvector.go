@@ -1,4 +1,5 @@
-// Package wordvector computes vectors of texts from their words and parts of words, without a model.
+// Package wordvector computes vectors of texts from their words and parts of words, without a
+// model.
 package wordvector
 
 import (
@@ -8,9 +9,9 @@ import (
 	"unicode"
 )
 
-// Vector returns a text's vector of length 1, with size numbers. It is deterministic, and texts with
-// common words, or parts of words, have similar vectors. A text without letters and digits has a
-// vector of length 1, too.
+// Vector returns a text's vector of length 1, with size numbers. It is deterministic, and texts
+// with common words, or parts of words, have similar vectors. A text without letters and digits has
+// a vector of length 1, too.
 func Vector(text string, size int) []float32 {
 	sums := make([]float64, size)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -39,7 +40,7 @@ func Vector(text string, size int) []float32 {
 		}
 	}
 
-	if length == 0 { // all features cancelled out
+	if length == 0 { // the features have cancelled each other out
 		vector[0] = 1
 	}
 
@@ -47,7 +48,7 @@ func Vector(text string, size int) []float32 {
 }
 
 // addFeature adds a word, or a part of a word, to the sums. The hash of the feature determines the
-// index and the sign.
+// index and the sign of the added weight.
 func addFeature(sums []float64, feature string, weight float64) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(feature)) // a hash never fails

@@ -69,7 +69,7 @@ func valueFor(node *yaml.Node) (any, error) {
 				return nil, err
 			}
 			key := node.Content[i]
-			// The key "<<" inserts the members of another mapping.
+			// A member with the key "<<" inserts the members of another mapping.
 			if merged, ok := value.(Object); ok && key.Tag == "!!merge" {
 				object = append(object, merged...)
 				continue
@@ -176,7 +176,7 @@ func (o Object) Resolve(from Object) (Object, error) {
 		if !local {
 			return nil, fmt.Errorf("%s is not in the document", ref)
 		}
-		// The documents contain no escaped characters in references.
+		// References in these documents contain no escaped characters.
 		if from = o.At(strings.Split(path, "/")...); from == nil {
 			return nil, fmt.Errorf("there is no %s", ref)
 		}

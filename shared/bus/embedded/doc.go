@@ -1,14 +1,15 @@
 // Package embedded runs a NATS server in this process, with JetStream on disk.
 //
-// Clients of the same process connect through memory. The server listens only on request, and
-// only on loopback, because it requires no credentials.
+// Clients in the same process connect through memory. The server opens a port only if the
+// configuration has one, and only on loopback, because it requires no credentials.
 //
 // The stream's files are synced to disk every two minutes, nats-server's default. A power failure
 // may therefore lose acknowledged messages. That does no harm: PostgreSQL has the runs, and the
-// sweeper publishes lost job messages again. Syncing each message would compete with PostgreSQL
-// for the disk. A killed process loses nothing, because the operating system has the written data.
+// sweeper publishes lost job messages again. Syncing each message would compete with PostgreSQL for
+// the disk. If only the process is killed, nothing is lost, because the operating system has the
+// written data.
 //
-// The server installs no signal handlers and never exits the process; an error that it
-// considers fatal is returned by Start. Its log goes to the caller's log: notices at debug,
+// The server installs no signal handlers and never exits the process. Start returns an error that
+// the server considers fatal. The server's log goes to the caller's log: notices at debug,
 // everything else at warn.
 package embedded

@@ -63,7 +63,8 @@ func Start(config Config) (*Server, error) {
 		return nil, fmt.Errorf("creating NATS directory: %w", err)
 	}
 
-	// Two servers on the same files would destroy them, and nats-server does not check.
+	// The lock keeps a second server away from the files, which two servers would destroy.
+	// nats-server itself does not check.
 	lock, err := lifecycle.LockFile(filepath.Join(config.Dir, "server.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -114,8 +115,8 @@ func serverOptions(config Config) (*natsserver.Options, error) {
 		NoSigs:     true, // the process has its own handlers
 		JetStream:  true,
 		StoreDir:   config.Dir,
-		// Without these two limits, nats-server would reserve most of the machine's memory and
-		// disk.
+		// Without limits for memory and disk, nats-server would reserve most of the machine's
+		// memory and disk.
 		JetStreamMaxStore:      maxStore,
 		JetStreamMaxMemory:     maxMemory,
 		DisableJetStreamBanner: true,
@@ -143,7 +144,7 @@ func (s *Server) URL() string {
 // Stop closes all connections and the streams' files. If ctx ends earlier, it returns the
 // context's error and the directory stays locked.
 func (s *Server) Stop(ctx context.Context) error {
-	// Shutdown has no context, so it runs in a goroutine.
+	// nats-server's Shutdown has no context, so it runs in a goroutine.
 	done := make(chan struct{})
 	go func() {
 		s.nats.Shutdown()

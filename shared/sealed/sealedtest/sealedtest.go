@@ -25,7 +25,7 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// Keys for SECRETS_KEY.
+// Keys for SECRETS_KEY: the old one, and the new one that replaces it.
 var (
 	KeyA = strings.Repeat("0a", 32)
 	KeyB = strings.Repeat("0b", 32)
@@ -42,7 +42,7 @@ const (
 	Body     = `{"a":1}`
 )
 
-// contentSize is the size of two chunks, of which the second ends with a partial piece.
+// contentSize is the size of a content of two chunks. The second chunk ends with a partial piece.
 const contentSize = 1<<20 + 200_000
 
 // SealedOrganization is an organization with a sealed value of every kind.
@@ -64,7 +64,8 @@ func Box(tb testing.TB, setting string) *secrets.Box {
 	return box
 }
 
-// Open opens a database like a service with a setting of SECRETS_KEY that encrypts contents.
+// Open opens a database in the same way as a service with this SECRETS_KEY. The service encrypts
+// contents.
 func Open(tb testing.TB, dsn, setting string) *store.Store {
 	tb.Helper()
 	s, err := store.Open(dsn, 4)
@@ -160,7 +161,8 @@ func (h *SealedOrganization) deliver(tb testing.TB, s *store.Store, deliveryID s
 	must(tb, out[0].Err)
 }
 
-// Deliver logs n more deliveries to the hook, with bodies sealed with the first key of a setting.
+// Deliver logs n more deliveries to the hook. Their bodies are sealed with the first key of a
+// setting.
 func (h *SealedOrganization) Deliver(tb testing.TB, setting string, n int) {
 	tb.Helper()
 	s := Open(tb, h.DSN, setting)
@@ -169,8 +171,8 @@ func (h *SealedOrganization) Deliver(tb testing.TB, setting string, n int) {
 	}
 }
 
-// Unopened opens every value like a service with a setting of SECRETS_KEY, and returns
-// the errors by kind.
+// Unopened opens every value in the same way as a service with this SECRETS_KEY. It returns the
+// errors by kind.
 func (h *SealedOrganization) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 	tb.Helper()
 	s, box, ctx, org := Open(tb, h.DSN, setting), Box(tb, setting), tb.Context(), h.Organization

@@ -12,9 +12,9 @@ import (
 // Limits are quotas on the keys, organizations and memberships of one user or organization. 0 means
 // no limit.
 type Limits struct {
-	KeysPerOrganization  int // neither revoked nor expired
-	KeysPerUser          int // user keys, neither revoked nor expired
-	OrganizationsPerUser int // owned by the user
+	KeysPerOrganization  int // maximum number of keys that are neither revoked nor expired
+	KeysPerUser          int // maximum number of a user's own keys that are neither revoked nor expired
+	OrganizationsPerUser int // maximum number of organizations that a user owns
 	MembershipsPerUser   int
 }
 
@@ -39,7 +39,7 @@ func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error 
 			`SELECT count(*) FROM api_keys WHERE scope = 'organization' AND org_id = $1`+live, k.OrganizationID)
 	}
 
-	// Without a quota the user need not be locked.
+	// If there is no quota for users, the user need not be locked.
 	if l.KeysPerUser == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count s
 	if err := tx.GetContext(ctx, &n, count, args...); err != nil {
 		return fmt.Errorf("checking an account quota: %w", err)
 	}
-	// The message names the setting, because only the operator can raise it.
+	// The message contains the name of the setting, because only the operator can raise the quota.
 	if n >= maximum {
 		return apierr.New(apierr.Conflict, exceeded, maximum)
 	}

@@ -75,9 +75,9 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 
 // ByPassword returns the account of an email address whose stored password is in the list hashes,
 // and that stored password. If several accounts match, it prefers the account that has proven the
-// address, then an account with an open login session from the client address, then the oldest
-// account. If only is true, accounts without such a session do not match. If no account matches,
-// ByPassword returns WrongPassword.
+// address. Next comes an account with an open login session from the client address, and then the
+// oldest account. If only is true, accounts without such a session do not match. If no account
+// matches, ByPassword returns WrongPassword.
 func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
 	// familiar is the condition that the account has an open login session from the client's
 	// address.
@@ -93,9 +93,9 @@ func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, c
 }
 
 // Passwords of one email address that have the same hash cost share a salt, so that a login derives
-// only one key per cost. checkScheme returns an unavailable error if the user's new password has
-// another salt than that of another account with the address and the same cost, because both
-// passwords were set at the same time.
+// only one key per cost. checkScheme returns an unavailable error if the user's new password breaks
+// this rule: another account with the address has the same cost and another salt. This happens if
+// both passwords are set at the same time.
 func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) error {
 	end := strings.LastIndexByte(hash, '$')
 	if end < 0 { // no password
@@ -104,11 +104,12 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 
 	scheme := hash[:end]
 
-	// A scheme ends with the salt, so the rest identifies the cost.
+	// The last part of a scheme is the salt. The part before it identifies the hash cost.
 	cost := scheme[:strings.LastIndexByte(scheme, '$')+1]
 	var alone bool
 
-	// alone is true if others have passwords of this cost, but none of them has this salt.
+	// alone is true if other accounts have passwords of this cost, but none of these passwords has
+	// this salt.
 	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
 		WHERE lower(email) = lower($1) AND id <> $2 AND starts_with(password_hash, $4)`, email, userID, scheme, cost)
 	if err == nil && alone {
@@ -123,12 +124,14 @@ func (s *Store) ProveAddress(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return prove(ctx, tx, userID) })
 }
 
-// HoldsAddress reports whether a user's email address is proven and no other account has taken it over.
+// HoldsAddress reports whether a user's email address is proven and no other account has taken it
+// over.
 func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
 	return holdsProven(ctx, s.db, userID)
 }
 
-// holdsProven is HoldsAddress on any connection. It returns not_found if the user does not exist.
+// holdsProven is like HoldsAddress, but reads over the given connection. It returns not_found if
+// the user does not exist.
 func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (bool, error) {
 	var holds bool
 	err := sqlx.GetContext(ctx, q, &holds, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL FROM users WHERE id = $1`, userID)
@@ -145,7 +148,8 @@ func prove(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("recording a verified address", err)
 }
 
-// holderFor locks and returns the account that has an email address. It returns false if there is none.
+// holderFor locks and returns the account that has an email address. It returns false if there is
+// none.
 func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users
@@ -166,7 +170,7 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 // proven the address or has an invitation link for it. It returns email_taken if the account has
 // proven the address. The account's links become void, except reset links created by the operator.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
-	// The holder has shown that the mailbox is theirs, so the address cannot be taken away.
+	// The account has proven its address, so the address cannot be taken away from it.
 	if holder.Proven {
 		return apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}

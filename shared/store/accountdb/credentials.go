@@ -109,14 +109,14 @@ func readCredentials(ctx context.Context, db *pg.DB, query string, list any) ([]
 	return rows, nil
 }
 
-// holdCredential locks the credential of an actor, so that it is not revoked before the
-// transaction ends. It returns unauthenticated if the credential has already ended: the request
-// may have been authenticated from a cache that is some seconds old.
+// holdCredential locks the credential of an actor, so that the credential is not revoked before the
+// transaction ends. It returns unauthenticated if the credential has already ended. This is
+// possible because the request may have been authenticated from a cache that is some seconds old.
 func holdCredential(ctx context.Context, tx *sqlx.Tx, actor Actor) error {
 	if actor.LoginID != "" {
 		return holdLogin(ctx, tx, actor.UserID, actor.LoginID)
 	}
-	// The request was authenticated by other means, for example by a link.
+	// A request without a credential was authenticated by other means, for example by a link.
 	if actor.KeyID == "" {
 		return nil
 	}
@@ -124,7 +124,7 @@ func holdCredential(ctx context.Context, tx *sqlx.Tx, actor Actor) error {
 		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, actor.KeyID)
 }
 
-// holdLogin is holdCredential for a login session.
+// holdLogin is the variant of holdCredential for a login session.
 func holdLogin(ctx context.Context, tx *sqlx.Tx, userID, loginID string) error {
 	return lockCredentialRow(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
 		FOR KEY SHARE`, loginID, userID)
@@ -190,7 +190,7 @@ func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 	return nil
 }
 
-// withinActor is pg.DB.WithinUser for an actor.
+// withinActor is like pg.DB.WithinUser, but takes an actor.
 func withinActor(ctx context.Context, db *pg.DB, actor Actor, f func(*sqlx.Tx) error) error {
 	return db.WithinUser(ctx, actor.OrganizationID, actor.UserID, f)
 }

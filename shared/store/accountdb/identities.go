@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Identity is a person, as described by an OpenID provider. Only Issuer and Subject identify the
+// Identity is what an OpenID provider reports about a person. Only Issuer and Subject identify the
 // person; Email is used only if the provider has verified it.
 type Identity struct {
 	Issuer, Subject string
@@ -22,7 +22,7 @@ type Identity struct {
 }
 
 // ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login would
-// succeed with takeOver.
+// succeed with takeOver true.
 var ErrMayTakeOver = errors.New("the account with this email address has not verified it")
 
 // IdentityKnown reports whether an identity has logged in before.
@@ -58,7 +58,8 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "identities_pkey") || apierr.CodeFor(err) == apierr.EmailTaken {
-		// A concurrent login of the same person may have created the account.
+		// A concurrent login of the same person may have created the account, which the second
+		// attempt finds.
 		err = s.db.Tx(ctx, attempt)
 	}
 
@@ -71,7 +72,7 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 	ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {
 	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, identity.Issuer, identity.Subject)
-	// The identity is linked already, so its address does not matter any more.
+	// The identity is already linked, so its email address does not matter.
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
 		return userID, "", wrap("reading identity", err)
 	}
@@ -111,8 +112,8 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 	return userID, before, wrap("linking identity", err)
 }
 
-// proven returns the user to whom the identity's address belongs from now on: the logged-in user if
-// linked is true, otherwise a new user.
+// proven returns the user who has the identity's address from now on: the logged-in user if linked
+// is true, otherwise a new user.
 func proven(ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, linked bool) (string, error) {
 	if linked {
 		return loggedIn, reclaim(ctx, tx, loggedIn)
@@ -129,7 +130,8 @@ func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, confirmed boo
 	return displace(ctx, tx, holder)
 }
 
-// hasAddress reports whether a user has an email address, even if another account has taken it over.
+// hasAddress reports whether a user has an email address, even if another account has taken it
+// over.
 func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, error) {
 	var has bool
 	err := tx.GetContext(ctx, &has, `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND lower(email) = lower($2))`, userID, email)
@@ -140,7 +142,8 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 // address's holder. confirmed is true if the person has asked for the takeover.
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
-	// The person must show that both accounts are theirs.
+	// The address is proven for another account. The person must log in to that account first, to
+	// show that both are theirs.
 	case holder.Proven:
 		return apierr.New(apierr.EmailTaken, "an account with this email address already exists: log in to it first to link the two")
 	// A person may have forgotten the older account, so ask before taking the address away.

@@ -20,7 +20,8 @@ func (s *Organizations) Invitation(ctx context.Context, tokenHash []byte) (domai
 	return invitation(ctx, s.db, tokenHash)
 }
 
-// invitation reads the open invitation to which a token belongs. It returns not_found if there is none.
+// invitation reads the open invitation to which a token belongs. It returns not_found if there is
+// none.
 func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (domain.Invitation, error) {
 	var row struct {
 		ID           string `db:"id"`
@@ -44,9 +45,9 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 }
 
 // Join uses an invitation link for a user and logs the user in. It returns not_found if the
-// invitation is for another email address (a displaced account's address counts, too), or if the
-// link was created with an API key that has ended. It returns conflict if the user has reached the
-// membership quota.
+// invitation is for another email address, or if the API key that created the link has ended. The
+// address of a displaced account counts as its own. Join returns conflict if the user has reached
+// the membership quota.
 func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -55,7 +56,7 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 			return err
 		}
 
-		// An invitation is personal: the link must not make another account a member.
+		// An invitation is personal: no other account can become a member with its link.
 		var same bool
 		err = tx.GetContext(ctx, &same, `SELECT lower(email) = lower($2) FROM users WHERE id = $1`, userID, invited.Email)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -75,11 +76,11 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 	return account, err
 }
 
-// JoinNew is Join for a person who has no account with the address. It creates the account, the
-// membership, and then the person's default organization, so that this membership is older than the
-// one in the default organization. If an account has the address without proof, that account is
-// displaced and named in the result. JoinNew returns email_taken if that account has proven the
-// address.
+// JoinNew is the variant of Join for a person who has no account with the address. It creates the
+// account, the membership, and then the person's default organization, so that the membership is
+// older than the one in the default organization. If an account has the address without proof, that
+// account is displaced and named in the result. JoinNew returns email_taken if that account has
+// proven the address.
 func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -93,14 +94,16 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 			return err
 		}
 
-		// The inviter cannot prove the address either, so the displaced account keeps its data.
+		// The address of an existing account is proven by neither the inviter nor the account, so
+		// the displaced account keeps its data.
 		if known {
 			if err := displace(ctx, tx, before); err != nil {
 				return err
 			}
 		}
 
-		// The account remembers who invited it, because that organization may reset its password.
+		// The account stores which organization has invited it, because that organization may reset
+		// its password.
 		made := NewUser{Email: invited.Email, Name: name, PasswordHash: passwordHash, invitedTo: invited.OrganizationID}
 		user, err := createUser(ctx, tx, made)
 		if err != nil {
@@ -118,8 +121,8 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 	return account, err
 }
 
-// OwnInvitation is an open invitation to the email address of the user who reads it, with its
-// pagination cursor.
+// OwnInvitation is an open invitation to the reader's own email address, with its pagination
+// cursor.
 type OwnInvitation struct {
 	ID           string
 	Organization domain.OrganizationName
@@ -224,7 +227,7 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 			return fmt.Errorf("reading invitation: %w", err)
 		}
 
-		// From here on the transaction can see and change rows of the inviting organization.
+		// From here on, the transaction can see and change rows of the inviting organization.
 		if err := pg.ActFor(ctx, tx, row.OrgID); err != nil {
 			return err
 		}
@@ -238,7 +241,7 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 			return err
 		}
 
-		// The invitation's role may have changed since it was read.
+		// The role in the invitation may have changed since the invitation was read.
 		row.Role = string(role)
 		return addMembership(ctx, tx, row.OrgID, userID, role)
 	})

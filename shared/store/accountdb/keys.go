@@ -28,7 +28,7 @@ type NewKey struct {
 	SecretHash     []byte
 	LastFour       string
 	ExpiresAt      *domain.Time
-	lineage        string // the first key in the chain of rotations; empty: this key
+	lineage        string // id of the first key in the chain of rotations; empty: this key
 }
 
 // keyRow is a row of keyColumns.
@@ -45,8 +45,8 @@ type keyRow struct {
 	LastUsedAt *domain.Time   `db:"last_used_at"`
 }
 
-// keyColumns are the columns of a keyRow. The lineage of a key that replaced no other key is its
-// own id.
+// keyColumns are the columns of a keyRow. A key that replaced no other key has its own id as its
+// lineage.
 const keyColumns = `id, coalesce(lineage, id) AS lineage, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
 
 // key converts the row to the form that lists show, without its hash.
@@ -63,7 +63,7 @@ func (row keyRow) key() domain.APIKey {
 func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (domain.APIKey, error) {
 	k.OrganizationID, k.UserID = "", actor.UserID
 	if k.Scope == domain.KeyScopeOrganization {
-		// UserID stays set: it records who created the key.
+		// UserID stays set, because it identifies the user who created the key.
 		k.OrganizationID = actor.OrganizationID
 	}
 
@@ -113,7 +113,7 @@ func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error
 type KeyFilter struct {
 	OrganizationID string
 	UserID         string
-	After          string // the id of the last key of the previous page
+	After          string // id of the last key of the previous page
 }
 
 // keyVisible selects the keys of organization $1 and the user keys of user $2 that are not revoked.
@@ -162,7 +162,7 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRo
 	}
 
 	org := actor.OrganizationID
-	if role == "" { // a user who left the organization may still revoke their own keys
+	if role == "" { // a user who has left the organization may still revoke their own keys
 		org = ""
 	}
 
@@ -181,10 +181,10 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRo
 	return row, nil
 }
 
-// RotateKey replaces a key with k, of which it uses only the id and the secret. The new key has the
-// name, scope, owner, expiry and lineage of the old one, and takes over its budgets and hooks. The
-// old key keeps working for at most overlap. It returns not_found if the old key has expired, and
-// conflict if both keys together exceed the quota.
+// RotateKey replaces a key with a new one. It uses only the id and the secret of k. The new key has
+// the name, scope, owner, expiry and lineage of the old one, and gets its budgets and hooks. The
+// old key keeps working for at most overlap. RotateKey returns not_found if the old key has
+// expired, and conflict if both keys together exceed the quota.
 func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
 	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
@@ -193,7 +193,7 @@ func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string
 			return err
 		}
 
-		// The old key must not live longer than it would have without the rotation.
+		// The old key must not be valid for longer than it would have been without the rotation.
 		done, err := tx.ExecContext(ctx, `UPDATE api_keys
 			SET expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $2))
 			WHERE id = $1 AND (expires_at IS NULL OR expires_at > clock_timestamp())`, keyID, overlap.Seconds())
@@ -207,7 +207,7 @@ func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string
 
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
-		// The old key counts, too, unless it has ended immediately.
+		// The old key counts against the quota, too, unless it has ended immediately.
 		if err := s.limits().checkKeyQuota(ctx, tx, k); err != nil {
 			return err
 		}

@@ -74,14 +74,14 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 	})
 }
 
-// CreateMemberReset is CreateReset for an organization's admin and one of its members. It returns
+// CreateMemberReset is the variant of CreateReset for an organization's admin and a member. It returns
 // not_found if the user is not a member. It returns permission_denied unless all of this is true:
 //   - The member's role is not higher than the admin's.
 //   - An invitation of this organization created the member's account.
 //   - The member has nothing in any other organization.
 func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, userID string, tokenHash []byte, expires time.Time) error {
 	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
-		// The lock keeps the roles of both people unchanged until the link is stored.
+		// The lock keeps the roles of the admin and the member unchanged until the link is stored.
 		own, err := lockOrganization(ctx, tx, actor)
 		if err != nil {
 			return err
@@ -112,7 +112,8 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 				"another organization: ask the operator to run `parley reset-password`")
 		}
 
-		// The link's conditions are stored with it, because they must still be true when the link is used.
+		// The conditions of the link are stored with it, because they must still be true when the
+		// link is used.
 		made := reset{
 			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
 			By: actor.UserID, With: pg.Optional(actor.KeyID),
@@ -124,7 +125,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 // reset is a password reset link and its restrictions. A link created by an admin becomes
 // void in three cases:
 //   - The user gains a membership or data in another organization, or a higher role than the admin had.
-//   - The admin loses that role.
+//   - The admin loses the role that the link depends on.
 //   - The API key with which the link was created ends.
 type reset struct {
 	UserID       string  `db:"user_id"`
@@ -258,7 +259,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 			}
 		}
 
-		// Another person may have known the old password and be logged in.
+		// A person who knew the old password may still be logged in, so all login sessions end.
 		if err := deleteLogins(ctx, tx, user.ID); err != nil {
 			return err
 		}
@@ -269,15 +270,15 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "users_email") {
-		// Another account took the address at the same time.
+		// If another account took the address at the same time, the second attempt sees it.
 		err = s.db.Tx(ctx, attempt)
 	}
 
 	return account, err
 }
 
-// proveByReset records that the operator has confirmed the address of a user. A displaced user
-// gets the address back, unless another account has proven it.
+// proveByReset records that the operator has confirmed the address of a user. A displaced user gets
+// the address back, unless another account has proven the address.
 func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 	if user.Proven {
 		return nil
@@ -288,7 +289,8 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		switch {
 		case err != nil:
 			return err
-		// The address belongs to another person. The user keeps the account without the address.
+		// The address now belongs to another account, which has proven it. The user keeps the
+		// account without the address.
 		case known && holder.Proven:
 			return nil
 		case known:
@@ -298,8 +300,8 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		}
 	}
 
-	// Before this proof, the account could have been created by another person, who may have made
-	// keys.
+	// Until now, the address was unproven. Another person may therefore have created the account
+	// and its keys.
 	if err := revokeUserKeys(ctx, tx, user.ID); err != nil {
 		return err
 	}

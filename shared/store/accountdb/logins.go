@@ -31,8 +31,8 @@ type NewLogin struct {
 	LoginID      string
 }
 
-// Account is a user who logged in, and the user's default organization. Before is the id of the
-// account, if any, that lost its email address to this user.
+// Account is a user who logged in, and the user's default organization. If another account lost its
+// email address to this user, Before is the id of that account.
 type Account struct {
 	User         domain.User
 	Organization domain.Organization
@@ -78,7 +78,8 @@ func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Acc
 		return Account{}, err
 	}
 
-	// A browser has one session cookie, so its earlier session would never be used again.
+	// A browser has one session cookie, so its earlier session would never be used again and is
+	// deleted.
 	if login.Replaces != nil {
 		if err := deleteLogin(ctx, tx, login.Replaces); err != nil {
 			return Account{}, err
@@ -168,7 +169,8 @@ type After struct {
 	ID string
 }
 
-// Login is a login session with its pagination cursor. Current is true for the session of the caller.
+// Login is a login session with its pagination cursor. Current is true for the session of the
+// caller.
 type Login struct {
 	domain.LoginSession
 	At time.Time
@@ -227,7 +229,7 @@ func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, e
 func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		// The transaction may be retried.
+		// The transaction may be retried, so the count starts again.
 		gone = 0
 		for _, query := range []string{
 			`WITH gone AS (DELETE FROM login_sessions WHERE expires_at <= clock_timestamp() RETURNING id) SELECT count(*) FROM gone`,

@@ -16,9 +16,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Actor is the caller who changes an organization: a user, whose role is read again after the
-// organization is locked, or an organization's key, which acts in Role. KeyID or LoginID is the
-// caller's API key or login session, which must still be valid.
+// Actor is the caller who changes an organization. It is either a user, whose role is read again
+// after the organization is locked, or an organization's key, which acts in Role. KeyID or LoginID
+// is the caller's API key or login session, which must still be valid.
 type Actor struct {
 	OrganizationID string
 	UserID         string
@@ -38,12 +38,13 @@ func lockOrganization(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Rol
 	return role, err
 }
 
-// lockStanding is lockOrganization, except that an actor without a role gets ""
-// instead of an error.
+// lockStanding is like lockOrganization, except that it returns "" and not an error for an actor
+// without a role.
 func lockStanding(ctx context.Context, tx *sqlx.Tx, actor Actor) (domain.Role, error) {
 	var known string
 
-	// All changes of roles lock this row first, so they happen one after the other.
+	// All changes of roles in an organization lock this row first, so they happen one after the
+	// other.
 	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, actor.OrganizationID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", pg.NotFound()
@@ -117,7 +118,7 @@ func (s *Organizations) Members(ctx context.Context, org string, after After, li
 	return out, nil
 }
 
-// NewInvitation is the link of an invitation to create.
+// NewInvitation is the data of an invitation link to create.
 type NewInvitation struct {
 	TokenHash []byte
 	ExpiresAt time.Time
@@ -135,12 +136,13 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return err
 		}
 
-		// An admin who could invite owners would be an owner.
+		// Only owners may invite owners. Otherwise an admin could become an owner.
 		if !own.AtLeast(domain.RoleOwner) {
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}
 
-		// A displaced account with the address may also be a member, but the account that has the address now takes precedence.
+		// A displaced account with the address may also be a member, but the account that has the
+		// address now takes precedence.
 		var user userRow
 		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
 			AND id IN (SELECT user_id FROM memberships WHERE org_id = $2) ORDER BY displaced_at IS NOT NULL, id LIMIT 1`,
@@ -182,7 +184,8 @@ func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, rol
 		return Member{}, err
 	}
 
-	// An organization without an owner could not be managed any more.
+	// The last owner must not lose the role, because an organization without an owner could not be
+	// managed any more.
 	if before == domain.RoleOwner && role != domain.RoleOwner {
 		if err := otherOwner(ctx, tx, org, user.ID); err != nil {
 			return Member{}, err
@@ -261,7 +264,8 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		}
 	}
 
-	// The user may be leaving another organization concurrently, and must remain a member of one of the two.
+	// The user may be leaving another organization concurrently, and must remain a member of one of
+	// the two.
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
@@ -271,7 +275,8 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		return err
 	}
 
-	// Every user has a default organization, in which requests without an organization act.
+	// A user must stay in one organization: requests that name no organization act in the user's
+	// default one.
 	if len(all) < 2 {
 		return apierr.New(apierr.LastOrganization, "a person cannot leave their last organization")
 	}

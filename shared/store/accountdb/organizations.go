@@ -52,7 +52,7 @@ func (s *Organizations) Organization(ctx context.Context, org string) (domain.Or
 	return out, err
 }
 
-// organization is Organization within a transaction that acts for org.
+// organization implements Organization, within a transaction that acts for org.
 func organization(ctx context.Context, tx *sqlx.Tx, org string) (domain.Organization, error) {
 	var row organizationRow
 	err := tx.GetContext(ctx, &row, `SELECT id, name, created_at FROM organizations WHERE id = $1`, org)
@@ -71,7 +71,7 @@ func (s *Organizations) Memberships(ctx context.Context, userID string) ([]domai
 	return memberships(ctx, s.db, userID)
 }
 
-// memberships is Memberships with any connection.
+// memberships implements Memberships on any connection or transaction.
 func memberships(ctx context.Context, q sqlx.QueryerContext, userID string) ([]domain.Membership, error) {
 	var rows []organizationRow
 	if err := sqlx.SelectContext(ctx, q, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)`, userID); err != nil {
@@ -168,7 +168,8 @@ func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, erro
 // defaultName is the initial name of a user's default organization.
 func defaultName(user domain.User) string { return user.Name + "'s organization" }
 
-// createOrganization creates an organization. Afterwards, the transaction acts only for that organization.
+// createOrganization creates an organization. Afterwards, the transaction acts only for that
+// organization.
 func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (domain.Organization, error) {
 	org := id.New(id.Organization)
 	if err := pg.ActFor(ctx, tx, org); err != nil {

@@ -74,7 +74,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 		}
 	}
 
-	// The secret is in a separate column, so that lists can show the widget without it.
+	// The secret is in a separate column, so that lists can read the widget without it.
 	a.Widget.IdentitySecret = row.WidgetSecret
 	return a, nil
 }
@@ -213,8 +213,9 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 	return bytes, nil
 }
 
-// Agents lists up to limit agents of organization org, newest first. after, if not empty, is
-// the last id of the previous page. q selects the agents whose names contain all its words, ignoring case.
+// Agents lists up to limit agents of organization org, newest first. after, if not empty, is the
+// last id of the previous page. q selects the agents whose names contain all its words, ignoring
+// case.
 func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]domain.Agent, error) {
 	var rows []agentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -279,7 +280,7 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}
 
-	// The stored form has the new version and the times of the database.
+	// The stored agent has the new version and the times of the database.
 	stored, err := row.agent()
 	if err != nil {
 		return domain.Agent{}, err
@@ -288,9 +289,9 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	return stored, insertConfig(ctx, tx, org, stored)
 }
 
-// SaveCheck stores the result of a check of an agent of organization org, without a new version. It
-// returns not_found if there is no such agent. The result of an older check never replaces a newer
-// one.
+// SaveCheck stores the result of a check of an agent of organization org. The agent's version does
+// not change. SaveCheck returns not_found if there is no such agent. The result of an older check
+// never replaces a newer one.
 func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain.AgentCheck) error {
 	raw, err := json.Marshal(check)
 	if err != nil {
@@ -310,8 +311,8 @@ func (s *Store) SaveCheck(ctx context.Context, org, agentID string, check domain
 }
 
 // DeleteAgent deletes an agent of organization org. It returns not_found if there is no such agent.
-// The checks get the current version; if one returns an error, the agent is not deleted. The row is
-// kept for the agent's runs.
+// Each check is called with the current version; if it returns an error, the agent is not deleted.
+// The row is kept for the agent's runs.
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")

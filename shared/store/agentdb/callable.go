@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// AgentName is an agent as its callers see it.
+// AgentName is the part of an agent that its callers may see.
 type AgentName struct {
 	ID          string      `db:"id"`
 	Name        string      `db:"name"`
@@ -28,7 +28,7 @@ func (s *Store) OutputSchemas(
 		Schema []byte `db:"schema"`
 	}
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The transaction may be retried.
+		// The transaction may be retried, so the list starts empty.
 		rows = nil
 		return tx.SelectContext(ctx, &rows, `SELECT id, schema FROM (
 			SELECT id, schema, sum(octet_length(schema::text)) OVER (ORDER BY id DESC) AS bytes FROM (

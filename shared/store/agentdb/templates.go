@@ -76,7 +76,7 @@ func (s *Store) Template(ctx context.Context, templateID string) (domain.Templat
 // older or newer build may still offer them.
 func (s *Store) SyncTemplates(ctx context.Context, templates []domain.Template) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		// Processes that start concurrently write one after the other.
+		// The lock makes processes that start concurrently write one after the other.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE templates IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("locking templates: %w", err)
 		}
@@ -116,7 +116,7 @@ func syncTemplate(ctx context.Context, tx *sqlx.Tx, position int, t domain.Templ
 		return fmt.Errorf("writing row: %w", err)
 	}
 
-	// An unchanged template already has a configuration for its version.
+	// An unchanged template already has a stored configuration for its version.
 	config, err := json.Marshal(domain.Config{Name: t.Name, SystemPrompt: t.SystemPrompt, Model: t.Model, Tools: t.Tools})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)

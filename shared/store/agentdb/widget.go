@@ -22,13 +22,15 @@ type Widget struct {
 	Attachments    bool     // visitors may attach files to their messages
 }
 
-// Origin marks a web origin that at least one enabled widget lists.
+// Origin means that at least one enabled widget lists a web origin. It has no fields, because only
+// its presence in a map matters.
 type Origin struct{}
 
 // Widgets returns the agents among agentIDs whose widgets are enabled, by id. The agents may be
 // of any organization.
 func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Widget, error) {
-	// A visitor's request names only the agent, so the function reads across organizations.
+	// A visitor's request names only the agent. The function therefore reads agents of all
+	// organizations.
 	stmt, err := s.db.Prepared(ctx, `SELECT id, org_id, name, widget, secret, suggestions FROM parley_widgets($1)`)
 	if err != nil {
 		return nil, err

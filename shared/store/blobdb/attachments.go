@@ -16,31 +16,32 @@ import (
 )
 
 const (
-	// UploadLife is how long an upload is kept. A run that attaches it gets a file of its own.
+	// UploadLife is the time for which an upload is kept. A run that attaches the upload gets a
+	// file of its own.
 	UploadLife = 24 * time.Hour
 	// VisitorUploadLife is how long the upload of a widget's visitor is kept. It is short, because
 	// strangers share the space for visitors' files.
 	VisitorUploadLife = time.Hour
 )
 
-// acceptTime is much longer than it takes to accept a run. After that, the attachments of a run that
-// does not exist are removed.
+// acceptTime is much longer than it takes to accept a run. If the run does not exist after this
+// time, its attachments are removed.
 const acceptTime = time.Hour
 
-// NewUpload is an upload whose content is stored already.
+// NewUpload is an upload to add. Its content is already stored.
 type NewUpload struct {
 	ID        string
-	Principal string // whose upload it is
-	SessionID string // the only session in which it may be attached; empty: any
-	AgentID   string // the agent whose widget's visitor uploads it; empty: another caller
+	Principal string // principal who owns the upload
+	SessionID string // the only session in which the upload may be attached; empty: any
+	AgentID   string // the agent, if the upload is from a visitor of its widget; otherwise empty
 	Name      string
 	MIMEType  string
 	Content   Upload
 }
 
 // AddUpload adds an upload to an organization's files. It returns ErrFilesFull if the files would
-// exceed maximum bytes (0: no limit), and ErrBlobGone if the content was removed meanwhile. For the
-// upload of a widget's visitor see [Store.CheckVisitor], too.
+// exceed maximum bytes (0: no limit), and ErrBlobGone if the content was removed meanwhile. For a
+// widget's visitor, it also returns the errors of [Store.CheckVisitor].
 func (s *Store) AddUpload(ctx context.Context, org string, u NewUpload, maximum int64) error {
 	life := UploadLife
 	if u.AgentID != "" {
@@ -70,8 +71,9 @@ func (s *Store) AddUpload(ctx context.Context, org string, u NewUpload, maximum 
 	return nil
 }
 
-// reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes, or would with
-// that many more. The contents are stored, so they count already. See reserveFiles.
+// reserveRows returns ErrFilesFull if the organization's files exceed maximum bytes, or would
+// exceed them with rows more files. The contents of the new files are stored, so they already
+// count. See reserveFiles.
 func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum int64) error {
 	if maximum == 0 {
 		return nil
@@ -89,7 +91,8 @@ func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum
 	return nil
 }
 
-// filesCost sums the bytes that count for an organization's quota of files. $2 is the cost of a row.
+// filesCost sums the bytes that count for an organization's quota of files. $2 is the cost of a
+// row.
 const filesCost = `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
 	- (SELECT coalesce(sum(d.bytes), 0)::bigint FROM (SELECT DISTINCT ON (hash) bytes FROM documents
 	  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
@@ -100,7 +103,7 @@ type Attachable struct {
 	domain.File
 
 	Hash      []byte
-	Principal string // of an upload; RunID is empty
+	Principal string // of an upload, whose RunID is empty
 	SessionID string // of an upload: the only session in which it may be attached; empty: any
 	AgentID   string // of an upload by a widget's visitor: the only agent to which it may be sent
 }
@@ -114,8 +117,8 @@ type attachableRow struct {
 	WidgetAgent string `db:"widget_agent"`
 }
 
-// AttachableFile returns a file or an upload of an organization. It returns not_found if no file has
-// this id, or if an upload's time is over.
+// AttachableFile returns a file or an upload of an organization. It returns not_found if no file
+// has this id, or if an upload's time is over.
 func (s *Store) AttachableFile(ctx context.Context, org, id string) (Attachable, error) {
 	var row attachableRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -134,18 +137,18 @@ func (s *Store) AttachableFile(ctx context.Context, org, id string) (Attachable,
 	}, nil
 }
 
-// NewAttachment is a file of a run that its request attached. The content is stored already.
+// NewAttachment is a file to attach to a run. Its content is already stored.
 type NewAttachment struct {
 	domain.Attachment
 
 	Hash    []byte
-	AgentID string // the agent whose widget's visitor sends it; empty: another caller
+	AgentID string // the agent, if the request is from a visitor of its widget; otherwise empty
 }
 
-// LinkAttachments adds the attachments of a run that is about to be accepted. It returns ErrFilesFull
-// if the organization's files would exceed maximum bytes (0: no limit), and ErrBlobGone if a content
-// was removed meanwhile. If the run is not accepted, the caller must call UnlinkAttachments; otherwise
-// the sweeper removes the attachments later.
+// LinkAttachments adds the attachments of a run that is about to be accepted. It returns
+// ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit), and
+// ErrBlobGone if a content was removed meanwhile. If the run is not accepted, the caller must call
+// UnlinkAttachments; otherwise the sweeper removes the attachments later.
 func (s *Store) LinkAttachments(ctx context.Context, org, runID string, files []NewAttachment, maximum int64) error {
 	blobs := Distinct(pg.Column(files, func(f *NewAttachment) Blob { return Blob{Hash: f.Hash, Bytes: f.Bytes} }))
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -189,15 +192,15 @@ func (s *Store) UnlinkAttachments(ctx context.Context, org, runID string) error 
 	return nil
 }
 
-// StoredAttachment is an attachment as a worker reads it.
+// StoredAttachment is an attachment in the form in which a worker reads it.
 type StoredAttachment struct {
 	domain.File
 
 	Prepared string // the media type of the converted image, or "text"; empty: not prepared yet
-	TextID   string // the source with the text that was read from it; empty: none
+	TextID   string // id of the source with the text that was read from the attachment; empty: none
 }
 
-// PreparedText is the value of Prepared of a document.
+// PreparedText is the value of StoredAttachment.Prepared for a document whose text was read.
 const PreparedText = "text"
 
 // storedRow is a row of StoredAttachment.
@@ -208,9 +211,9 @@ type storedRow struct {
 	TextID   string `db:"text_id"`
 }
 
-// HoldAttachments makes the attachments of a claimed run files of its session. It returns those of
-// the ids that exist and belong to the session's runs, in the order of ids. kept is false if the
-// worker no longer holds the run.
+// HoldAttachments makes the attachments of a claimed run files of its session. It returns the
+// attachments with these ids that exist and belong to the session's runs, in the order of ids. kept
+// is false if the worker no longer holds the run.
 func (s *Store) HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []StoredAttachment, kept bool, err error) {
 	var rows []storedRow
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
@@ -238,14 +241,14 @@ func (s *Store) HoldAttachments(ctx context.Context, held lease.Held, ids []stri
 	return files, kept, nil
 }
 
-// Prepared is what a worker has made of an attachment.
+// Prepared is the result of a worker's preparation of an attachment.
 type Prepared struct {
 	Kind   string // see StoredAttachment.Prepared
 	TextID string
 	Image  []byte // the converted image, which replaces the content; nil: the content stays
 }
 
-// SetPrepared records what a worker has made of an attachment of the run. It returns false if the
+// SetPrepared records how a worker has prepared an attachment of the run. It returns false if the
 // worker no longer holds the run, or if the attachment does not exist.
 func (s *Store) SetPrepared(ctx context.Context, held lease.Held, fileID string, p Prepared) (kept bool, err error) {
 	blob := newBlob(p.Image)
@@ -270,7 +273,8 @@ func (s *Store) SetPrepared(ctx context.Context, held lease.Held, fileID string,
 	return kept, nil
 }
 
-// storeWhole stores a blob that is in memory, for a link within the hour.
+// storeWhole stores a blob whose content is in memory. A link to the blob must be made within an
+// hour.
 func (s *Store) storeWhole(ctx context.Context, org string, blob Blob) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		_, err := reserveBlobs(ctx, tx, org, []Blob{blob})
@@ -320,9 +324,9 @@ func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID s
 	return RemoveUnlinkedBlobs(ctx, tx, gone)
 }
 
-// PruneUploads checks up to limit uploads and attachments that are due, and returns how many it
-// checked. It removes uploads, and attachments of runs that do not exist. It schedules the others for
-// another check in a day: their runs have not started yet.
+// PruneUploads checks up to limit uploads and attachments that are due, and returns the number of
+// checked ones. It removes expired uploads, and attachments of runs that do not exist. The other
+// attachments belong to runs that have not started yet; they are checked again in a day.
 func (s *Store) PruneUploads(ctx context.Context, limit int) (int, error) {
 	var due []struct {
 		OrganizationID string `db:"org_id"`

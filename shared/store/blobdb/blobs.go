@@ -63,7 +63,7 @@ func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	for _, b := range blobs {
 		for n := range chunks(b.Bytes) {
 			data := b.content[n*sealdb.ChunkSize : min((n+1)*sealdb.ChunkSize, len(b.content))]
-			// The chunk does not fit, so a new batch begins.
+			// If the chunk does not fit into the batch, a new batch begins.
 			if len(data) > room {
 				out, room = append(out, nil), sealdb.ChunkSize
 			}
@@ -135,7 +135,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 		return err
 	}
 
-	// The sweeper has removed a reservation that was too old.
+	// If a row is missing, its reservation was too old and the sweeper has removed it.
 	if len(held) < len(wanted) {
 		return ErrBlobGone
 	}
@@ -149,10 +149,10 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 
 // HoldBlobs locks blobs against removal until the transaction ends, so that it can link to them. It
 // returns ErrBlobGone unless all blobs are stored completely. others are the blobs that lose links
-// in this transaction. They are locked too, because they may be removed. All blobs are locked in the
-// order of their hashes.
+// in this transaction. They are locked too, because they may be removed. All blobs are locked in
+// the order of their hashes.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
-	// A stronger lock is needed if blobs may be removed.
+	// If blobs may be removed, the transaction needs a stronger lock on their rows.
 	mode := "FOR KEY SHARE"
 	if len(others) > 0 {
 		mode = "FOR UPDATE"
@@ -210,13 +210,13 @@ func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }
 
-// Reader reads a blob piece by piece, one statement per piece. It keeps one piece in memory.
+// Reader reads a blob in pieces, with one statement per piece. It keeps one piece in memory.
 type Reader struct {
 	load   func(n int) ([]byte, error)
 	size   int64
 	offset int64
 	piece  []byte // the piece in memory
-	n      int    // the number of that piece; -1: none
+	n      int    // the number of the piece in memory; -1: none
 }
 
 // OpenBlob returns a reader of a stored blob. ctx applies to all reads.
@@ -253,19 +253,19 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 
-	// As io.Reader recommends.
+	// io.Reader recommends returning 0 and nil for an empty buffer.
 	if len(p) == 0 {
 		return 0, nil
 	}
 
 	n, from := int(r.offset/sealdb.PieceSize), int(r.offset%sealdb.PieceSize)
 	if r.n != n {
-		r.piece, r.n = nil, -1 // release the old piece before the next one is loaded
+		r.piece, r.n = nil, -1 // the old piece is released before the next one is loaded
 		data, err := r.load(n)
 		if err != nil {
 			return 0, fmt.Errorf("reading content: %w", err)
 		}
-		// A shorter piece would shift all following positions.
+		// If the piece were shorter, all following positions would be wrong.
 		if want := min(r.size-int64(n)*sealdb.PieceSize, sealdb.PieceSize); int64(len(data)) != want {
 			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, want %d", n, len(data), want)
 		}

@@ -40,8 +40,8 @@ type NewFile struct {
 }
 
 // maxKeepTries is the maximum number of attempts to store blobs and link to them. An attempt fails
-// if the last other link to a blob is removed in the milliseconds before the new link is made, or
-// if writing takes more than the reserved hour.
+// if the last other link to a blob is removed just before the new link is made. It also fails if
+// writing takes longer than the hour for which blobs are reserved.
 const maxKeepTries = 32
 
 // KeepFiles stores the files that a tool call created and records the names that it removed, in one
@@ -66,7 +66,7 @@ func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, m
 
 	blobs = Distinct(blobs)
 	for range maxKeepTries {
-		// The loop ends at the first result other than a lost blob.
+		// The loop repeats the attempt only while a blob is lost.
 		if kept, err = s.writeAndLink(ctx, held, callID, blobs, rows, maximum); !errors.Is(err, ErrBlobGone) {
 			break
 		}
@@ -120,7 +120,7 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 	}
 
 	for _, name := range removed {
-		// A row without a hash hides files with this name from earlier calls.
+		// A row without a hash hides files with this name that earlier calls created.
 		rows = append(rows, fileRow{Name: name})
 	}
 
@@ -131,7 +131,8 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 			return nil, fmt.Errorf("%q occurs twice", row.Name)
 		}
 
-		// The id depends only on the call and the content, so a repeated call creates the same ids.
+		// The id of a file depends only on the call, the name and the content, so a repeated call
+		// creates the same ids.
 		names[row.Name] = true
 		row.RunID, row.CallID = held.RunID, callID
 		row.ID = id.Derived(id.File, held.RunID, callID+"\x00"+row.Name+"\x00"+hex.EncodeToString(row.Hash))
@@ -144,7 +145,8 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 func (s *Store) writeAndLink(
 	ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64,
 ) (bool, error) {
-	// One part is written together with its reservation, which saves a transaction.
+	// If the contents fit into one part, it is written together with its reservation, which saves a
+	// transaction.
 	parts := batches(blobs)
 	if len(rows) > 0 {
 		kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
@@ -204,7 +206,7 @@ func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID stri
 		return err
 	}
 
-	// The sum over blobs counts a content once, even if several files have it.
+	// The sum of the blobs' sizes counts a content once, even if several files have it.
 	var now struct {
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`
@@ -325,9 +327,9 @@ func insertFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID strin
 }
 
 // SessionFiles returns the newest file of each name in a run's session, ordered by name. It omits
-// the files of this call, so that a repeated call gets the same files. If the session has more than
-// maxNames names, it returns the newest files. The boolean result is false if the worker no longer
-// holds the run.
+// the files of the given call, so that a repeated call gets the same files. If the session has more
+// than maxNames names, SessionFiles returns the newest files. The boolean result is false if the
+// worker no longer holds the run.
 func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
 	var rows []fileRow
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
@@ -342,9 +344,9 @@ func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string
 
 // liveFiles implements SessionFiles.
 //
-// It looks up the newest file of each name separately: a folder has few names, but many calls may
-// have written to it. Without statistics, the planner assumes the opposite, and would read and sort
-// all files for each name.
+// It looks up the newest file of each name separately, because a folder has few names, but many
+// calls may have written to it. Without statistics, the planner of PostgreSQL assumes the opposite:
+// it would read and sort all files for each name.
 func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string) (rows []fileRow, err error) {
 	const newest = `SELECT f.* FROM files f WHERE f.session_ref = s.ref AND f.org_id = $2 AND (f.run_id, f.call_id) <> ($1, $3)`
 	if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)`); err != nil {
@@ -407,7 +409,7 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 		return nil, fmt.Errorf("reading contents: %w", err)
 	}
 
-	// The WHERE clause drops files that are larger than one chunk.
+	// If a row is missing, its file does not exist or is larger than one chunk.
 	if len(rows) != len(ids) {
 		return nil, pg.NotFound()
 	}

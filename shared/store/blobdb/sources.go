@@ -39,8 +39,8 @@ func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Sour
 	sum := sha256.Sum256([]byte(src.Text))
 	hash := sum[:]
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-		// The update changes nothing, but locks the existing row, so that it is not removed
-		// before it is linked.
+		// If the text exists, the update changes nothing, but locks the row, so that the text is
+		// not removed before it is linked.
 		_, err := tx.ExecContext(ctx, `INSERT INTO sources AS s (org_id, hash, url, title, language, text, characters, truncated)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, hash) DO UPDATE SET org_id = s.org_id`,
 			held.OrganizationID, hash, src.URL, src.Title, src.Language, src.Text, utf8.RuneCountInString(src.Text), src.Truncated)
@@ -76,7 +76,7 @@ type sourceRow struct {
 
 // SourceBytes returns the size, in bytes, of the text that SourceByID returns.
 func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
-	// An id in another form can belong to no text.
+	// An id in another format belongs to no text.
 	hash, ok := hashFor(id)
 	if !ok {
 		return 0, pg.NotFound()
@@ -133,9 +133,9 @@ func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }
 
-// prune checks up to limit due rows of a table, calls remove with the rows that it could lock, and
-// schedules the rows that remain for another check in a day. It skips locked rows, because another
-// process is checking or linking them. It returns the number of rows that it checked.
+// prune checks up to limit due rows of a table. It calls remove with the rows that it could lock,
+// and schedules the rows that remain for another check in a day. It skips locked rows, because
+// another process is checking or linking them. It returns the number of rows that it checked.
 func (s *Store) prune(
 	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
 ) (int, error) {
@@ -149,7 +149,7 @@ func (s *Store) prune(
 	}
 
 	err := s.db.Within(ctx, pg.Column(due, func(c *Content) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
-		// The list is reset for a retried transaction.
+		// The transaction may be retried, so the list starts empty.
 		locked = locked[:0]
 		orgs, hashes := columns(due)
 		err := tx.SelectContext(ctx, &locked, `SELECT t.org_id, t.hash FROM `+table+` t JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
@@ -176,8 +176,8 @@ func (s *Store) prune(
 }
 
 // removeUnlinkedSources removes those of the given texts to which no run links. An earlier
-// statement has locked the texts, so a new link to a text is either visible here, or waits for the
-// lock and then finds that the text is gone.
+// statement has locked the texts. A new link to a text is therefore either visible here, or its
+// transaction waits for the lock and then finds that the text was removed.
 func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
@@ -209,7 +209,8 @@ func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	return forgetFiles(ctx, tx, runs)
 }
 
-// forgetTexts removes the texts to which runs no longer link. It first locks the texts in a fixed order.
+// forgetTexts removes the texts to which runs no longer link. It first locks the texts in a fixed
+// order.
 func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	// Most runs have read no sources.
 	if len(read) == 0 {

@@ -31,7 +31,8 @@ type Upload struct {
 // Blob returns the uploaded blob without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
-// initialBuffer is the initial size of the buffer for a blob. The buffer grows to at most one chunk.
+// initialBuffer is the initial size of the buffer for a blob. The buffer grows to at most one
+// chunk.
 const initialBuffer = 64 << 10
 
 // cleanUpTimeout is the timeout for removing a failed upload, whose own context may have ended.
@@ -90,7 +91,8 @@ type chunkReader struct {
 // the last one. It does not use [io.ReadFull], which does not distinguish a truncated body from a
 // complete one.
 func (in *chunkReader) next() (data []byte, last bool, err error) {
-	// A reader may return neither data nor an error, but not over and over.
+	// A reader may return neither data nor an error. The number of such results in a row is
+	// limited.
 	n, idle := 0, 0
 	for n < sealdb.ChunkSize && !last && idle < 100 {
 		if n == len(in.buffer) {
@@ -108,12 +110,12 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 		}
 	}
 
-	// The loop gave up after many reads without data.
+	// The loop has ended because the reader returned no data too often.
 	if n < sealdb.ChunkSize && !last {
 		return nil, false, io.ErrNoProgress
 	}
 
-	// The limit is checked for each chunk, so an endless content does not fill the database.
+	// The size is checked after each chunk, so that an endless content does not fill the database.
 	if in.read += int64(n); in.read > in.maximum {
 		return nil, false, ErrTooLarge
 	}
@@ -147,7 +149,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
 
-	// Chunks that are not sealed need not be copied.
+	// Only sealed chunks must be copied when the blob gets its final name.
 	settle := s.rename
 	if s.seals.Overhead() > 0 {
 		settle = s.renameSealed
@@ -198,7 +200,7 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 			return err
 		}
 
-		// Either the temporary blob or the target was removed meanwhile.
+		// If a row is missing, the temporary blob or the target was removed meanwhile.
 		if len(held) != 2 {
 			return ErrBlobGone
 		}
@@ -270,7 +272,8 @@ func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n 
 	})
 }
 
-// DropUploads removes those of the failed uploads that have no link, before the sweeper would remove them.
+// DropUploads removes failed uploads that have no link, immediately and not only when the sweeper
+// finds them.
 func (s *Store) DropUploads(ctx context.Context, org string, uploads []Upload) error {
 	if err := s.DropUnlinked(ctx, org, pg.Column(uploads, func(u *Upload) []byte { return u.Hash })...); err != nil {
 		return fmt.Errorf("removing uploads: %w", err)

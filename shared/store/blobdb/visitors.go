@@ -13,21 +13,23 @@ import (
 const (
 	// VisitorUploads is the maximum number of uploads that are kept for one visitor.
 	VisitorUploads = 40
-	// VisitorBytes is the maximum number of bytes of these uploads together.
+	// VisitorBytes is the maximum number of bytes of one visitor's uploads together.
 	VisitorBytes = 100 << 20
-	// visitorShare determines how much of an organization's quota the files of all visitors may take:
-	// 1/visitorShare of it.
+	// visitorShare determines how much of an organization's quota the files of all visitors may
+	// take: 1/visitorShare of it.
 	visitorShare = 4
 )
 
-// VisitorFullError means that a visitor has too many uploads. Wait is the time until the oldest expires.
+// VisitorFullError means that a visitor has too many uploads. Wait is the time until the oldest
+// expires.
 type VisitorFullError struct{ Wait time.Duration }
 
 // Error returns a description for logs.
 func (e *VisitorFullError) Error() string { return "too many uploads of a widget's visitor" }
 
-// CheckVisitor returns the error that AddUpload would return for an empty upload of a widget's visitor:
-// VisitorFullError or ErrFilesFull. So a content that cannot be kept is not stored first.
+// CheckVisitor returns the error that AddUpload would return for an empty upload of a widget's
+// visitor: VisitorFullError or ErrFilesFull. The caller checks this first, so that it does not
+// store a content that cannot be kept.
 func (s *Store) CheckVisitor(ctx context.Context, org, principal string, maximum int64) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return reserveVisitor(ctx, tx, org, principal, 0, maximum) })
 	if err != nil {
@@ -36,8 +38,9 @@ func (s *Store) CheckVisitor(ctx context.Context, org, principal string, maximum
 	return nil
 }
 
-// reserveVisitor returns VisitorFullError if a visitor has too many uploads, or would with one of this
-// size. It returns ErrFilesFull if the files of all visitors would exceed their share of maximum.
+// reserveVisitor returns VisitorFullError if a visitor has too many uploads, or would have too many
+// with an upload of this size. It returns ErrFilesFull if the files of all visitors would exceed
+// their share of maximum.
 func reserveVisitor(ctx context.Context, tx *sqlx.Tx, org, principal string, bytes, maximum int64) error {
 	if err := pg.AdvisoryLock(ctx, tx, "visitor "+org+" "+principal); err != nil {
 		return err
@@ -60,7 +63,7 @@ func reserveVisitor(ctx context.Context, tx *sqlx.Tx, org, principal string, byt
 }
 
 // reserveVisitorRows returns ErrFilesFull if the files of an organization's visitors exceed their
-// share of maximum, or would with that many more rows and bytes.
+// share of maximum, or would exceed it with these additional rows and bytes.
 func reserveVisitorRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, bytes, maximum int64) error {
 	if maximum == 0 {
 		return nil

@@ -40,7 +40,7 @@ type budgetRow struct {
 	CreatedAt *domain.Time `db:"created_at"`
 	UpdatedAt *domain.Time `db:"updated_at"`
 
-	SubjectName *string `db:"subject_name"` // of an agent or a key; nil: none, or it is deleted
+	SubjectName *string `db:"subject_name"` // name of the agent or key; nil: there is none, or it is deleted
 }
 
 // unit returns the number of database units in one unit of the metric.
@@ -90,16 +90,17 @@ const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestam
 // automation $4.
 const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
 
-// selectBudgets reads budgets k of an organization. The condition which, with parameters from $2
-// on, selects the budgets and opens their counts. The clause tail restricts or orders the returned
-// budgets.
+// selectBudgets reads budgets of an organization and opens their counts. The parameter which is a
+// condition on budgets k, whose own parameters are numbered from $2. The parameter tail is a clause
+// that restricts or orders the returned budgets.
 func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args ...any) ([]budgetRow, error) {
 	var rows []budgetRow
 	args = append([]any{org}, args...)
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
 
-		// The order prevents deadlocks with other requests that open the same counts.
+		// Counts are opened in the order of the budgets' ids, so that concurrent requests cannot
+		// deadlock.
 		if _, err := tx.ExecContext(ctx, openBudgets+which+`ORDER BY k.id`, args...); err != nil {
 			return err
 		}
@@ -160,7 +161,8 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 		return domain.Budget{}, fmt.Errorf("creating budget: %w", err)
 	}
 
-	// This process must apply the budget immediately; other processes follow when their caches expire.
+	// This process must apply the budget immediately; other processes follow when their caches
+	// expire.
 	s.budgeted.forget(org)
 	return s.Budget(ctx, org, b.ID)
 }
@@ -182,7 +184,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 		return apierr.New(apierr.Conflict, "budget quota of the organization exceeded (%d); delete a budget first", MaxBudgets)
 	}
 
-	// An automation has no row to check: it is only a name.
+	// The subject of a budget for an automation is only a name, so there is no row to check.
 	query := map[domain.BudgetScope]string{
 		domain.BudgetAgent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
 		domain.BudgetKey:   `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2 AND scope = 'organization' AND revoked_at IS NULL)`,
@@ -287,17 +289,18 @@ func exhaustedMessage(b domain.Budget) string {
 }
 
 // WithinBudget returns budget_exceeded if a budget that would cover a new run is used up. keyID and
-// automationID are empty if there are none. The error wraps ErrRunsUsedUp if only budgets for the
-// number of runs are used up. WithinBudget caches the fact that an organization has no budgets.
-// WithinBudget also opens the counts of the current period, so that the statement that accepts the
-// run does not have to.
+// automationID are empty if the run has none. The error wraps ErrRunsUsedUp if only budgets for the
+// number of runs are used up. The fact that an organization has no budgets is cached. WithinBudget
+// also opens the counts of the current period, so that the statement that accepts the run does not
+// have to.
 func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
 	hasBudgets, err := s.Budgeted(ctx, org)
 	if err != nil || !hasBudgets {
 		return err
 	}
 
-	// A budget with another metric is preferred, because a budget for the number of runs rejects fewer requests.
+	// A budget for the number of runs is returned only if no other budget is used up, because it
+	// rejects fewer requests.
 	rows, err := s.selectBudgets(ctx, org, covered, `AND c.used >= k.most ORDER BY k.metric = 'runs', k.id LIMIT 1`,
 		pg.Optional(agentID), pg.Optional(keyID), pg.Optional(automationID))
 	if err != nil || len(rows) == 0 {
@@ -306,18 +309,20 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 	return UsedUp(rows[0].budget())
 }
 
-// Rejected returns the error for a run that was not accepted because of cause: budget_exceeded if a
-// budget for the number of runs is used up, otherwise cause with context.
+// Rejected returns the error for a run that was not accepted. cause is the error of the database.
+// If a budget for the number of runs is used up, Rejected returns budget_exceeded, otherwise cause
+// with context.
 func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) error {
 	pqErr, ok := errors.AsType[*pq.Error](cause)
 	if !ok || pqErr.Code != "23B01" {
 		return fmt.Errorf("%s: %w", doing, cause)
 	}
 
-	// The schema raises 23B01 with the budget's id as the first word of the detail.
+	// The schema raises 23B01 if a budget has no room. The first word of the detail is the budget's
+	// id.
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
-	if err != nil { // the budget was deleted in the meantime or cannot be read; a retry will find out
+	if err != nil { // the budget was deleted in the meantime or cannot be read; if it still exists, a retry is rejected again
 		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget for the number of runs is used up")
 		e.RetryAfter = time.Second
 		return e

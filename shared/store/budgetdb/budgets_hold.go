@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	budgetedTTL = 5 * time.Second // how long the cache of organizations with budgets is valid
+	budgetedTTL = 5 * time.Second // time for which an entry in the cache of organizations with budgets is valid
 	maxBudgeted = 10_000          // maximum number of organizations in that cache
 )
 
@@ -114,17 +114,17 @@ type Hold struct {
 	Amounts
 }
 
-// Lacking is a budget with too little room for a hold.
+// Lacking is a budget that has too little room for a hold.
 type Lacking struct {
 	domain.Budget
 	// Later is true if there would be enough room without the reservations of other calls.
 	Later bool
 }
 
-// Reserve reserves amounts in all budgets that cover the run, and returns the number of budgets; or
-// it makes no reservation and returns a budget with too little room. If several budgets have too
-// little room, it prefers a budget that would lack the room even without the holds of other calls.
-// The caller must settle a hold that was made.
+// Reserve reserves amounts in all budgets that cover the run, and returns the number of these
+// budgets. If a budget has too little room, Reserve reserves nothing and returns that budget. Among
+// several such budgets, it prefers one that would lack the room even without the holds of other
+// calls. The caller must settle a hold that was made.
 func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
 	return s.reserve(ctx, h.OrganizationID, h.Amounts, `reserve_budgets($1, $4, $5, $6, $2, $3)`, h.RunID, h.Fence, h.ID)
 }
@@ -134,7 +134,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 func (s *Store) reserve(
 	ctx context.Context, org string, maximum Amounts, call string, args ...any,
 ) (budgets int, lacking *Lacking, err error) {
-	// A metric that the call does not use cannot make a budget lack room.
+	// A metric that the call does not use needs no room in a budget.
 	metrics, amounts := maximum.columns(false)
 	args = append([]any{org, pq.Array(metrics), pq.Array(amounts)}, args...)
 	var held, refused []string
@@ -165,7 +165,8 @@ func (s *Store) reserve(
 		return 0, nil, fmt.Errorf("reserving: %w", err)
 	}
 
-	// Later is false if the amount used so far already leaves too little room.
+	// Later is false if the amount used so far, without reservations, already leaves too little
+	// room.
 	for _, row := range rows {
 		b := row.budget()
 		later := row.Used < row.Max && maximum.of(b.Metric) <= row.Max-row.Used
@@ -183,8 +184,8 @@ func (s *Store) reserve(
 
 // Settle ends a hold of a run and counts the amounts that the call used. It does not change a hold
 // that the sweeper has already ended. Budgets that were created after the hold also count the call.
-// If no amounts were reserved, holdID is empty, and only budgets created since then count the call;
-// in this case, each repeated Settle counts it again.
+// If no amounts were reserved, holdID is empty, and only budgets created since then count the call.
+// In this case, a repeated Settle counts the call again.
 func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used Amounts) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

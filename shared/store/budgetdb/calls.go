@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Call stands for the calls of models that belong to no run and count nevertheless: those of a check of
-// an agent's connections, or of a request for embeddings.
+// Call describes model calls that belong to no run but count against budgets: the calls of a check
+// of an agent's connections, or of a request for embeddings.
 type Call struct {
 	OrganizationID string
 	AgentID        string // empty: none
@@ -20,26 +20,27 @@ type Call struct {
 	StartedAt      time.Time
 }
 
-// CallUsage is what the models have reported. It is part of the organization's usage.
+// CallUsage is the usage that the models have reported. It is part of the organization's usage.
 type CallUsage struct {
 	InputTokens  int64
 	OutputTokens int64
 	CostMicros   int64
 }
 
-// ReserveCall is Reserve for calls without a run. holdID is unique. If the calls are never settled,
-// the sweeper counts the reserved amounts as used.
+// ReserveCall is the variant of Reserve for calls without a run. holdID is unique. If the calls are
+// never settled, the sweeper counts the reserved amounts as used.
 func (s *Store) ReserveCall(ctx context.Context, c Call, holdID string, maximum Amounts) (budgets int, lacking *Lacking, err error) {
 	return s.reserve(ctx, c.OrganizationID, maximum, `hold_budgets($1, $4, $5, NULL, '', 0, $6, $2, $3)`,
 		pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID)
 }
 
-// SettleCall is Settle for calls without a run, and adds what the models reported to the usage of the
-// agent and the key.
+// SettleCall is the variant of Settle for calls without a run. It also adds the reported usage to
+// the usage of the agent and the key.
 func (s *Store) SettleCall(ctx context.Context, c Call, holdID string, used Amounts, reported CallUsage) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Within(ctx, []string{c.OrganizationID}, func(tx *sqlx.Tx) error {
-		// New budgets start with the stored usage, so they must be opened before the usage is added.
+		// New budgets start with the stored usage, so they must be opened before the usage is
+		// added.
 		_, err := tx.ExecContext(ctx, `SELECT settle_holds($1, $2, $3, NULL, true, $4, $5, $6)`,
 			c.OrganizationID, pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID, pq.Array(metrics), pq.Array(amounts))
 		if err != nil || reported == (CallUsage{}) {

@@ -23,9 +23,9 @@ var (
 	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the required action was not decided in time"}
 )
 
-// Decided is the result of a decision: the run and one of three outcomes. Ended means that the run
-// ended. Resumed means that it waits for a slot of Lane. If neither is set, the same decision had
-// been made before.
+// Decided is the result of a decision: the run and one of three outcomes. If Ended is set, the run
+// has ended. If Resumed is set, the run waits for a slot of Lane. If neither is set, the same
+// decision had already been made.
 type Decided struct {
 	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
@@ -33,10 +33,10 @@ type Decided struct {
 	Lane    domain.Lane
 }
 
-// Decide records a decision about the action that a run waits for. by is the name of the decider.
-// If principal is not empty, only that principal's runs are found. The first decision counts.
-// Repeating it changes nothing, and a different decision returns version_conflict. The time for
-// which the run has waited is added to its deadline.
+// Decide records a decision about the action that a run waits for. by is the name of the person who
+// decides. If principal is not empty, only that principal's runs are found. The first decision
+// counts. Repeating it changes nothing, and a different decision returns version_conflict. The
+// run's deadline is extended by the time for which the run has waited.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
 ) (Decided, error) {
@@ -74,34 +74,35 @@ func (s *Store) Decide(
 func decideOpen(
 	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
 ) (ended []Ended, resumed bool, err error) {
-	// The effect is locked after its run, in the same order as in Park.
+	// The effect is locked after its run, in the same order as when a run is parked.
 	var effect []effectRow
 	if err := tx.SelectContext(ctx, &effect, effectSelect+` FOR UPDATE`, row.ID, callID, row.OrganizationID); err != nil {
 		return nil, false, fmt.Errorf("reading effect: %w", err)
 	}
 
-	// The run may wait for another call, or for none. Then the decision can only be a repetition.
+	// The run may wait for a decision about another call, or for none. Then this decision can only
+	// be a repetition.
 	action := row.Stored().Run.RequiredAction
 	if action == nil || action.ToolCallID != callID || len(effect) == 0 {
 		return nil, false, checkRepeated(effect, decision)
 	}
 
-	// An action asks either for an approval or for the outcome of a call, and accepts only the
-	// answers to its question.
+	// An action requests either an approval or the outcome of a call. It accepts only the decisions
+	// that answer this question.
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
-			return nil, false, nil // repeats a decision about an earlier action of this call
+			return nil, false, nil // the decision repeats one about an earlier action of this call
 		}
 		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which accepts %s",
 			action.Kind, joinDecisions(action.Kind.Decisions()))
 	}
 
-	// The sweeper fails the run soon; until then no decision counts.
+	// After the time for the decision, no decision counts. The sweeper fails the run soon.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
 
-	// To resend is to start over, so the time of the first sending is removed.
+	// The decision to resend starts the call again, so the time of its first sending is removed.
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
 		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
 		WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
@@ -148,8 +149,8 @@ func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision string) erro
 		return err
 	}
 
-	// The resumed run needs a slot again, like any queued run. The wait for a person does not count
-	// towards its deadline.
+	// The resumed run needs a slot again, like any queued run. The time for which it waited for a
+	// person does not count towards its deadline.
 	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,
 		deadline = deadline + (clock_timestamp() - parked_at), required_action = NULL, action_expires_at = NULL, parked_at = NULL
 		WHERE run_id = $1 AND org_id = $2`, row.ID, row.OrganizationID)
@@ -172,7 +173,7 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	}
 
 	// The run was cancelled or timed out while it waited. The decision came too late to have an
-	// effect, and the caller must learn that.
+	// effect, so the caller gets an error.
 	if len(effect) > 0 && effect[0].State == string(domain.EffectAwaiting) && !effect[0].Decision.Valid {
 		return apierr.New(apierr.VersionConflict, "the run has finished without this decision")
 	}
@@ -180,8 +181,8 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	return checkRepeated(effect, decision)
 }
 
-// findEnded reports whether a run that is not open was erased, with its effects. It returns not_found
-// if there is no such run.
+// findEnded reports whether a run that is not open was erased, with its effects. It returns
+// not_found if there is no such run.
 func findEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID string) (erased bool, err error) {
 	var found []bool
 	err = tx.SelectContext(ctx, &found, `SELECT r.result IS NULL FROM runs r WHERE r.id = $1 AND r.org_id = $2
@@ -211,8 +212,8 @@ func checkRepeated(effect []effectRow, decision domain.Decision) error {
 
 // EndUnanswered fails up to limit runs whose required action was not decided in time.
 func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
-	// The runs are found without locks, in all organizations. The condition is checked again under
-	// the lock, because a decision may have arrived in between.
+	// The function finds runs of all organizations without locks. The condition is checked again
+	// under the lock, because a decision may have arrived in between.
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM unanswered_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err

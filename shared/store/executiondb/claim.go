@@ -41,7 +41,7 @@ type Claimed struct {
 	LastError      sql.Null[[]byte]  `db:"last_error"`     // JSON of the domain.RunError of the last failed attempt
 	CreatedAt      time.Time         `db:"created_at"`
 	StartedAt      time.Time         `db:"started_at"`
-	Deadline       time.Time         `db:"deadline"`     // after which the sweeper times the run out
+	Deadline       time.Time         `db:"deadline"`     // time after which the sweeper times the run out
 	Now            time.Time         `db:"db_now"`       // the database's clock at the claim
 	PreviousRun    *string           `db:"previous_run"` // the run that it continues; nil or empty: none
 }
@@ -86,7 +86,7 @@ func (c Claimed) agentVersion() *int {
 type Claim struct {
 	// nil if the run was not claimed.
 	Run    *Claimed
-	Result []byte // the rendered object of a finished run, because its reply may have been lost
+	Result []byte // rendered object of a finished run, which is sent again because its reply may have been lost
 	// Ended means that the run has finished or does not exist. If Run is nil and neither Ended nor
 	// Locked is set, the run is leased or must wait for its turn; a new job message will be
 	// published when its turn comes.
@@ -105,8 +105,8 @@ type claimedRow struct {
 // batch claims hundreds of runs.
 const largeInput = 256 << 10
 
-// A job message contains only a run id, not the organization. The function therefore looks at
-// all organizations' runs.
+// A job message contains only a run id and not the organization. The function therefore looks at
+// the runs of all organizations.
 const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
   automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
   CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
@@ -128,7 +128,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
 
-	// The statement returned no row for a void id.
+	// The statement returned no row for the ids in void.
 	var void []string
 	for i, id := range runIDs {
 		switch row := byID[id]; {
@@ -138,7 +138,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 			out[i].Locked = true
 		default:
 			out[i].Run = &row.Claimed
-			delete(byID, id) // a repeated id in one batch claims nothing
+			delete(byID, id) // if a batch contains an id twice, the second claim of it gets nothing
 		}
 	}
 
@@ -188,10 +188,11 @@ func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, v
 			continue
 		}
 		j, known := found[id]
-		// A run without a row does not exist any more, for example because its retention has ended.
+		// A run without a row no longer exists, for example because its retention has ended.
 		out[i].Ended = !known || rows[j].Ended
 
-		// The worker sends the result again, because the first reply may have been lost.
+		// The result of a finished run is returned, so that the worker sends it again: the first
+		// reply may have been lost.
 		if known && rows[j].Result.Valid {
 			out[i].Result = []byte(rows[j].Result.String)
 		}
@@ -214,8 +215,8 @@ type Leases struct {
 
 // Extend renews the leases of held runs, with one statement that waits for no lock.
 func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
-	// The organizations narrow down the rows, and the fences decide. A worker with an old fence
-	// gets no row for its run.
+	// The fences determine which runs the worker holds; the organizations only limit the rows that
+	// are read. A worker with an old fence gets no row for its run.
 	var rows []heldRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
@@ -233,14 +234,14 @@ func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
 	return out, nil
 }
 
-// heldRow is a run that its worker still holds. If another transaction has locked the run, that
-// is known as of the last commit.
+// heldRow is a run that its worker still holds. If another transaction has locked the run, the row
+// has the run's last committed state.
 type heldRow struct {
 	RunID  string `db:"run_id"`
 	Locked bool   `db:"locked"`
 }
 
-// byLock separates runs by whether another transaction has locked them.
+// byLock separates the runs that another transaction has locked from the others.
 func byLock(rows []heldRow) (free, locked map[string]bool) {
 	free, locked = make(map[string]bool, len(rows)), map[string]bool{}
 	for _, r := range rows {

@@ -16,14 +16,14 @@ import (
 	"parley/shared/domain"
 )
 
-// decisionResults stands in the effect ledger in place of a decision when the client has sent the
-// result of a call.
+// decisionResults is stored in the effect ledger in place of a person's decision when the client
+// has sent the result of a call.
 const decisionResults = "results"
 
-// TakeResults records the client's results of the calls that a run waits for, and resumes the run. by
-// is the name of the sender. If principal is not empty, only that principal's runs are found. The
-// first results count. Repeating them changes nothing, and others return version_conflict. The time
-// for which the run has waited is added to its deadline.
+// TakeResults records the client's results of the calls that a run waits for, and resumes the run.
+// by is the name of the sender. If principal is not empty, only that principal's runs are found.
+// The first results count. Repeating them changes nothing, and different results return
+// version_conflict. The run's deadline is extended by the time for which the run has waited.
 func (s *Store) TakeResults(
 	ctx context.Context, org, principal, runID string, results []domain.ClientResult, by string,
 ) (Decided, error) {
@@ -59,7 +59,8 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		waits = action.CallIDs()
 	}
 
-	// The run may wait for other calls, or for none. Then the results can only be a repetition.
+	// The run may wait for the results of other calls, or for none. Then these results can only be
+	// a repetition.
 	given := make(map[string]bool, len(results))
 	for i, result := range results {
 		if !slices.Contains(waits, result.ToolCallID) {
@@ -73,7 +74,7 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		}
 	}
 
-	// The sweeper fails the run soon; until then no result counts.
+	// After the time for the results, no result counts. The sweeper fails the run soon.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return false, apierr.New(apierr.VersionConflict, "the time to send the results ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
@@ -98,7 +99,7 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 	return true, resume(ctx, tx, row, decisionResults)
 }
 
-// storedResult returns the JSON of a result as the ledger contains it.
+// storedResult returns the JSON form in which the ledger stores a result.
 func storedResult(result domain.ClientResult) ([]byte, error) {
 	raw, err := json.Marshal(result)
 	if err != nil {
@@ -107,8 +108,8 @@ func storedResult(result domain.ClientResult) ([]byte, error) {
 	return raw, nil
 }
 
-// repeatedResults returns nil if the ledger has the same results. Otherwise it returns the error for
-// results that the run does not wait for; at is the index of the first one.
+// repeatedResults returns nil if the ledger has the same results. Otherwise it returns the error
+// for results that the run does not wait for. at is the index of the first of them.
 func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, results []domain.ClientResult, at int) error {
 	ids := make([]string, len(results))
 	for i, result := range results {

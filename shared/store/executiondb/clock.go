@@ -43,7 +43,8 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 		return 0, fmt.Errorf("looking for dispatched runs: %w", err)
 	}
 
-	// Locked rows are skipped: their holder sets the time anyway, or a later call finds them.
+	// Locked rows are skipped, because their transaction sets the time anyway, or a later call
+	// finds them.
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		shortened = 0
 

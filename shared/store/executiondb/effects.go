@@ -41,9 +41,9 @@ func (row effectRow) effect() domain.Effect {
 	}
 }
 
-// maxCheckAge is the maximum time that the check before an effect may take. A check that took longer
-// does not count: the caller gives a tool worker up after 6 s of silence, and a tool worker reports
-// every 2 s.
+// maxCheckAge is the maximum duration of the check before an effect. The result of a longer check
+// does not count. A caller treats a tool worker as lost after 6 s of silence, and tool workers
+// report every 2 s.
 const maxCheckAge = 3 * time.Second
 
 var errLateCheck = errors.New("the check took too long; the worker may have been given up meanwhile")
@@ -54,14 +54,14 @@ var errLateCheck = errors.New("the check took too long; the worker may have been
 // ready again if its receiver honours idempotency keys; otherwise it waits for a person to report
 // the outcome. The result is false, and nothing is written, if the worker no longer holds the run.
 func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
-	// The state counts only if this call inserts the effect. The database keeps the state of an
-	// existing effect, or derives a new one from it.
+	// This state is used only if the effect is new. The database keeps the state of an existing
+	// effect, or derives a new state from it.
 	e.State = domain.EffectReady
 	if ask {
 		e.State = domain.EffectAwaiting
 	}
 
-	// The column must contain JSON, also for a call without arguments.
+	// The column must contain JSON, even for a call without arguments.
 	if len(e.Input) == 0 {
 		e.Input = json.RawMessage(`{}`)
 	}
@@ -75,17 +75,18 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 
 // BeginSend is the last check before a call's effect is sent. It returns true only if the worker
 // holds the run, the lease has not expired, and the effect is ready under the fence. It returns
-// true once; after that the effect must be made ready again. An error leaves the result unknown; it
-// is also the result of a check that is older than maxCheckAge. A later EndSend takes effect after
-// BeginSend. sender identifies the execution of the call for CancelSend.
+// true once; after that, the effect must be made ready again. If BeginSend returns an error, it is
+// unknown whether the effect is marked as being sent. It also returns an error if the check took
+// longer than maxCheckAge. A later EndSend takes effect after BeginSend. sender identifies the
+// execution of the call for CancelSend.
 func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeBegin, callID: callID, effect: domain.Effect{Key: sender}})
 	if err != nil {
 		return false, fmt.Errorf("beginning to send effect: %w", err)
 	}
 
-	// The check was true when it was made. In the time since, the caller may have declared this
-	// worker lost and may have let another worker send the call.
+	// The check was correct when it was made. Since then, the caller may have declared this worker
+	// lost and may have let another worker send the call.
 	if out.done && out.took > maxCheckAge {
 		return false, fmt.Errorf("beginning to send effect: %w", errLateCheck)
 	}
@@ -104,9 +105,9 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 	return out.done, nil
 }
 
-// CancelSend makes an effect ready again after BeginSend, because nothing was sent. It returns false
-// if the effect is not in the state sending under the worker's fence, or if another sender made
-// BeginSend. Like EndSend, it also works after the lease is lost.
+// CancelSend makes an effect ready again after BeginSend, if nothing was sent. It returns false if
+// the effect is not in the state sending under the worker's fence, or if BeginSend was called by
+// another sender. Like EndSend, it also works after the lease is lost.
 func (s *Store) CancelSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeUnsend, callID: callID, effect: domain.Effect{Key: sender}})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // Chunk contains consecutive events of one attempt, one per line: the type, a space, and the
 // data as a JSON object without the run's id. The zero value is empty.
 type Chunk struct {
-	FirstN, LastN int // the numbers of its first and last event, from 1; 0: no events
+	FirstN, LastN int // numbers of the first and last event in the chunk, from 1; 0: no events
 	Events        string
 }
 
@@ -38,8 +38,7 @@ type SavedEvents struct {
 // SaveEvents appends chunks to the logs of held runs, with statements that wait for no lock and
 // write about MaxBatchBytes each. Saving a chunk again is harmless.
 func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
-	// The statements have separate transactions. A chunk that was saved before an error stays
-	// saved.
+	// Each statement is a separate transaction. Chunks that were saved before an error stay saved.
 	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
 	for len(c) > 0 {
 		n := countFitting(c, Checkpoint.Size)
@@ -83,7 +82,7 @@ func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents
 	}
 
 	var rows []heldRow
-	// The pool may send the statement twice when its connection breaks, which is harmless here.
+	// If its connection breaks, the pool may send the statement twice, which is harmless here.
 	err = stmt.SelectContext(ctx, &rows,
 		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.RunID })),
 		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.OrganizationID })),
@@ -113,7 +112,7 @@ type EventLogRequest struct {
 // EventLog is the stored part of a run's events: the chunks of the last attempt that has chunks, in
 // order, and, for a finished run, the position of the terminal event.
 type EventLog struct {
-	Run      rundb.StoredRun // with its times; started_at is unset if it never started
+	Run      rundb.StoredRun // includes the times of the run; started_at is unset if it never started
 	Fence    int64           // of Chunks; 0: no chunk is stored
 	Chunks   []Chunk
 	EndFence int64 // 0: the run has not finished
@@ -170,7 +169,7 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 		return nil, fmt.Errorf("reading event logs: %w", err)
 	}
 
-	// Requests without a row keep nil.
+	// An entry stays nil if the statement returned no row for its request.
 	out := make([]*EventLog, len(reqs))
 	for _, row := range rows {
 		out[row.Place-1] = row.log()
@@ -183,8 +182,8 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 // run, and the chunks. It returns not_found if the run does not exist or has expired, and
 // erased if it was erased.
 func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, error) {
-	// The sum has the same conditions as EventLogs: only the last attempt with chunks counts, and
-	// only its chunks after the requested event.
+	// The sum has the same conditions as EventLogs: it counts only the last attempt with chunks,
+	// and only the attempt's chunks after the requested event.
 	var log struct {
 		Bytes  int  `db:"bytes"`
 		Erased bool `db:"erased"`

@@ -26,7 +26,7 @@ type Outcome struct {
 	Events         Chunk      // the attempt's events that no checkpoint contains
 	EndN           int        // the number of the terminal event, which is not in Events
 
-	endFence int64 // the fence of the terminal event, if it is not Fence
+	endFence int64 // fence of the terminal event, if it is not the fence of the attempt
 }
 
 // NewOutcome renders the terminal run of a worker. The outcome has no events.
@@ -40,9 +40,9 @@ func (e Outcome) Size() int {
 	return len(e.Result) + len(pg.Deref(e.Run.Message)) + len(e.Events.Events) + 512
 }
 
-// MaxBatchBytes is roughly how many bytes of results or events one statement writes. Each byte is
-// in memory several times meanwhile, and all runs of the batch wait for its commit. A larger
-// outcome is written alone.
+// MaxBatchBytes is the approximate number of bytes of results or events that one statement writes.
+// The statement has several copies of each byte in memory, and all runs of the batch wait for its
+// commit. A larger outcome is written alone.
 const MaxBatchBytes = 4 << 20
 
 // countFitting returns the number of leading rows that one statement may write, at least one.
@@ -58,14 +58,14 @@ func countFitting[T any](rows []T, size func(T) int) int {
 }
 
 // Finished is the result of saving outcomes. If a run is in none of the first three maps, its
-// worker no longer held it, and nothing was written for it.
+// worker no longer holds it, and nothing was written for it.
 type Finished struct {
 	Saved    map[string]bool    // by run id
 	Rejected map[string]error   // PostgreSQL will never store these outcomes
 	Failed   map[string]error   // not saved this time; ErrLocked: another transaction has locked the run
 	Freed    queuedb.FreedSlots // for DispatchNext
 
-	followers map[string]int // by run id: the runs that waited only for this run, if there are any
+	followers map[string]int // number of runs that waited only for a run, by that run's id
 }
 
 // newFinished returns a result with empty maps.
@@ -97,7 +97,8 @@ func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error)
 	for rest := endings; len(rest) > 0; {
 		n := countFitting(rest, Outcome.Size)
 		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
-			// Earlier parts are committed and must be reported, so only the first part may return an error.
+			// Earlier parts are committed and must be reported, so only the first part may return
+			// an error.
 			if len(rest) == len(endings) {
 				return Finished{}, err
 			}
@@ -131,7 +132,8 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 		return err
 	}
 
-	// The first half may have been saved, so an error of the second half concerns only its outcomes.
+	// The first half may have been saved, so an error of the second half concerns only its
+	// outcomes.
 	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
 		out.fail(endings[half:], err)
 	}
@@ -139,8 +141,8 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 	return nil
 }
 
-// saveEndings saves outcomes with one statement. After a batch has met a locked run, saveEndings
-// first locks the runs and omits those that another transaction has locked.
+// saveEndings saves outcomes with one statement. After a batch in which a run was locked,
+// saveEndings first locks the runs and omits those that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
 	// Usually no run is locked. Then one statement on the reserved connection is enough, without a
 	// transaction around it.
@@ -154,7 +156,8 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 		}
 	}
 
-	// This transaction is slower by one statement, but a locked run does not delay the others.
+	// The transaction with a separate lock statement is slower, but a locked run does not delay the
+	// other runs.
 	var done Finished
 	var locked map[string]bool
 	orgs := pg.Column(endings, func(e *Outcome) string { return e.OrganizationID })
@@ -169,7 +172,7 @@ func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finishe
 		return err
 	})
 
-	// The next batches lock their runs first, instead of waiting for a locked run.
+	// The next batches lock their runs first, so that they do not wait for a locked run.
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.finishes.MetLocked()
 	}
@@ -216,10 +219,10 @@ func finish(endings []Outcome, run func(dest any, query string, args ...any) err
 	return out, nil
 }
 
-// finishArgs returns the arguments of finishQuery.
+// finishArgs returns the arguments of finishQuery for these outcomes.
 func finishArgs(endings []Outcome) []any {
-	// The statement omits its part for events if no outcome has any. It also needs each
-	// organization once, to limit its access to their rows.
+	// The statement skips its part for events if no outcome has events. It needs a list of the
+	// organizations, to limit its access to their rows.
 	bytes, hasEvents := 0, false
 	organizations := make([]string, 0, 4)
 	order := make([]*Outcome, len(endings))
@@ -236,7 +239,7 @@ func finishArgs(endings []Outcome) []any {
 	// Rows are locked in the order of their ids, so that two batches cannot deadlock.
 	slices.SortFunc(order, func(a, b *Outcome) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 
-	// Twice the size, because escaping lengthens the texts.
+	// The estimate doubles the size of the texts, because escaping lengthens them.
 	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
 	for _, e := range order {
 		t.Next()
@@ -288,8 +291,8 @@ type closedRow struct {
 	Followers      int    `db:"followers"` // runs that waited only for this run
 }
 
-// Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes nothing,
-// if the worker no longer holds the run.
+// Journal appends step n, a JSON value, to a run under a fence. It returns false, and writes
+// nothing, if the worker no longer holds the run.
 func (s *Store) Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeStep, n: n, content: step})
 	if err != nil {

@@ -27,7 +27,8 @@ func noteEnd(source, status, code, message string) string {
 
 // putBackNote returns the status, code and message to record for an attempt that was requeued.
 func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
-	// Without a cause, the worker gave the run up for a reason of its process, such as a shutdown.
+	// If there is no cause, the worker gave the run up for a reason of its process, such as a
+	// shutdown.
 	if cause == nil {
 		return domain.SpanLost, nil, rundb.EndedBack
 	}
@@ -64,7 +65,8 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 			return err
 		}
 
-		// The first attempt is recorded only now, so that runs with one attempt cost no write.
+		// The first attempt is recorded only when a second one starts, so that runs with one
+		// attempt cost no write.
 		if c.Attempts == 2 {
 			if err := noteFirst(ctx, tx, c); err != nil {
 				return err
@@ -83,8 +85,9 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 	return nil
 }
 
-// noteFirst records the first attempt at a run, unless it is recorded. In that case the attempt
-// was lost without being swept, or a binary of the previous release requeued the run.
+// noteFirst records the first attempt at a run, unless it is already recorded. It is recorded if
+// the sweeper has requeued the run. It is missing if a claim took over the run before the sweeper,
+// or if a binary of the previous release requeued the run.
 func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
 	// The last error belongs to the first attempt only if no worker was lost.
 	status, code, message := domain.SpanLost, (*string)(nil), rundb.EndedLost
@@ -196,7 +199,7 @@ func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []
 			continue
 		}
 
-		// A cancelled run has no error; its status is the reason then.
+		// A cancelled run has no error, so its status is recorded as the reason.
 		code := string(endings[i].Run.Status)
 		if cause := endings[i].Run.Error; cause != nil {
 			code = cause.Code

@@ -34,16 +34,15 @@ type Parked struct {
 	Action  domain.RequiredAction // as stored
 }
 
-// Park makes a run wait for a person's decision about a call of the effect ledger, or for the client's
-// results of calls. The run
-// keeps its position in the session and leaves its worker and its slot, for DispatchNext. From then
-// on no worker can send the call. events are the attempt's events that are in no checkpoint. An
-// action without ExpiresAt gets ActionTimeout. If the call may have been sent, the action
-// becomes a question about its outcome.
+// Park makes a run wait for a person's decision about a call of the effect ledger, or for the
+// client's results of calls. The run keeps its position in the session. It leaves its worker, and
+// frees its slot for DispatchNext. From then on no worker can send the call. events are the
+// attempt's events that are in no checkpoint. An action without ExpiresAt gets ActionTimeout. If
+// the call may have been sent, the action becomes a question about its outcome.
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	// Park may be called again after an error, because it writes everything in one transaction.
 	out, err := park(ctx, s.db, held, action, events)
-	if events.FirstN > 0 && pg.IsBadData(err) { // without this, a run would be executed repeatedly because its events cannot be stored
+	if events.FirstN > 0 && pg.IsBadData(err) { // without this, a run whose events cannot be stored would be executed repeatedly
 		out, err = park(ctx, s.db, held, action, Chunk{})
 	}
 	if err != nil {
@@ -52,8 +51,8 @@ func (s *Store) Park(ctx context.Context, held lease.Held, action domain.Require
 	return out, nil
 }
 
-// park implements Park in one transaction. The ledger decides whether the run has to wait, and
-// for what.
+// park implements Park in one transaction. The ledger decides whether the run has to wait, and for
+// which action.
 func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	var out Parked
 	err := db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -86,7 +85,8 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 			return err
 		}
 
-		// The ledger records whether the call may have been sent, and so determines what to ask.
+		// The ledger records whether the call may have been sent. This determines the question to
+		// the person.
 		if action.Kind != domain.ActionClientTools {
 			action.Kind = open[0].Waiting()
 		}
@@ -124,9 +124,9 @@ func openEffects(ctx context.Context, tx *sqlx.Tx, held lease.Held, callIDs []st
 	return open, nil
 }
 
-// parkingFull reports whether the organization has MaxParked waiting runs. It prevents other
-// runs from being parked until the transaction ends. No transaction that waits for this lock
-// has locked a row that this transaction locks later.
+// parkingFull reports whether the organization has MaxParked waiting runs. It prevents other runs
+// from being parked until the transaction ends. The lock cannot cause a deadlock: no transaction
+// that waits for it has locked a row that this transaction locks later.
 func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 	// Without the lock, two runs could be counted simultaneously and both be parked above the
 	// limit.
@@ -134,7 +134,7 @@ func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 		return false, fmt.Errorf("locking parked runs: %w", err)
 	}
 
-	// The subquery's LIMIT bounds the rows that are read.
+	// The LIMIT in the subquery bounds the number of rows that are counted.
 	var n int
 	err := tx.GetContext(ctx, &n, `SELECT count(*) FROM (
 		SELECT 1 FROM open_runs WHERE org_id = $1 AND status = 'requires_action' AND parked_at IS NOT NULL LIMIT $2) counted`, org, MaxParked)
@@ -161,15 +161,15 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 		}
 	}
 
-	// After this, EndSend stores no late outcome: the person decides.
+	// From now on, EndSend stores no late outcome, because a person decides about the call.
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = ANY ($2) AND org_id = $3`,
 		held.RunID, pq.Array(action.CallIDs()), held.OrganizationID)
 	if err != nil {
 		return fmt.Errorf("parking effect: %w", err)
 	}
 
-	// The higher fence makes every later write of the worker ineffective. The delay keeps the run out of
-	// the indexes of runs that wait for a slot.
+	// The higher fence makes every later write of the worker ineffective. The delay keeps the run
+	// out of the indexes of runs that wait for a slot.
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
 		next_dispatch_at = NULL, not_before = 'infinity', last_error = NULL, required_action = $4, action_expires_at = $5,
 		parked_at = clock_timestamp()

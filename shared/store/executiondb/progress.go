@@ -30,7 +30,7 @@ const (
 
 const (
 	maxWrites  = 256     // writes in one batch
-	maxWaiting = 1 << 14 // writes that wait for the next batch; each run and each call has at most one
+	maxWaiting = 1 << 14 // maximum number of writes that wait for the next batch; each run and each call has at most one
 
 	// A write to a run that another transaction has locked is repeated for up to lockedFor. Most
 	// locks are held for less than lockedPause.
@@ -46,7 +46,7 @@ type progressWrite struct {
 	n       int           // number of the step
 	callID  string        // id of the effect's call
 	content []byte        // JSON: the step, the arguments of the call, or its outcome
-	effect  domain.Effect // effect to prepare; for begin and unsend, its key is the sender
+	effect  domain.Effect // effect to prepare; for the kinds begin and unsend, its key is the sender
 }
 
 // size is the approximate number of bytes that the write adds to a statement.
@@ -57,11 +57,11 @@ type written struct {
 	done   bool          // false: nothing was written
 	effect domain.Effect // effect as prepared
 	err    error         // pg.ErrLocked: another transaction has locked the run
-	took   time.Duration // from the request to its result, by the local clock
+	took   time.Duration // time from the request to its result, by the local clock
 }
 
-// progressWriter writes the progress of runs in batches. The group combines concurrent writes; it runs
-// from the first write until close.
+// progressWriter writes the progress of runs in batches. The group combines concurrent writes; it
+// runs from the first write until close.
 type progressWriter struct {
 	connection *pg.Pinned // reserved for the batches
 
@@ -76,8 +76,8 @@ func newProgressWriter(db *pg.DB) *progressWriter {
 	return &progressWriter{connection: pg.NewPinned(db), stopped: make(chan struct{})}
 }
 
-// begin starts the group, once. The store of a process that never executes runs therefore has no
-// goroutine.
+// begin starts the group, once. A process that never executes runs therefore has no goroutine for
+// it.
 func (p *progressWriter) begin() {
 	p.start.Do(func() {
 		p.group = batch.New(maxWrites, maxWaiting, p.writeBatch).Sized(MaxBatchBytes, (*progressWrite).size)
@@ -92,7 +92,7 @@ func (p *progressWriter) begin() {
 
 // close waits for writes and closes the connection.
 func (p *progressWriter) close() {
-	p.start.Do(func() {}) // from here on the group does not start
+	p.start.Do(func() {}) // from now on, begin does not start the group
 	if p.group != nil {
 		p.stop()
 		<-p.stopped
@@ -100,15 +100,15 @@ func (p *progressWriter) close() {
 	p.connection.Close()
 }
 
-// write makes a write together with those of concurrent callers. While another transaction has locked
-// the run, or too many writes wait, it tries again.
+// write submits a write, which is combined with those of concurrent callers. It tries again while
+// another transaction has locked the run, or too many writes wait.
 func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, error) {
 	p.begin() //nolint:contextcheck // the group outlives this caller
 	if p.group == nil {
 		return written{}, batch.ErrStopped // the store was closed before the first write
 	}
 
-	// A caller's write is repeated together with later writes of other callers. So a locked run
+	// Each caller repeats only its own write, as a part of later batches. A locked run therefore
 	// delays only its own writes.
 	until := time.Now().Add(lockedFor)
 	for pause := lockedPause; ; pause = min(2*pause, maxLockedPause) {
@@ -128,15 +128,15 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 	}
 }
 
-// writeBatch makes writes with one statement, or with several if a run has more than one write. An
-// error concerns only the writes of its statement.
+// writeBatch executes writes with one statement, or with several if a run has more than one write.
+// An error concerns only the writes of its statement.
 func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
 	// The statement accepts one write for each run. Usually a run has one, and the loop ends after
 	// one statement.
 	results := make(map[*progressWrite]written, len(writes))
 	until := time.Now().Add(pg.SplitFor)
 	for rest := writes; len(rest) > 0; {
-		// The writes of a run take effect in their order.
+		// The writes of one run are made one after the other, in their order.
 		var part, later []*progressWrite
 		runs := make(map[string]bool, len(rest))
 		for _, w := range rest {
@@ -158,8 +158,8 @@ func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite
 	return out, nil
 }
 
-// writePart makes writes, at most one of a run, and adds the results that are not zero. It bisects to
-// find a write that PostgreSQL rejects, so that the others are made.
+// writePart executes writes, at most one per run, and adds the results that are not zero. It
+// bisects to find a write that PostgreSQL rejects, so that the others are executed.
 func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, results map[*progressWrite]written, until time.Time) {
 	rows, err := p.writeRows(ctx, part)
 	switch locked := pg.IsLocked(err); {
@@ -171,7 +171,7 @@ func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, r
 		err = pg.ErrLocked
 	}
 
-	// A write without a row in the result had no effect; its result stays zero.
+	// A write that is missing in the statement's result had no effect, so its result stays zero.
 	byRun := make(map[string]*writtenRow, len(rows))
 	for i := range rows {
 		byRun[rows[i].RunID] = &rows[i]
@@ -207,7 +207,7 @@ func (row *writtenRow) written(callID string) written {
 const writeQuery = `SELECT run_id, locked, coalesce(name, '') AS name, input, coalesce(side_effect, '') AS side_effect, coalesce(key, '') AS key,
 	coalesce(state, '') AS state, outcome, sent FROM write_progress($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 
-// writeRows makes writes with one statement, which waits for no lock on a run.
+// writeRows executes writes with one statement, which waits for no lock on a run.
 func (p *progressWriter) writeRows(ctx context.Context, part []*progressWrite) ([]writtenRow, error) {
 	// The arrays are parallel, and each kind of write uses only some of them.
 	column := func(value func(w *progressWrite) string) any {

@@ -24,12 +24,12 @@ type Requeue struct {
 	Cause   *domain.RunError
 }
 
-// Requeued is the result of a Requeue. If neither Done nor Locked is set, the worker no longer holds
-// the run, and nothing was written.
+// Requeued is the result of a Requeue. If neither Done nor Locked is set, the worker no longer
+// holds the run, and nothing was written.
 type Requeued struct {
 	Done   bool
 	Locked bool         // another transaction has locked the run; nothing was written
-	Lane   queuedb.Lane // whose slot the run has freed
+	Lane   queuedb.Lane // the lane whose slot the run has freed
 }
 
 // putBackQuery requeues runs and records how their attempts ended. It waits for no lock.

@@ -12,10 +12,10 @@ import (
 	"parley/shared/domain"
 )
 
-// shownTexts returns the text that the clients of open runs have received, by run. It is the text that
-// was stored for the session's history or, if there is none, the text in the checkpoints of the last
-// attempt. A client may have received up to a checkpoint's interval more. Runs without text have no
-// entry, as do those whose text would exceed MaxBatchBytes in total.
+// shownTexts returns the text that the clients of open runs have received, by run. It is the text
+// that was stored for the session's history or, if there is none, the text in the checkpoints of
+// the last attempt. A client may have received some more text since the last checkpoint. Runs
+// without text have no entry. Texts that would exceed MaxBatchBytes in total are omitted, too.
 func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]string, error) {
 	var chunks []struct {
 		RunID  string `db:"run_id"`
@@ -47,8 +47,8 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 	return shown, nil
 }
 
-// textOf returns the text of the answer in a chunk of events. It skips unreadable events, because they
-// must not prevent a run from ending.
+// textOf returns the text of the answer in a chunk of events. It skips unreadable events, because
+// they must not prevent a run from ending.
 func textOf(lines []byte) string {
 	events, err := domain.EventChunk{Lines: lines}.Events()
 	if err != nil {

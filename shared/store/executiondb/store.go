@@ -11,10 +11,10 @@ import (
 type Store struct {
 	db *pg.DB
 
-	// Reads runs for the results of Decide and Cancel.
+	// reads runs for the results of Decide and Cancel
 	runs *rundb.Store
 
-	// The reserved connections of Claim and of Finish.
+	// connections that are reserved for Claim and for Finish
 	claims, finishes *pg.Pinned
 
 	progress *progressWriter

@@ -20,7 +20,7 @@ type Ended struct {
 	RunID          string
 	OrganizationID string
 	Lane           domain.Lane
-	Dispatched     bool   // it had a slot of its lane, for DispatchNext
+	Dispatched     bool   // the run had a slot of its lane, for DispatchNext
 	Followers      int    // number of runs that waited only for this run, for DispatchNext
 	ReplyTo        string // the inbox of the waiting ingress; empty: none
 	Result         []byte // the rendered run
@@ -82,7 +82,8 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	ended := make([]Ended, len(rows))
 	orgs, ids := pg.Column(rows, func(r *openRow) string { return r.OrganizationID }), pg.Column(rows, func(r *openRow) string { return r.ID })
 
-	// The result must include what the run did until now, because its worker cannot report it anymore.
+	// The result must include the run's progress up to now, because its worker can no longer report
+	// it.
 	done, err := rundb.ReadProgress(ctx, tx, orgs, ids)
 	if err != nil {
 		return nil, err
@@ -125,10 +126,11 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 }
 
 // ending returns the final state of a run that is not ended by its worker. The final event has a
-// higher fence than all events of the worker. A cancelled run has the shown part of its answer as its
-// message.
+// higher fence than all events of the worker. The message of a cancelled run is the part of its
+// answer that was shown.
 func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outcome, error) {
-	// The result shows the tool calls and the usage up to now, but no action that still waits.
+	// The result contains the tool calls and the usage up to now, but not the action that the run
+	// waits for.
 	run := row.Stored().Run
 
 	done.Show(&run)
@@ -145,8 +147,8 @@ func (row openRow) ending(how verdict, done *rundb.Progress, shown string) (Outc
 	return ending, err
 }
 
-// endFound calls end for the found runs, in parts. If it returns an error, it also returns the runs that
-// it ended before the error.
+// endFound calls end for the found runs, in parts. If it returns an error, it also returns the runs
+// that it ended before the error.
 func endFound(late pg.Found, end func(part pg.Found) ([]Ended, error)) ([]Ended, error) {
 	var all []Ended
 	for part := range late.Parts() {
@@ -175,14 +177,15 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 
 // CancelQueued ends up to limit runs of a deleted agent that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
-	// Each side of OR has a partial index by organization; without it, all open runs would be read.
+	// Each side of the OR has a partial index by organization. Without it, all open runs would be
+	// read.
 	return s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.agent_id = $1 AND o.org_id = $2 AND (o.dispatched OR NOT o.dispatched) AND o.status <> 'running'
 		ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
-// EndOverdue times out up to limit open runs whose deadline has passed. A queued run whose last
-// attempt failed fails with that cause instead.
+// EndOverdue ends up to limit open runs whose deadline has passed. A run whose last attempt failed
+// gets the status failed and that error, any other run the status timed_out.
 func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM overdue_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
@@ -196,7 +199,7 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 
 // overdue is the verdict for runs whose deadline has passed.
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
-	// The error of the last attempt explains more than the deadline does.
+	// The error of the last attempt is more informative than the passed deadline.
 	var retry domain.RunError
 	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {
 		return domain.RunFailed, &retry
@@ -228,7 +231,7 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 // during the outage. RequeueLost returns the organization of each requeued run, even if it also
 // returns an error.
 func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err error) {
-	// The interval is the grace period after the start of the database server.
+	// For the duration of a lease after the start of the database server, no run counts as lost.
 	lost, err := s.db.Find(ctx, `SELECT run_id, org_id FROM lost_runs($1, $2)`, limit, pg.Interval(lease.Lease))
 	if err != nil || len(lost.Runs) == 0 {
 		return nil, err

@@ -49,7 +49,8 @@ type DeliveryRow struct {
 	Duplicates   int            `db:"duplicates"`
 }
 
-// DeliveryColumns are the columns of a DeliveryRow, from deliveries d.
+// DeliveryColumns lists the columns of a DeliveryRow, for statements that name the table deliveries
+// d.
 const DeliveryColumns = `d.ref, d.hook_id, d.delivery_id, d.status, d.event, d.run_id, d.bytes, d.body IS NOT NULL AS kept,
 	d.error_code, d.error_message, d.received_at, d.duplicates`
 
@@ -78,8 +79,8 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 		status = `d.status = 'rejected' AND $3 <> ''`
 	}
 
-	// Read each hook's newest deliveries by its index. Without HookID that is one lookup per
-	// hook of the organization.
+	// The query reads the newest deliveries of each hook along an index. Without HookID, it makes
+	// one lookup per hook of the organization.
 	query := `SELECT d.* FROM hooks h CROSS JOIN LATERAL (SELECT ` + DeliveryColumns + ` FROM deliveries d WHERE d.hook_id = h.id
 		AND d.ref < $2 AND ` + status + ` ORDER BY d.ref DESC LIMIT $4) d
 		WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($5 = '' OR h.id = $5)`
@@ -144,8 +145,8 @@ func (s *Store) HooksOfDelivery(ctx context.Context, org, id string) (hooks []st
 	return hooks, nil
 }
 
-// DeliveryBody returns the stored body of a delivery and its content type. It returns not_found
-// if the body is not stored, and ErrContentSealed if there is no key to open it.
+// DeliveryBody returns the stored body of a delivery and its content type. It returns not_found if
+// the body is not stored, and ErrContentSealed if no key can open it.
 func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body []byte, contentType string, err error) {
 	var row struct {
 		Body        []byte `db:"body"`
@@ -163,7 +164,7 @@ func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body 
 		return nil, "", fmt.Errorf("reading delivery: %w", err)
 	}
 
-	// Contents are sealed only if the operator has switched this on.
+	// Contents are sealed only if the operator has enabled their encryption.
 	if !row.Sealed {
 		return row.Body, row.ContentType, nil
 	}

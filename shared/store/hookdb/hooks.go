@@ -34,16 +34,16 @@ type NewHook struct {
 // HookChange is a change of a hook. Nil fields leave the hook's value unchanged.
 type HookChange struct {
 	Name, AgentID, KeyID, MessageTemplate *string
-	OutputSchema                          *domain.JSONSchema // pointer to nil: none
+	OutputSchema                          *domain.JSONSchema // a pointer to nil removes the schema
 	Filter                                *[]domain.HookFilter
-	Coalesce                              **domain.HookCoalesce // pointer to nil: no coalescing, one run per delivery
+	Coalesce                              **domain.HookCoalesce // a pointer to nil ends coalescing: one run per delivery
 	SignatureHeader, DeliveryIDHeader     *string
 	Enabled                               *bool
 	SealedSecret                          *string
-	KeepPrevious                          time.Duration // how long the old secret stays valid after SealedSecret replaces it; 0: not at all
+	KeepPrevious                          time.Duration // time for which the old secret stays valid after a new one; 0: not valid any more
 }
 
-// ReceivingHook contains everything needed to check a delivery.
+// ReceivingHook is a hook with all values that are needed to check a delivery.
 type ReceivingHook struct {
 	domain.Hook
 
@@ -107,9 +107,9 @@ func (row *hookRow) hook() (domain.Hook, error) {
 	return out, nil
 }
 
-// CreateHook stores a hook and returns it as lists show it, without its URL. It returns an invalid
-// agentId if the organization has no such agent, an invalid keyId if the key is not a valid key of
-// the organization, and conflict if the organization has MaxHooks.
+// CreateHook stores a hook and returns it as lists show it, without its URL. The error is about
+// agentId if the organization has no such agent, and about keyId if the key is not a valid key of
+// the organization. CreateHook returns conflict if the organization already has MaxHooks hooks.
 func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
 	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
 	if err != nil {
@@ -181,7 +181,7 @@ func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filte
 func checkAgentAndKey(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
 	if agentID != nil {
 		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
-		// An agent of another organization is reported in the same way.
+		// An agent of another organization causes the same error as a missing agent.
 		if apierr.CodeFor(err) == apierr.NotFound {
 			return apierr.Invalid("agentId", "invalid_value", "is not an agent of this organization")
 		}
@@ -261,7 +261,7 @@ func (s *Store) Hook(ctx context.Context, org, id string) (domain.Hook, error) {
 // oneHook converts the result of a statement that reads one hook: not_found if there was no row.
 func oneHook(row *hookRow, err error, doing string) (domain.Hook, error) {
 	switch {
-	// The hook does not exist, is deleted, or belongs to another organization.
+	// If there is no row, the hook does not exist, is deleted, or belongs to another organization.
 	case errors.Is(err, sql.ErrNoRows):
 		return domain.Hook{}, pg.NotFound()
 	case err != nil:
@@ -295,7 +295,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 
 	var row hookRow
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The lock makes a missing hook an error before the other fields are checked.
+		// The lock is taken first, so that a missing hook is the first error that is found.
 		if err := lockHook(ctx, tx, org, id); err != nil {
 			return err
 		}

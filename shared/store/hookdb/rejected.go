@@ -13,9 +13,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxRejected is the maximum number of log entries of rejected deliveries that a hook has from
-// verified senders, and separately from others. The newest are kept. A page of the log is longer
-// than both together, so they never hide the other deliveries.
+// MaxRejected is the maximum number of a hook's log entries for rejected deliveries from verified
+// senders, and also the maximum for those from other senders. The newest are kept. A page of the
+// log is longer than both together, so they never hide the other deliveries.
 const MaxRejected = 5
 
 // Rejected is a delivery without a valid signature. Anyone can send such deliveries, so little of
@@ -37,7 +37,8 @@ func (r *Rejected) group() string {
 
 // deliveryID returns the id of the delivery's entry.
 func (r *Rejected) deliveryID() string {
-	// The id depends on the address and the reason, so a repetition finds the entry of the first.
+	// The id depends on the address and the reason, so repeated rejections share the entry of the
+	// first one.
 	sum := sha256.Sum256([]byte(r.Client + "\x00" + r.Reason))
 	return r.group() + hex.EncodeToString(sum[:8])
 }
@@ -50,7 +51,7 @@ func (s *Store) LogRejected(ctx context.Context, org, hookID string, r Rejected)
 			return err
 		}
 
-		// A repetition moves its entry to the beginning of the log.
+		// A repeated rejection moves its entry to the beginning of the log.
 		if _, err := tx.ExecContext(ctx, `INSERT INTO deliveries AS d
 				(hook_id, delivery_id, org_id, status, event, bytes, content_type, error_code, error_message)
 			SELECT h.id, $3, h.org_id, 'rejected', '', $4, '', $5, $6 FROM hooks h WHERE h.id = $1 AND h.org_id = $2 AND h.deleted_at IS NULL
@@ -61,7 +62,7 @@ func (s *Store) LogRejected(ctx context.Context, org, hookID string, r Rejected)
 			return err
 		}
 
-		// Keep only the newest entries, because anyone can cause new ones.
+		// Only the newest entries are kept, because anyone can cause new ones.
 		_, err := tx.ExecContext(ctx, `DELETE FROM deliveries WHERE hook_id = $1 AND org_id = $2 AND status = 'rejected' AND ref IN (
 			SELECT ref FROM deliveries WHERE hook_id = $1 AND org_id = $2 AND status = 'rejected' AND starts_with(delivery_id, $3)
 			ORDER BY ref DESC OFFSET $4)`, hookID, org, r.group(), MaxRejected)

@@ -45,7 +45,8 @@ type DocumentRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
-// DocumentColumns lists the columns of a DocumentRow, for statements that name the table documents d.
+// DocumentColumns lists the columns of a DocumentRow, for statements that name the table documents
+// d.
 const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 
@@ -57,7 +58,7 @@ func (row *DocumentRow) Document() (domain.Document, error) {
 		Pages: row.Pages, Done: row.PagesDone, Chunks: row.Chunks, Language: row.Language, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if row.Hash != nil {
-		// Callers can compare this hash with that of their file.
+		// Callers compare this hash with the hash of their own file.
 		digits := hex.EncodeToString(row.Hash)
 		out.SHA256 = &digits
 	}
@@ -173,9 +174,9 @@ func documentPage[T any](
 	return rows, nil
 }
 
-// OpenDocument is DocumentByID, and also returns a reader of the original, which reads on demand
-// under ctx. It returns not_found while the document is not fetched yet. If the document is deleted
-// while it is read, reading fails with not_found.
+// OpenDocument returns a document like DocumentByID, together with a reader of the original. The
+// reader reads on demand under ctx. OpenDocument returns not_found while the document is not
+// fetched yet. If the document is deleted while it is read, reading fails with not_found.
 func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	row, err := s.documentRow(ctx, org, id)
 	if err == nil && row.Hash == nil {
@@ -198,7 +199,7 @@ func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs 
 	}
 
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-		// The lock prevents a deletion until the record is committed.
+		// The lock on the documents prevents their deletion until the record is committed.
 		given = nil
 		err := tx.SelectContext(ctx, &given, `SELECT id FROM documents WHERE id = ANY ($1) AND org_id = $2 AND status = 'ready'
 			ORDER BY id FOR KEY SHARE`, pq.Array(documentIDs), held.OrganizationID)

@@ -47,8 +47,8 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
-	// Locked before the document itself, in the order of ids, so that two replacements cannot block
-	// each other.
+	// These rows are locked before the document itself, in the order of ids, so that two
+	// replacements cannot block each other.
 	same, err := sameDocuments(ctx, tx, org, []NewDocument{*with})
 	if err != nil {
 		return none, err
@@ -102,8 +102,8 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 }
 
 // EditDocument changes the name or metadata of a document; nil leaves the old value unchanged. The
-// name is indexed, so a document with a new name is read again, as after RetryDocument. A worker
-// that is reading the document loses it.
+// name is indexed, so a document with a new name is read again, as after RetryDocument. If a worker
+// is reading the document, it loses its lease.
 func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
 	var out QueuedDocument
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -125,7 +125,7 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 		return none, err
 	}
 
-	// A queued document is indexed with its new name anyway.
+	// A document that is already queued will be indexed with its new name anyway.
 	now := name != nil && *name != row.Name && row.Status != string(domain.DocumentQueued)
 	if now && row.isBeingDeleted() {
 		return none, errBeingDeleted()
@@ -168,7 +168,7 @@ func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocume
 			return err
 		}
 
-		// A retry would undo the withdrawal.
+		// A retry would undo the first step of the deletion.
 		if row.isBeingDeleted() {
 			return errBeingDeleted()
 		}

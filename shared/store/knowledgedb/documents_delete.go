@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// maxReadersPerQuery is the maximum number of readers (runs that got text from a document) that
-	// one statement reads.
+	// maxReadersPerQuery is the maximum number of readers that one statement finds. A reader is a
+	// run that got text from a document.
 	maxReadersPerQuery = 20_000
 	// deleteTries is the maximum number of searches for readers of a document. A withdrawn document
-	// gets no new readers, except runs that were about to be recorded as readers.
+	// gets no new readers, except runs that were already about to be recorded.
 	deleteTries = 32
-	// lockTries is the maximum number of times that a transaction is attempted if it has to wait
-	// for the lock of a document's row or of its organization's counts. A worker holds both locks
-	// while it finishes a large document, possibly for longer than the lock timeout.
+	// lockTries is the maximum number of attempts of a transaction that waits for the lock of a
+	// document's row or of its organization's counts. A worker holds both locks while it finishes a
+	// large document, possibly for longer than the lock timeout.
 	lockTries        = 4
 	lockNotAvailable = "55P03"
 )
@@ -103,13 +103,13 @@ func (s *Store) removeAll(ctx context.Context, org, id string) error {
 	return nil
 }
 
-// withLocked runs f in a transaction that has locked a document's row. It retries if
+// withLocked runs f in a transaction that has locked a document's row. It retries if waiting for
 // the lock times out.
 func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
 	try := func() error {
 		return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-			// A worker that still writes to the document waits for this lock, or this transaction
-			// waits for the worker.
+			// If a worker is writing to the document, this transaction waits for the worker. Later
+			// writes of workers wait for this transaction.
 			if _, err := lockDocument(ctx, tx, org, id); err != nil {
 				return err
 			}
@@ -132,8 +132,8 @@ type readerSession struct {
 	Last  int   `db:"last"`  // the number of the session's newest run
 }
 
-// readersQuery skips erased runs. Links from such runs to the document can only be left if a binary
-// of the previous release erased the run.
+// readersQuery finds the sessions with readers of a document. It skips erased runs, whose links to
+// the document can only be left if a binary of the previous release erased the run.
 const readersQuery = `SELECT f.session_ref, f.first, (SELECT max(n.seq) FROM runs n WHERE n.session_ref = f.session_ref) AS last FROM (
 	  SELECT r.session_ref, min(r.seq) AS first
 	  FROM (SELECT run_id FROM run_documents WHERE org_id = $1 AND document_id = $2 ORDER BY run_id LIMIT $3) l
@@ -148,18 +148,20 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 			found = found[:0]
 			return tx.SelectContext(ctx, &found, readersQuery, org, id, maxReadersPerQuery)
 		})
-		// If no readers are found, all of them are erased.
+		// If the search finds no readers, no run is left to erase.
 		if err != nil || len(found) == 0 {
 			return ended, err
 		}
 
-		// Combine short sessions into one transaction. A session longer than EraseBatch is reduced first.
+		// Several short sessions are erased in one transaction. A session longer than EraseBatch is
+		// first reduced.
 		for len(found) > 0 {
 			var parts []sessiondb.Span
 			for room := sessiondb.EraseBatch; len(found) > 0 && (room == sessiondb.EraseBatch || found[0].runs() <= room); found = found[1:] {
 				parts = append(parts, sessiondb.Span{Ref: found[0].Ref, After: found[0].First - 1, UpTo: -1})
 				room -= min(room, found[0].runs())
-				// The runs after the first are erased in further transactions, newest first.
+				// If a session is long, the runs after its first reader are erased in separate
+				// transactions, newest first.
 				if found[0].runs() > sessiondb.EraseBatch {
 					if err := s.eraseLaterRuns(ctx, org, found[0]); err != nil {
 						return ended, err
@@ -187,9 +189,9 @@ func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Sp
 	return ended, err
 }
 
-// eraseLaterRuns erases, newest first, the finished runs of a long session that follow the first
-// run that got text from a document. That first run is erased last, because its link leads to the
-// session.
+// eraseLaterRuns erases runs of a long session, newest first: the finished runs that follow the
+// first run that got text from a document. That first run is erased last, because its link leads to
+// the session.
 func (s *Store) eraseLaterRuns(ctx context.Context, org string, of readerSession) error {
 	for last := of.Last; last > of.First; last -= sessiondb.EraseBatch {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -211,8 +213,8 @@ func (s *Store) eraseLaterRuns(ctx context.Context, org string, of readerSession
 }
 
 // dropDocument removes a document, unless a run has got text from it since the search for readers.
-// It locks the row, so that a run that requests the text now waits and then finds that the document
-// is gone. dropDocument reports whether the document is gone.
+// It locks the row. A run that now requests the text waits for the lock and then finds that the
+// document is gone. dropDocument reports whether the document is gone.
 func (s *Store) dropDocument(ctx context.Context, org, id string) (gone bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		gone = false

@@ -41,9 +41,9 @@ type NewDocument struct {
 	Name     string
 	MIMEType string
 	Metadata map[string]string
-	// address to fetch the content from; "": Content is set
+	// address to fetch the content from; empty if Content is set
 	URL string
-	// an uploaded content; nil: URL is set
+	// an uploaded content; nil if URL is set
 	Content *blobdb.Upload
 	// the principal that added the document
 	CreatedBy string
@@ -56,7 +56,8 @@ type QueuedDocument struct {
 	Job      *domain.Job
 }
 
-// queued converts the row. If now is true, the document has just been queued and gets a job.
+// queued converts the row. now means that the document has just been queued, so the result has a
+// job.
 func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	doc, err := row.Document()
 	out := QueuedDocument{Document: doc}
@@ -94,7 +95,7 @@ func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, cont
 	case errors.Is(err, ErrDocumentsFull):
 		left := blobs.DropUnlinked(ctx, org, pg.Column(contents, func(b *blobdb.Blob) []byte { return b.Hash })...)
 		err = errors.Join(err, left)
-	// The upload was removed because no link was made in time. Only the caller has the content.
+	// The upload was removed because it was not linked in time. Only the caller has the content.
 	case errors.Is(err, blobdb.ErrBlobGone):
 		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed concurrently; send it again")
 		again.RetryAfter = time.Second
@@ -123,7 +124,7 @@ func (d *NewDocument) check() error {
 }
 
 // source identifies the content or URL of a document. Two documents of an organization with the
-// same source are the same.
+// same source count as one document.
 func (d *NewDocument) source() string {
 	if d.Content != nil {
 		return "content " + string(d.Content.Hash)
@@ -131,7 +132,7 @@ func (d *NewDocument) source() string {
 	return "url " + d.URL
 }
 
-// source returns the same as NewDocument.source, for a stored document.
+// source identifies the content or URL of a stored document in the same way as NewDocument.source.
 func (row *DocumentRow) source() string {
 	if row.URL == nil {
 		return "content " + string(row.Hash)
@@ -159,10 +160,10 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	for i := range docs {
 		row, found := there[docs[i].source()]
 		switch {
-		// A document that is about to disappear must not be returned as added.
+		// A document that is being deleted must not be returned as added.
 		case row.isBeingDeleted():
 			return nil, errBeingDeleted()
-		// A later entry with the same source finds this row in there.
+		// A later entry of the call with the same source then finds the row of this entry.
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
@@ -245,7 +246,7 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 		return nil
 	}
 
-	// A change that adds nothing is allowed even above the quota.
+	// A change that adds no documents and no bytes is allowed even above the quota.
 	now, err := countDocuments(ctx, tx, org)
 	if err != nil {
 		return err
@@ -257,7 +258,7 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	return nil
 }
 
-// DocumentUsage says how much of its document quotas an organization uses.
+// DocumentUsage is the part of its document quotas that an organization uses.
 type DocumentUsage struct {
 	Documents int   `db:"documents"`
 	Bytes     int64 `db:"bytes"` // of the originals, as sent
@@ -275,7 +276,7 @@ func (s *Store) DocumentUsage(ctx context.Context, org string) (now DocumentUsag
 	return now, nil
 }
 
-// countDocuments is DocumentUsage within a transaction.
+// countDocuments implements DocumentUsage within a transaction.
 func countDocuments(ctx context.Context, tx *sqlx.Tx, org string) (now DocumentUsage, err error) {
 	err = tx.GetContext(ctx, &now, `SELECT count(*) AS documents, coalesce(sum(bytes), 0)::bigint AS bytes FROM documents WHERE org_id = $1`, org)
 	return now, err
@@ -298,7 +299,7 @@ func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDoc
 		return err
 	}
 
-	// From here on the sweeper cannot remove the contents.
+	// The lock keeps the sweeper from removing the contents.
 	if err := blobdb.HoldBlobs(ctx, tx, org, contents, nil); err != nil {
 		return err
 	}
@@ -368,7 +369,8 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
-// readQueued reads documents in the order of ids. Each document in the set now gets one job message.
+// readQueued reads documents in the order of ids. Each document in the set now gets one job
+// message, even if its id occurs repeatedly.
 func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now map[string]bool) ([]QueuedDocument, error) {
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = ANY ($2) AND d.org_id = $1`, org, pq.Array(ids))

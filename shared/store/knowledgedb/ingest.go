@@ -25,11 +25,12 @@ type LeasedDocument struct {
 	Fence          int64
 }
 
-// ClaimedDocument is a document that a worker has claimed to read, with the data that the worker needs.
+// ClaimedDocument is a document that a worker has claimed to read, with the data that the worker
+// needs.
 type ClaimedDocument struct {
 	LeasedDocument
 	Document domain.Document
-	Attempts int       // including this one
+	Attempts int       // number of attempts, including this one
 	Deadline time.Time // until this time, a transient error requeues the document
 }
 
@@ -45,7 +46,7 @@ type FinishedDocument struct {
 }
 
 // MaxDocumentAttempts is the maximum number of attempts to read a document. With the delays between
-// attempts, that many attempts take most of the hour in which a document must be read.
+// them, these attempts take most of the hour in which a document must be read.
 const MaxDocumentAttempts = 10
 
 // The errors of documents that the sweeper fails.
@@ -54,7 +55,7 @@ var (
 	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker processed this document in time; retry it"}
 )
 
-// DocumentClaim describes the documents that a worker can claim.
+// DocumentClaim restricts the documents that a worker claims.
 type DocumentClaim struct {
 	Max   int              // maximum number of documents
 	Not   []string         // organizations to skip
@@ -76,7 +77,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		heaviest = ShortDocument // all documents of up to this size have this weight
 	}
 
-	// The function in the database takes two parallel lists.
+	// The function in the database takes the debts as two parallel lists.
 	debtors := slices.Sorted(maps.Keys(claim.Debts))
 	debts := make([]int64, len(debtors))
 	for i, org := range debtors {
@@ -134,8 +135,8 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 			pq.Array(pg.Column(held, func(h *LeasedDocument) string { return h.ID })), pq.Array(orgs),
 			pq.Array(pg.Column(held, func(h *LeasedDocument) int64 { return h.Fence })), pg.Interval(lease.Lease))
 
-		// The statement also returns held documents whose rows are locked, although it did not renew
-		// them.
+		// The statement also returns held documents whose rows are locked, although it did not
+		// renew them.
 		kept = kept[:0]
 		for _, r := range rows {
 			kept = append(kept, LeasedDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})
@@ -150,9 +151,9 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 	return missing(held, kept), nil
 }
 
-// missing returns the elements of all that are not in some.
+// missing returns the elements of the list all that are not in the list some.
 func missing(all, some []LeasedDocument) (out []LeasedDocument) {
-	// A document with another fence is a different entry, so it counts as missing.
+	// A document that is held under another fence is a different element, so it counts as missing.
 	there := make(map[LeasedDocument]bool, len(some))
 	for _, h := range some {
 		there[h] = true
@@ -187,7 +188,7 @@ func (s *Store) withDocument(
 	return kept && err == nil, err
 }
 
-// changeHeld is withDocument within a transaction.
+// changeHeld implements withDocument within a transaction.
 func changeHeld(ctx context.Context, tx *sqlx.Tx, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
 	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+whereHeld, heldArgs(held, args...)...))
 	// If the worker no longer holds the document, no other row is changed.
@@ -210,7 +211,7 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 // FinishDocument makes a document ready: searches find its chunks from now on. If the worker no
 // longer holds the document, FinishDocument writes nothing and returns false.
 func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
-	// The array must not be null.
+	// A nil slice would be encoded as null, but the column requires an array.
 	notes, err := json.Marshal(append([]string{}, done.Notes...))
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
@@ -294,7 +295,7 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 		return nil, fmt.Errorf("looking for documents that cannot become ready: %w", err)
 	}
 
-	// An error with one document must not prevent the others from being failed.
+	// If one document cannot be failed, the others are failed nevertheless.
 	var errs []error
 	for _, row := range rows {
 		ended, err := s.endDocument(ctx, row.Org, row.ID)

@@ -22,16 +22,16 @@ import (
 
 // NewChunk is a chunk of a document to be indexed.
 type NewChunk struct {
-	domain.Passage // without the document's id and name
+	domain.Passage // the passage without the document's id and name
 
 	Terms  []Term
-	Vector []float32 // of length 1; nil: none
+	Vector []float32 // vector of length 1; nil: none
 }
 
 // Term is a word in a chunk, in its indexed form.
 type Term struct {
 	Lexeme    string
-	Positions []int // from 1
+	Positions []int // positions of the word in the chunk, from 1
 	Heading   bool  // the word is in the headings or in the document's name
 }
 
@@ -80,9 +80,9 @@ func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []New
 	return kept, nil
 }
 
-// nextChunk returns the number after that of the last chunk.
+// nextChunk returns the number that follows the number of the last chunk.
 func nextChunk(chunks []NewChunk) int {
-	// The number also serves as the count of chunks while the document is processed.
+	// While the document is processed, the next number is also stored as its number of chunks.
 	next := 0
 	for i := range chunks {
 		next = max(next, chunks[i].Chunk+1)
@@ -142,7 +142,8 @@ func lexemePrefix(org string) string {
 // storable reports whether PostgreSQL can store a text.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// indexable reports whether a lexeme can be indexed. Other lexemes are omitted from chunks and queries.
+// indexable reports whether a lexeme can be indexed. Other lexemes are omitted from chunks and
+// queries.
 func indexable(lexeme string) bool {
 	return lexeme != "" && len(lexeme) <= maxLexeme && storable(lexeme)
 }
@@ -161,7 +162,7 @@ func indexed(terms []Term) iter.Seq[*Term] {
 		size := 0
 		for i := range terms {
 			t := &terms[i]
-			// Such a lexeme would make the whole statement fail.
+			// A lexeme that cannot be indexed would make the whole statement fail.
 			if !indexable(t.Lexeme) {
 				continue
 			}
@@ -186,7 +187,8 @@ func vectorFor(prefix string, terms []Term) string {
 
 // writePositions writes a term's positions and its weight.
 func writePositions(b *strings.Builder, t *Term) {
-	// A term without a position gets the highest position, because only positions can have a weight.
+	// A term without a position gets the highest position, because only positions can have a
+	// weight.
 	positions := t.Positions
 	if len(positions) == 0 {
 		positions = []int{lastPosition}

@@ -73,7 +73,7 @@ func linkContent(
 		Bytes int64  `db:"bytes"`
 	}
 
-	// The lock prevents that the document is replaced in between.
+	// The lock prevents a concurrent replacement of the document.
 	err := tx.GetContext(ctx, &before, `SELECT hash, bytes FROM documents`+whereHeld+` FOR NO KEY UPDATE`, heldArgs(held)...)
 	if err != nil {
 		return false, pg.IgnoreNone(err)

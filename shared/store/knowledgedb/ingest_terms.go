@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// countedTerms is the maximum number of a document's terms for which chunks are counted; these
-	// are its most frequent terms. The counts are written in one transaction while the document's
-	// row is locked, which takes a second or two for this number of terms. The other terms count as
-	// rare. Searches find these, too; only the correction of misspelled words does not.
+	// countedTerms is the maximum number of a document's terms for which chunks are counted. Only
+	// the most frequent terms are counted. The counts are written in one transaction while the
+	// document's row is locked, which takes a second or two for this number of terms. The other
+	// terms count as rare. Searches find these, too; only the correction of misspelled words does
+	// not.
 	countedTerms = 20_000
 	// termBatch is the number of terms that one statement adds to or subtracts from the counts.
 	// Such a statement takes well under a second, even if the database is busy.
@@ -33,7 +34,7 @@ const (
 type TermCounts struct {
 	// counts by term
 	noted map[string]termCount
-	// chunks added so far
+	// number of chunks added so far
 	chunks int32
 	lost   bool // some terms are missing
 }
@@ -41,7 +42,7 @@ type TermCounts struct {
 // termCount counts the chunks that contain a term. Repetitions within a chunk count once.
 type termCount struct {
 	chunks int32
-	last   int32 // the last chunk with the term, from 1
+	last   int32 // number of the last chunk that contains the term, from 1
 }
 
 // Add counts the terms of one more chunk.
@@ -85,7 +86,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 	type counted struct {
 		term   string
 		chunks int32
-		number bool // a number, or part of a number, hash or code: not a word that users misspell
+		number bool // the term is a number, or part of a number, hash or code, and not a word that users misspell
 	}
 
 	list := make([]counted, 0, len(c.noted))
@@ -108,7 +109,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 		list = list[:maximum]
 	}
 
-	// Rows are locked in the order of the terms.
+	// The terms are sorted, because rows are locked in the order of their terms.
 	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.term, b.term) })
 	terms, counts = make([]string, len(list)), make([]int64, len(list))
 	for i, t := range list {
@@ -163,8 +164,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}
 
-	// All such transactions first lock this row with a separate statement, so that the next
-	// statement sees the changes of earlier transactions.
+	// All transactions that change the counts first lock this row with a separate statement, so
+	// that the next statement sees the changes of earlier transactions.
 	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}
@@ -186,7 +187,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return true, nil
 	}
 
-	// All terms have been subtracted; only the document's number of chunks remains to be subtracted.
+	// All terms have been subtracted; only the document's number of chunks remains to be
+	// subtracted.
 	for _, query := range []string{
 		`UPDATE knowledge_terms t SET chunks = t.chunks - i.chunks, rest = t.rest - i.rest::int FROM indexed_documents i
 		WHERE i.document_id = $2 AND i.org_id = $1 AND t.org_id = $1 AND t.term = ''`,

@@ -33,7 +33,8 @@ func TestFrequentTerms(t *testing.T) {
 	}
 }
 
-// Counting uses a bounded amount of memory for any document, and frequent terms are counted exactly.
+// Counting uses a bounded amount of memory for any document, and frequent terms are counted
+// exactly.
 func TestVeryManyTerms(t *testing.T) {
 	t.Parallel()
 	var c TermCounts

@@ -36,7 +36,8 @@ func (row *passageRow) passage() domain.Passage {
 	return out
 }
 
-// passageSelect is the start of a statement that reads chunks c of documents d. A FROM clause follows.
+// passageSelect is the start of a statement that reads chunks c of documents d. A FROM clause
+// follows.
 const passageSelect = `SELECT c.document_id, d.name, c.n, c.page, c.headings, c.text, c.start_at, c.end_at, c.box `
 
 // Passages returns chunks of an organization's ready documents in the order of the ids in chunks.

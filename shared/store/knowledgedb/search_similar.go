@@ -10,9 +10,10 @@ import (
 	"parley/shared/store/pg"
 )
 
-// SearchSimilar is SearchText for misspelled words. Each word that does not occur in the
-// organization's documents is replaced with similarly spelled words that do, and a hit must contain
-// one of these replacements. It returns no hits if the documents contain every word.
+// SearchSimilar is the variant of SearchText for misspelled words. Each word that occurs in no
+// document of the organization is replaced with similarly spelled words that do occur. A hit must
+// contain one of these replacements. SearchSimilar returns no hits if the documents contain every
+// word.
 func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []QueryWord, limit int) ([]Hit, error) {
 	if len(words) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil
@@ -25,7 +26,7 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 
 	numbers, lexemes := queryLexemes(words)
 	texts := pg.Column(words, func(w *QueryWord) string {
-		// The word keeps its place, because numbers refers to the index.
+		// A skipped word keeps its index, because numbers refers to the index.
 		if !storable(w.Text) {
 			return ""
 		}

@@ -12,14 +12,14 @@ import (
 // SearchScope restricts a search to ready documents of one organization.
 type SearchScope struct {
 	OrganizationID string
-	DocumentIDs    []string          // empty: all
+	DocumentIDs    []string          // ids of the documents to search; empty: all
 	Metadata       map[string]string // the documents must have all of these entries
 }
 
 // QueryWord is a word of a query.
 type QueryWord struct {
 	Text    string   // as written, folded
-	Lexemes []string // the forms under which it may be indexed
+	Lexemes []string // the forms in which the word may be indexed
 }
 
 // Hit is a chunk found by a search. A higher score is better; scores of different searches
@@ -34,7 +34,7 @@ type Hit struct {
 func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	list := make([]string, len(scope.DocumentIDs))
 	for i, id := range scope.DocumentIDs {
-		// The entry stays "" otherwise, which is the id of no document.
+		// If the id cannot be stored, the entry stays "", which is the id of no document.
 		if storable(id) {
 			list[i] = id
 		}
@@ -52,8 +52,8 @@ func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	return pq.Array(list), string(written), nil
 }
 
-// searchable reports whether the scope can match anything. Text that cannot be stored
-// matches nothing.
+// searchable reports whether the scope can match any document. A scope with text that PostgreSQL
+// cannot store matches none.
 func (scope SearchScope) searchable() bool {
 	ok := scope.OrganizationID != "" && storable(scope.OrganizationID)
 	for key, value := range scope.Metadata {
@@ -89,7 +89,8 @@ func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []Query
 		return nil, err
 	}
 
-	// The function also serves SearchSimilar, which weights words by their similarity.
+	// The weights are all equal here. The SQL function also serves SearchSimilar, which weights
+	// words by their similarity.
 	weights := make([]float64, len(lexemes))
 	for i := range weights {
 		weights[i] = 1

@@ -43,7 +43,8 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 		return nil, fmt.Errorf("searching vectors: %w", err)
 	}
 
-	// Without pgvector, the database returns the vectors without scores, and this process compares them.
+	// Without pgvector, the database returns the vectors without scores, and this process compares
+	// them.
 	hits := make([]Hit, len(rows))
 	for i, row := range rows {
 		if hits[i].ChunkID = row.ChunkID; row.Score != nil {
@@ -64,7 +65,8 @@ const (
 	arrayNumber = 8
 )
 
-// dotProduct returns the dot product of two vectors, of which the first is encoded in the form that PostgreSQL sends.
+// dotProduct returns the dot product of two vectors. The first one is in the encoding that
+// PostgreSQL sends.
 func dotProduct(sent []byte, vector []float32) (float64, error) {
 	if len(sent) != arrayHead+arrayNumber*len(vector) {
 		return 0, fmt.Errorf("a vector of %d bytes cannot contain %d numbers", len(sent), len(vector))

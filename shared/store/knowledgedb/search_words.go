@@ -14,7 +14,7 @@ import (
 func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error) {
 	terms := make([]string, 0, len(lexemes))
 	for _, l := range lexemes {
-		// The index cannot contain other lexemes.
+		// Lexemes that cannot be indexed occur in no document.
 		if indexable(l) {
 			terms = append(terms, l)
 		}

@@ -12,7 +12,7 @@ type Store struct {
 
 	// the original files
 	blobs        *blobdb.Store
-	countedTerms int // per document
+	countedTerms int // maximum number of counted terms per document
 }
 
 // New creates the store on a database.

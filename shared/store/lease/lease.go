@@ -14,8 +14,8 @@ import (
 // Lease is the duration for which a claim or heartbeat reserves a run or a document for its worker.
 const Lease = 30 * time.Second
 
-// MaxDeaths is the number of attempts that may end with the death of their worker. After that the
-// run or document is failed as poison.
+// MaxDeaths is the number of attempts that may end with the death of their worker. After that many
+// deaths, the run or document fails, because it may be their cause.
 const MaxDeaths = 5
 
 // Held identifies a run and the fence under which a worker holds it.

@@ -21,8 +21,8 @@ type DemoVerdict struct {
 
 // One statement locks the client's row, removes the requests that are older than the window, and
 // adds this request unless the limit is reached. The clock is read after the lock is taken, and
-// never runs backwards for a client. Therefore no window of that length contains more requests than
-// the limit.
+// never runs backwards for a client. Therefore no sliding window contains more requests than the
+// limit.
 const countDemoQuery = `
 INSERT INTO demo_clients AS d (address, hits, allowed) VALUES ($1, ARRAY[clock_timestamp()], true)
 ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
@@ -57,8 +57,8 @@ func (s *Store) CountDemo(ctx context.Context, address string, limit int, window
 	}, nil
 }
 
-// DemoSpent returns the sum of the tokens of the demo's runs that were accepted
-// within the last day.
+// DemoSpent returns the number of tokens used by the demo's runs that were accepted within the last
+// day.
 func (s *Store) DemoSpent(ctx context.Context) (int64, error) {
 	var tokens int64
 	err := s.db.Within(ctx, []string{domain.DemoOrganization}, func(tx *sqlx.Tx) error {
@@ -79,7 +79,7 @@ type TokenGrant struct {
 }
 
 // One statement fills the bucket for the time since its last use and takes whole tokens from it. $2
-// is the capacity, $3 the tokens per second, and $4 the wanted number.
+// is the capacity, $3 the tokens per second, and $4 the number of requested tokens.
 const leaseTokensQuery = `
 INSERT INTO rate_buckets AS b (name, tokens, granted, filled_at)
 VALUES ($1, CAST($2 AS float8) - least($2, $4), least($2, $4), clock_timestamp())
@@ -91,7 +91,7 @@ ON CONFLICT (name) DO UPDATE SET (tokens, granted, filled_at) = (
   ) f)
 RETURNING granted, tokens`
 
-// LeaseTokens takes tokens from the named bucket, at most the number in want. The bucket's size is
+// LeaseTokens takes tokens from the named bucket, at most the number want. The bucket's size is
 // capacity, and perSecond tokens are added per second. A new bucket is full.
 func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (TokenGrant, error) {
 	var grant TokenGrant

@@ -38,7 +38,7 @@ type EndpointChange struct {
 	AgentID          **string
 	Enabled          *bool
 	SealedSecret     *string       // replaces the current secret
-	KeepPrevious     time.Duration // how long notifications are also signed with the old secret
+	KeepPrevious     time.Duration // time for which notifications are also signed with the old secret
 }
 
 // endpointRow is a row of endpointColumns.

@@ -17,7 +17,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// notificationRow is a row of notificationColumns. Data is null if it was not read or no longer exists.
+// notificationRow is a row of notificationColumns. Data is null if it was not read or no longer
+// exists.
 type notificationRow struct {
 	ID            string         `db:"id"`
 	EndpointID    string         `db:"endpoint_id"`
@@ -37,7 +38,8 @@ type notificationRow struct {
 const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts, n.response_status, n.error,
 	CASE WHEN n.status = 'pending' THEN n.next_attempt_at END AS next_attempt_at, n.created_at, n.delivered_at`
 
-// notificationFrom is the FROM clause for notifications. It omits notifications to deleted endpoints.
+// notificationFrom is the FROM clause for notifications. It omits notifications to deleted
+// endpoints.
 const notificationFrom = ` FROM notifications n JOIN notification_endpoints e ON e.id = n.endpoint_id AND e.org_id = n.org_id AND e.deleted_at IS NULL
 	WHERE n.org_id = $1 `
 
@@ -65,7 +67,7 @@ func (row *notificationRow) notification() domain.Notification {
 // or, for a test, the endpoint. If a run is too large for most receivers, the inputs and outputs of
 // its tool calls are omitted.
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
-	// The receiver can read the whole run through the API.
+	// A large run is shortened, because the receiver can read the whole run through the API.
 	if len(data) > maxPayload {
 		data = shortenRun(data)
 	}
@@ -80,7 +82,7 @@ const maxPayload = 256 << 10
 // other data unchanged.
 func shortenRun(data []byte) []byte {
 	var run domain.Run
-	// The data is a document or an endpoint, which is never that large.
+	// If the data is not a run, it is a document or an endpoint, which is never that large.
 	if json.Unmarshal(data, &run) != nil || run.ID == "" {
 		return data
 	}
@@ -119,7 +121,7 @@ func (s *Store) Notifications(
 	}
 
 	// This condition lets PostgreSQL use the partial index of undelivered notifications.
-	if f.Status != "" && f.Status != domain.NotificationDelivered { // so that PostgreSQL can use the index of undelivered notifications
+	if f.Status != "" && f.Status != domain.NotificationDelivered { // lets PostgreSQL use the index of undelivered notifications
 		query += ` AND n.status <> 'delivered'`
 	}
 
@@ -181,7 +183,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 			return err
 		}
 
-		// The run's retention has ended since the notification was created.
+		// The run's retention has ended since the notification was created, so there is no payload.
 		if !row.Data.Valid {
 			return apierr.New(apierr.Erased, "the payload of this notification is no longer stored")
 		}

@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// An endpoint is disabled automatically after this number of consecutive failed attempts, if the
-// first of these was this long ago.
+// An endpoint is disabled automatically after this number of consecutive failed attempts, provided
+// that the first of them was at least this long ago.
 const (
 	disableAfter     = 20
 	disableAfterTime = 24 * time.Hour
@@ -28,8 +28,8 @@ const (
 // notificationsKept is how long notifications are kept.
 const notificationsKept = 30 * 24 * time.Hour
 
-// RunExpiredError is the error of a notification about a run whose retention period ended before the notification was sent. The
-// SQL function unnotify_runs_removed uses the same text.
+// RunExpiredError is the error of a notification about a run whose retention period ended before
+// the notification was sent. The SQL function unnotify_runs_removed uses the same text.
 const RunExpiredError = "The run's retention period ended before the run could be reported."
 
 // LeasedNotification is a notification that a worker is sending. Its fence guards every write to
@@ -45,7 +45,7 @@ type LeasedNotification struct {
 type ClaimedNotification struct {
 	LeasedNotification
 	Event     string
-	Attempts  int // including this one
+	Attempts  int // number of attempts, including this one
 	CreatedAt domain.Time
 	URL       string
 	// SealedSecrets are the secrets with which the notification is signed, newest first. They are
@@ -56,7 +56,7 @@ type ClaimedNotification struct {
 	subject string
 	// state of the subject at the time of the event, as JSON
 	source []byte
-	data   []byte // nil: to be rendered from source
+	data   []byte // the rendered payload; nil: to be rendered from source
 }
 
 // Payload is the body to send, the same for every attempt. Render must have been called.
@@ -103,7 +103,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 			Event:              row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
 			subject: row.SubjectID, source: row.Source, data: row.Data,
 		}
-		// A receiver may know only the old secret until it is no longer valid.
+		// Until the old secret expires, a receiver may not have the new one yet, so both sign.
 		if row.Previous != nil {
 			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
 		}
@@ -116,7 +116,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 // same payload even if its subject changes. It returns not_found if the subject no longer exists,
 // and erased if the subject is a run whose retention period has ended.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
-	// An earlier attempt has already rendered the payload.
+	// If an earlier attempt has already rendered the payload, it is sent again.
 	if n.data != nil {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([
 		return nil, err
 	}
 
-	// The row of a finished run has no progress; its result has it.
+	// The row of a finished run has no usage and tool calls, but its result has them.
 	run := found.Run
 	if result != nil {
 		var ended domain.Run
@@ -216,15 +216,15 @@ type Attempt struct {
 	Status         domain.NotificationStatus
 	ResponseStatus int           // 0: there was no response
 	Error          string        // "" if it was delivered
-	Next           time.Duration // time until the next attempt, if it is pending
+	Next           time.Duration // time until the next attempt, if the notification is pending
 	Gone           bool          // the endpoint responded that it wants no more notifications
 	Unsent         bool          // no request was sent, and the endpoint is not at fault
 }
 
 // SettleNotification records the result of an attempt. If the endpoint wants no more notifications
 // or has failed for too long, it disables the endpoint and returns true. If the worker no longer
-// holds the notification, it writes nothing. A notification fails instead of being retried if its
-// run's retention will be over by then.
+// holds the notification, it writes nothing. A notification is not retried, but fails, if its run's
+// retention will be over by then.
 func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
@@ -237,7 +237,8 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 			data = CASE WHEN `+subjectExists+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
 			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), RunExpiredError))
-		// Another worker has the notification now and records its own result.
+		// If the worker no longer holds the notification, another worker has it and records its own
+		// result.
 		if err != nil || !kept {
 			return err
 		}
@@ -246,7 +247,8 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 			return noteSuccess(ctx, tx, held)
 		}
 
-		// A missing key of the operator must not disable the endpoint.
+		// A notification that could not be signed was not sent, for example because the operator's
+		// key is missing. It must not count against the endpoint.
 		if !a.Unsent {
 			disabled, err = noteFailure(ctx, tx, held, a)
 		}
@@ -273,7 +275,7 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) erro
 // long or no longer exists, it disables the endpoint and returns true.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt in the last 24 hours failed. The last error: " + a.Error
-	// The endpoint has asked for this, so the count of failures does not matter.
+	// The endpoint has requested this, so the count of failures does not matter.
 	if a.Gone {
 		reason = a.Error
 	}
@@ -287,7 +289,7 @@ func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a At
 		  FROM notification_endpoints WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE) w
 		WHERE e.id = w.id RETURNING w.enabled AND w.over`,
 		held.EndpointID, held.OrganizationID, a.Gone, reason, disableAfter, pg.Interval(disableAfterTime))
-	if errors.Is(err, sql.ErrNoRows) { // deleted meanwhile
+	if errors.Is(err, sql.ErrNoRows) { // the endpoint was deleted meanwhile
 		return false, nil
 	}
 

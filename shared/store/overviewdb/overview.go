@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	minFailures  = 3   // consecutive failed attempts of an endpoint that count as failing
-	newestRuns   = 100 // runs that are searched for one without an automation's name
-	newestFailed = 3   // failed documents that are named
-	maxShown     = 10  // hooks and endpoints that are listed
+	minFailures  = 3   // number of consecutive failed attempts after which an endpoint counts as failing
+	newestRuns   = 100 // number of newest runs that are searched for an automation run without a name
+	newestFailed = 3   // maximum number of failed documents that are listed
+	maxShown     = 10  // maximum number of hooks and endpoints that are listed
 )
 
 // Reader is the person, or the key, for whom an overview is read.
 type Reader struct {
 	OrganizationID string
 	UserID         string   // whose own API keys count; "": a key of the organization
-	Principal      string   // whose sessions count as own
-	Principals     []string // whose runs the reader may decide about; nil: all
+	Principal      string   // principal whose sessions count as the reader's own
+	Principals     []string // principals whose runs the reader may decide about; nil: all
 	Admin          bool     // sees the organization's administration
 }
 
-// Overview reads an overview without budgets, which need another store. Each statement reads a few rows
-// along an index, whatever the size of the organization.
+// Overview reads an overview without budgets, which another store has. Each statement reads a few
+// rows along an index, whatever the size of the organization.
 func (s *Store) Overview(ctx context.Context, r Reader) (domain.Overview, error) {
 	var view domain.Overview
 	err := s.db.WithinUser(ctx, r.OrganizationID, r.UserID, func(tx *sqlx.Tx) error {
@@ -51,8 +51,8 @@ func (s *Store) Overview(ctx context.Context, r Reader) (domain.Overview, error)
 	return view, nil
 }
 
-// readOwn reads what every member sees: whether they have chatted, and the runs that wait for their
-// decision. Runs that wait for results of their client's tools do not count.
+// readOwn reads the data that every member sees: whether they have chatted, and the runs that wait
+// for their decision. Runs that wait for results of their client's tools do not count.
 func readOwn(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var row struct {
 		Chat      bool `db:"chat"`
@@ -70,8 +70,9 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) 
 	return err
 }
 
-// readSteps reads the steps that only admins can take. Most automations have a name, by which an
-// index finds them. Others are found among the newest runs by the type of their trigger.
+// readSteps reads the steps that only admins can take. Most automations have a name, and an index
+// finds their runs. An automation without a name is found among the newest runs, by the type of
+// their trigger.
 func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var row struct {
 		Document bool `db:"document"`
@@ -126,7 +127,8 @@ func readHooks(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 	return err
 }
 
-// readEndpoints reads the notification endpoints that the service has disabled, and those that fail.
+// readEndpoints reads the notification endpoints that the service has disabled, and those that
+// fail.
 func readEndpoints(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var rows []struct {
 		ID          string  `db:"id"`

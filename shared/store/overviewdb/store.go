@@ -1,4 +1,5 @@
-// Package overviewdb reads the overview of an organization that its people see first.
+// Package overviewdb reads the overview of an organization, which is the first page that its
+// members see.
 package overviewdb
 
 import (

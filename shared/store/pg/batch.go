@@ -12,10 +12,10 @@ import (
 // locked rows.
 const (
 	BatchLockTimeout = 50 * time.Millisecond
-	PartLockTimeout  = 10 * time.Millisecond // timeout for the parts of a batch that ran into a locked row
-	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; the remaining rows then count as locked
+	PartLockTimeout  = 10 * time.Millisecond // lock timeout of the parts of a batch in which a row was locked
+	SplitFor         = time.Second           // how long a batch is bisected; after that, the remaining rows count as locked
 
-	skipDuration = time.Second // after a batch has run into a locked row, later batches skip locked rows for this time
+	skipDuration = time.Second // time for which later batches skip locked rows after a batch in which a row was locked
 )
 
 // InParts calls handle with the first n rows and then with the remaining rows. If only the second
@@ -27,7 +27,8 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 		return nil, err
 	}
 
-	// The first rows are committed, so their results must be returned even if this call fails.
+	// The first rows are committed, so their results must be returned even if the second call
+	// fails.
 	second, err := handle(rows[n:])
 	if err != nil {
 		for range rows[n:] {
@@ -37,13 +38,14 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 	return append(first, second...), nil
 }
 
-// Found contains runs of any organizations. The organizations are listed in the same order as the runs.
+// Found contains runs of any organizations. The organizations are listed in the same order as the
+// runs.
 type Found struct {
 	Runs, Organizations []string
 }
 
-// Find calls one of the schema's functions that search all organizations. The caller must lock the
-// rows and check them again in transactions of their organizations.
+// Find calls a function of the schema that searches all organizations. The caller must lock the
+// found rows and check them again, in transactions of their organizations.
 func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error) {
 	var rows []struct {
 		RunID          string `db:"run_id"`

@@ -39,8 +39,8 @@ func Open(dsn string, conns int) (*DB, error) {
 	return On(connector, conns), nil
 }
 
-// OpenOwner is Open for migrations and for writing the data of a release, such as templates. Its
-// connections use the login's own role, and their statements have no timeout.
+// OpenOwner is the variant of Open for migrations and for writing the data of a release, such as
+// templates. Its connections use the login's own role, and their statements have no timeout.
 func OpenOwner(dsn string, conns int) (*DB, error) {
 	connector, err := newConnector(dsn, ownerSettings, dialer{})
 	if err != nil {
@@ -62,7 +62,7 @@ func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
 	return newConnector(dsn, settings, dialer{silence: answerTimeout})
 }
 
-// On is Open with connections from connector.
+// On is like Open, but uses connections from connector.
 func On(connector driver.Connector, conns int) *DB {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
@@ -80,7 +80,7 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
 
-	// An operator may set each parameter in the DSN, for example a longer statement timeout.
+	// The DSN may set each of these parameters, for example a longer statement timeout.
 	set := maps.Clone(settings)
 	maps.Copy(set, cfg.Runtime)
 	cfg.Runtime = set
@@ -103,15 +103,15 @@ var sessionSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "10000",
 	// The batch statements are prepared while tables may be empty, when a sequential scan looks
 	// cheapest, and stay prepared as the tables grow. Every query has an index that the planner
-	// should use. It should plan once, and should not compile plans, which takes longer than
-	// running them. The settings also apply to statements inside functions, whose plans are kept
-	// per connection.
+	// should use. The planner should plan each statement only once. It should not compile plans,
+	// because that takes longer than running them. The settings also apply to statements inside
+	// functions, whose plans are kept per connection.
 	"enable_seqscan":  "off",
 	"plan_cache_mode": "force_generic_plan",
 	"jit":             "off",
 }
 
-// ownerSettings limits only the wait for locks, because the service's statements queue up behind a
+// ownerSettings limits only the wait for locks, because the service's statements queue up after a
 // waiting migration. The limit is longer than any of those statements may hold a lock.
 var ownerSettings = map[string]string{"application_name": "parley-owner", "lock_timeout": "30000"}
 
@@ -126,15 +126,16 @@ func (db *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Fresh calls f with a new connection. The pool's connections would not notice that the
-// server's binaries were replaced, because they have already loaded them.
+// Fresh calls f with a new connection. The pool's connections would not notice that the server's
+// binaries were replaced, because these connections have already loaded them.
 func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 	fresh := sql.OpenDB(db.connector)
 	defer func() { _ = fresh.Close() }() // nothing was written
 	fresh.SetMaxOpenConns(1)
 
-	// PL/pgSQL is a library that the server loads on first use. 42883 means that the function does
-	// not exist, because the database is not migrated yet.
+	// PL/pgSQL is a library that the server loads on first use, so the check calls a function in
+	// this language. 42883 means that the function does not exist, because the database is not
+	// migrated yet.
 	if _, err := fresh.ExecContext(ctx, `SELECT parley_act_for(ARRAY['org_none'])`); err != nil && !HasCode(err, "42883") {
 		return fmt.Errorf("calling a function on a new database connection%s: %w", missingRole(err), err)
 	}
@@ -170,7 +171,7 @@ func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 		return known, nil
 	}
 
-	stmt, err := db.PreparexContext(ctx, query) // without the lock: a slow server delays only this caller
+	stmt, err := db.PreparexContext(ctx, query) // prepared without the lock, so that a slow server delays only this caller
 	if err != nil {
 		return nil, fmt.Errorf("preparing statement: %w", err)
 	}

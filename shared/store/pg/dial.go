@@ -11,7 +11,7 @@ import (
 // server may take to reply; 0 means no limit.
 type dialer struct{ silence time.Duration }
 
-// Dial connects without a deadline from the caller. It is part of lib/pq's interface.
+// Dial connects without a timeout of its own. It is part of lib/pq's interface.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
@@ -32,10 +32,10 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 		return nil, fmt.Errorf("dialing database: %w", err)
 	}
 
-	// Without this setting, the kernel keeps retransmitting to a dead server for many minutes.
+	// Without a user timeout, the kernel keeps retransmitting to a dead server for many minutes.
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
-			_ = conn.Close() // the error from the setting is the one to report
+			_ = conn.Close() // the error of the setting is returned instead
 			return nil, err
 		}
 	}

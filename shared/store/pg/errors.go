@@ -60,7 +60,8 @@ func IsDisconnect(err error) bool {
 		return false
 	}
 
-	// An expired deadline counts, too, because the statement may have been executed.
+	// An expired deadline counts as a disconnect, too, because the statement may have been
+	// executed.
 	var netErr *net.OpError
 	for _, gone := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded} {
 		if errors.Is(err, gone) {
@@ -82,7 +83,7 @@ func IsServerBroken(err error) bool {
 // other errors unchanged. A database without this release's schema counts as temporarily
 // unavailable, because it is still to be migrated.
 func Unavailable(err error) error {
-	// A coded error already says what the caller should know.
+	// A coded error already has a message for the caller.
 	var coded *apierr.Error
 	if err == nil || errors.As(err, &coded) {
 		return err
@@ -106,8 +107,8 @@ func Unavailable(err error) error {
 // NotFound returns the coded error not_found (404).
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// OneRow converts an error from reading a single row. If there is no row, it returns not_found;
-// otherwise it adds doing as context.
+// OneRow converts an error from reading a single row. If there is no row, it returns not_found.
+// Otherwise it adds the text doing as context.
 func OneRow(err error, doing string) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -12,16 +12,16 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Pinned runs single statements on a reserved connection, each as a separate transaction. That
-// saves the round trips of BEGIN and COMMIT. Unlike the pool, it never runs a statement twice when
-// a connection breaks. If the reply to a statement is lost, the caller does not know whether the
-// statement took effect, as with a COMMIT.
+// Pinned runs single statements on a reserved connection. Each statement is its own transaction,
+// which saves the round trips of BEGIN and COMMIT. Unlike the pool, Pinned never runs a statement
+// twice when a connection breaks. If the reply to a statement is lost, the caller does not know
+// whether the statement took effect, as with a COMMIT.
 //
 // The statements are batches: they wait for a locked row for at most BatchLockTimeout.
 type Pinned struct {
 	db *DB
 
-	// mu guards the connection and its statements; SelectInto keeps it while a statement runs.
+	// mu guards the connection and its statements. SelectInto holds it while a statement runs.
 	mu    sync.Mutex
 	conn  *sqlx.Conn
 	stmts map[string]*sqlx.Stmt
@@ -57,7 +57,7 @@ func (p *Pinned) SelectInto(ctx context.Context, dest any, query string, args ..
 	const tries = 5
 	for n := 1; ; n++ {
 		err := p.once(ctx, dest, query, args)
-		// A connection that was already closed before the statement was sent is also replaced.
+		// The statement is also repeated if the connection was already closed before it was sent.
 		if n == tries || !HasCode(err, "40P01", "40001") && !errors.Is(err, sql.ErrConnDone) {
 			return err
 		}
@@ -108,7 +108,7 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 	return stmt, nil
 }
 
-// drop closes the connection instead of returning it to the pool, because its settings differ from
+// drop closes the connection and does not return it to the pool, because its settings differ from
 // those of the pool. The next statement takes another connection.
 func (p *Pinned) drop() {
 	if p.conn != nil {

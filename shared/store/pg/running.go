@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A process of the service lists the ids of the keys in its SECRETS_KEY in the application_name
+// Each process of the service lists the ids of the keys in its SECRETS_KEY in the application_name
 // of its connections.
 const (
 	runningPrefix = "parley keys="

@@ -52,7 +52,7 @@ func (t *Tuples) Text(s string) {
 	t.comma()
 	t.text = append(t.text, '\\', '"')
 
-	// Copy the parts between special characters.
+	// Copy the text in parts, each up to the next special character.
 	from := 0
 	for i := range len(s) {
 		switch s[i] {

@@ -12,13 +12,13 @@ import (
 )
 
 // accountNames lists the accounts to try, in this order, for a new cluster if this process runs as
-// root. An account without a name would not work: initdb rejects users without a name.
+// root. The account must have a name, because initdb rejects users without a name.
 var accountNames = []string{"postgres", "nobody"}
 
 // account is the system account under which PostgreSQL runs.
 type account struct {
 	uid, gid int
-	switched bool // not the account of this process
+	switched bool // true if the account is not that of this process
 }
 
 // ownAccount returns the account of this process.
@@ -67,7 +67,7 @@ func accountFor(data string) (account, error) {
 		return owner, nil
 	}
 
-	// Root owns the directory, for example after a backup was restored. The owner is changed, as
+	// If root owns the directory, for example after a backup was restored, the owner is changed, as
 	// for a new cluster.
 	return chooseAccount()
 }
@@ -107,8 +107,8 @@ func (a account) chown(dir string) error {
 		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: until now, only root can change this tree
 	})
 	if err == nil {
-		// The owner of dir is changed last, because the check above takes it as proof that
-		// everything below has been changed.
+		// The owner of dir is changed last. The check above treats this owner as proof that the
+		// owners of all its contents have been changed.
 		err = os.Lchown(dir, a.uid, a.gid)
 	}
 

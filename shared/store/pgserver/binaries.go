@@ -103,7 +103,8 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 // versionPattern finds the version and its major number in the output of `postgres --version`.
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
 
-// inspect reads the version of the server in dir. It returns false if dir contains no server that can run.
+// inspect reads the version of the server in dir. It returns false if dir contains no server that
+// can run.
 func inspect(ctx context.Context, dir string) (Binaries, bool) {
 	if dir == "" {
 		return Binaries{}, false
@@ -117,7 +118,7 @@ func inspect(ctx context.Context, dir string) (Binaries, bool) {
 		}
 	}
 
-	// Only running the program shows that its libraries are installed.
+	// The program is executed, because only this shows whether its libraries are installed.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, found.Postgres, "--version").Output()

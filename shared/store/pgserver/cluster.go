@@ -78,7 +78,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, err
 	}
 
-	// A directory with this name was left by an interrupted start.
+	// An interrupted start may have left a directory with this name.
 	made := cluster{data: filepath.Join(dir, newDataDir), binaries: binaries, account: owner}
 	if err := os.RemoveAll(made.data); err != nil {
 		return cluster{}, fmt.Errorf("removing unfinished data directory: %w", err)
@@ -114,7 +114,8 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.Lock) error {
 	args := []string{
 		"--username=" + User, "--encoding=UTF8", "--locale=" + locale, "--data-checksums",
-		// Other users cannot enter the socket's directory, but they can connect over TCP.
+		// Other users cannot enter the socket's directory, so connections over the socket need no
+		// password. They can connect over TCP, which therefore requires one.
 		"--auth-local=trust", "--auth-host=scram-sha-256",
 	}
 	if !durable {
@@ -137,7 +138,8 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		// The process leads a session, so the signal also kills the server processes that it has started.
+		// The process leads a session, so the signal also kills the server processes that it has
+		// started.
 		_ = syscall.Kill(-child.PID(), syscall.SIGKILL)
 		<-child.Done()
 		return fmt.Errorf("creating database cluster: %w", context.Cause(ctx))

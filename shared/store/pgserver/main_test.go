@@ -19,8 +19,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Some tests need a supervising process to kill. It is this test binary, started again with a role
-// in roleKey and a directory in dirKey.
+// Some tests need a supervising process that they can kill. This process is the test binary itself,
+// started again with a role in roleKey and a directory in dirKey.
 const (
 	roleKey = "PGSERVER_TEST_ROLE"
 	dirKey  = "PGSERVER_TEST_DIR"

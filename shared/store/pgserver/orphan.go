@@ -14,7 +14,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// stopSignal is a signal that ends a server, and how long to wait for the end.
+// stopSignal is a signal that ends a server, and the time to wait for the server's end.
 type stopSignal struct {
 	signal   syscall.Signal
 	patience time.Duration
@@ -27,7 +27,8 @@ var stopSignals = []stopSignal{
 	{syscall.SIGKILL, 5 * time.Second},
 }
 
-// pollInterval is much shorter than the time that a server takes to start, and much longer than a poll takes.
+// pollInterval is much shorter than the time that a server takes to start, and much longer than a
+// poll takes.
 const pollInterval = 5 * time.Millisecond
 
 // clusterName identifies the processes of this data directory. No two existing directories have
@@ -44,10 +45,11 @@ func clusterName(data string) (string, error) {
 	return fmt.Sprintf("parley-%x-%016x", stat.Dev, stat.Ino), nil
 }
 
-// takeOver ends the server that a killed process has left running in dir. It returns the lock that
-// the next server inherits.
+// takeOver ends the server that a killed process has left running in dir. It returns the lock file,
+// which the next server will inherit.
 func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
-	// The inherited lock shows whether a process of the old server is alive, even if the postmaster is not.
+	// The inherited lock shows whether a process of the old server is alive, even if the postmaster
+	// is not.
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
 	free := func() (bool, error) {
@@ -91,8 +93,8 @@ func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids
 	return nil, fmt.Errorf("%w: an unknown PostgreSQL process uses %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
-// poll calls done until done returns true or an error, the time patience is up, or the context
-// ends.
+// poll calls done until done returns true or an error, the duration patience has passed, or the
+// context ends.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -163,7 +165,7 @@ func orphanPostmaster(data string) int {
 func serves(pid int, name string) bool {
 	line := commandLine(pid)
 
-	// A postmaster shows its arguments, and a backend a title.
+	// The command line of a postmaster contains its arguments, and that of a backend a title.
 	program, _, _ := strings.Cut(line, " -D ")
 	postmaster := filepath.Base(program) == "postgres"
 	backend := strings.HasPrefix(line, "postgres: ") // a process title, which contains the name

@@ -42,26 +42,26 @@ type Server struct {
 	cluster     cluster
 	supervision *lifecycle.Lock
 	log         *logFile
-	record      string // file that records the short socket directory
+	record      string // file that contains the path of the short socket directory
 	socket      string // directory in which clients find the socket
-	password    string // only with Port
+	password    string // set only if the server has a port
 	child       *lifecycle.Child
 
 	stopping   atomic.Bool
-	restarting atomic.Bool // the next server uses the same socket directory
+	restarting atomic.Bool // Restart was called: the next server uses the same socket directory
 	done       chan struct{}
 	err        error // set before done is closed
 }
 
-// Start ends the server that a killed process has left running in the directory, creates the
-// cluster if it is missing, and returns once the server accepts connections: after about 0.1 s, or
-// 1 s with a new cluster. ctx applies only to the start; the server runs until Stop. If this
-// process dies first, Linux signals the server to stop, and the next Start makes sure that it has
-// stopped.
+// Start returns a running server. It ends the server that a killed process has left running in the
+// directory, and creates the cluster if it is missing. It returns once the server accepts
+// connections: after about 0.1 s, or 1 s with a new cluster. ctx applies only to the start; the
+// server runs until Stop. If this process dies first, Linux signals the server to stop, and the
+// next Start makes sure that it has stopped.
 func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
 
-// startAt is Start with the socket directory of the previous server, or "" if there
-// is none to keep.
+// startAt implements Start. socket is the socket directory of the previous server, or "" for a new
+// one.
 func startAt(ctx context.Context, config Config, socket string) (*Server, error) {
 	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
@@ -74,7 +74,8 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 
 	config.Dir = dir
 
-	// Only one process at a time may supervise a directory. It takes this lock before it touches the data.
+	// Only one process at a time may supervise a directory. The process takes this lock before it
+	// touches the data.
 	supervision, err := lifecycle.LockFile(filepath.Join(dir, "supervisor.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -129,7 +130,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 
-	// Connections made earlier are rejected while the server recovers.
+	// The server rejects connections while it recovers, so wait until it is ready.
 	err = s.awaitReady(ctx)
 	if err == nil && s.config.Port > 0 {
 		err = s.setPassword(ctx)
@@ -158,7 +159,8 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 
 	defer data.Close()
 	cmd.Stdout, cmd.Stderr = s.log.file, s.log.file
-	// If this process dies, the server does a fast shutdown, which leaves the data in the same state as Stop.
+	// If this process dies, the server does a fast shutdown, which leaves the data in the same
+	// state as Stop.
 	if s.child, err = lifecycle.StartChild(cmd, syscall.SIGINT); err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
@@ -166,7 +168,8 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 	return nil
 }
 
-// awaitReady waits until the server is ready. It has no timeout, because the duration of a recovery is unknown.
+// awaitReady waits until the server is ready. It has no timeout, because the duration of a recovery
+// is unknown.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		ready, err := poll(ctx, time.Second, func() (bool, error) {
@@ -259,11 +262,11 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		if used != syscall.SIGINT {
 			patience = context.WithoutCancel(ctx) // the remaining signals take little time and must be sent
 		}
-		// An error means that ctx ended; in that case the next signal follows immediately.
+		// If poll returns an error, ctx has ended, and the next signal follows immediately.
 		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })
 	}
 
-	<-s.child.Done() // only a process inside the kernel outlives SIGKILL, and must be waited for
+	<-s.child.Done() // a process that is blocked in the kernel ends only later, so wait for it
 	return used
 }
 
@@ -297,7 +300,7 @@ func (s *Server) DSN(database string) string {
 	return dsn.String()
 }
 
-// socketDSN is DSN over the unix socket.
+// socketDSN is like DSN, but always uses the unix socket.
 func (s *Server) socketDSN(database string) string { return socketURL(s.socket, s.port(), database) }
 
 // socketURL returns the URL of a database on the server whose socket is in the directory.

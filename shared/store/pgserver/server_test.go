@@ -274,7 +274,8 @@ func TestRecordedIdOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The process belongs to the same user, so without this package PostgreSQL would refuse to start.
+	// The process belongs to the same user, so without this package PostgreSQL would refuse to
+	// start.
 	other := exec.CommandContext(t.Context(), "sleep", "600")
 	other.SysProcAttr = owner.processAttributes()
 	other.Dir = "/"
@@ -398,8 +399,8 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer binary.Close()
-	// The program is started by its descriptor, because the path of its file leads through directories
-	// that only root can enter.
+	// The program is started by its descriptor, because the path of its file leads through
+	// directories that only root can enter.
 	tests := exec.CommandContext(t.Context(), inheritedData, "-test.v", "-test.parallel=2",
 		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanWithoutStopSignal|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
 	tests.ExtraFiles = []*os.File{binary}

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// defaults contains settings that suit a small machine and lose no committed transactions. Config.Settings overrides them.
+// defaults contains settings that suit a small machine and lose no committed transactions.
+// Config.Settings overrides them.
 var defaults = map[string]string{
 	"fsync":              "on",
 	"full_page_writes":   "on",
@@ -25,8 +26,8 @@ var defaults = map[string]string{
 	"timezone":                            "UTC",
 	"log_timezone":                        "UTC",
 	"lc_messages":                         "C",
-	// The log must not contain organizations' data, but statements, error messages and details
-	// quote rows. The client gets the errors of its statements and logs them.
+	// The log must not contain organizations' data, which is quoted by statements, error messages
+	// and details. The client gets the errors of its statements and logs them.
 	"log_min_messages":        "log",
 	"log_min_error_statement": "panic",
 	"log_error_verbosity":     "terse",
@@ -44,7 +45,7 @@ func arguments(caller map[string]string, port int, name string) []string {
 		"port":                    strconv.Itoa(socketPort),
 		"unix_socket_directories": ".", // the working directory, which is the data directory
 		"unix_socket_permissions": "0700",
-		"cluster_name":            name, // part of every process's title, by which orphans are recognized
+		"cluster_name":            name, // part of the title of every process; orphans are recognized by this name
 		"update_process_title":    "on",
 		"logging_collector":       "off",
 	})

@@ -39,10 +39,10 @@ func RunningDSN(dir, database string) (string, error) {
 	return socketURL(socket, socketPort, database), nil
 }
 
-// makeShortcut returns a directory through which clients reach the socket in data. That is data
-// itself, unless its path is too long for a socket address. In that case, it is a link below the
-// system's temporary directory, whose path is written to the file record. The server does not need
-// the link, because it uses a path relative to its working directory.
+// makeShortcut returns a directory through which clients reach the socket in the directory data. It
+// is data itself, unless its path is too long for a socket address. In that case, it is a link
+// below the system's temporary directory, whose path is written to the file record. The server does
+// not need the link, because it uses a path relative to its working directory.
 func makeShortcut(data, record string, port int) (string, error) {
 	if err := removeShortcut(record); err != nil {
 		return "", err
@@ -52,7 +52,7 @@ func makeShortcut(data, record string, port int) (string, error) {
 		return data, nil
 	}
 
-	dir, err := os.MkdirTemp("", shortcutPrefix) // 0700: no other user may put a link there
+	dir, err := os.MkdirTemp("", shortcutPrefix) // mode 0700, so that no other user can create a link there
 	if err != nil {
 		return "", fmt.Errorf("creating short socket directory: %w", err)
 	}
@@ -77,8 +77,8 @@ func makeShortcut(data, record string, port int) (string, error) {
 	return link, nil
 }
 
-// removeShortcut removes the link whose path the file record contains, and the file. Whatever path
-// it finds, it removes only a link and an empty directory.
+// removeShortcut removes the link whose path is in the file record, and the file itself. At that
+// path, it removes nothing except a link and an empty directory.
 func removeShortcut(record string) error {
 	content, err := os.ReadFile(record)
 	if errors.Is(err, os.ErrNotExist) {

@@ -14,22 +14,22 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// NewRun is a run to accept. The caller generates its id, so that the run can be looked up if the
-// reply to its commit is lost.
+// NewRun is a run to accept. The caller generates the run's id, so that the run can be looked up if
+// the reply to its commit is lost.
 //
-// Previous names the run of the session that the run continues, and the run waits only for that one.
-// If Previous is empty, the run continues no run and waits for none. If it is nil, the run continues
-// the preceding run of the session and waits for all earlier runs.
+// If Previous names a run of the session, the new run continues that run and waits only for it. If
+// Previous is empty, the new run continues no run and waits for none. If Previous is nil, the new
+// run continues the preceding run of the session and waits for all earlier runs.
 type NewRun struct {
 	ID             string
 	OrganizationID string
 	AgentID        string // exactly one of AgentID and TemplateID is set
 	TemplateID     string
 	CallerKind     domain.CallerKind
-	Principal      string // whose session it is; other principals do not see the run
+	Principal      string // owner of the session; other principals do not see the run
 	SessionID      string
 	SessionKey     []byte // a hash over organization, target, principal and SessionID
-	OwnSession     bool   // SessionID was generated for this run, so no other run has it
+	OwnSession     bool   // SessionID was generated for this run, so the session has no other run
 	TriggerType    string // how the run was started, as in domain.Trigger
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
@@ -41,10 +41,10 @@ type NewRun struct {
 	ReplyTo        string        // the inbox of the waiting ingress; may be empty
 	Traceparent    string        // W3C trace context of the request; may be empty
 	Retention      time.Duration // 0: kept until its session is erased
-	Deadline       time.Duration // from acceptance, or from the end of Hold
+	Deadline       time.Duration // time from acceptance, or from the end of Hold, to the run's deadline
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
-	Previous       *string       // the run of the session that it continues; see below
+	Previous       *string       // the run of the session that the run continues; see above
 
 	Attachments []domain.Attachment // as in Input; for AsStored
 }
@@ -52,15 +52,15 @@ type NewRun struct {
 // Size is the approximate number of bytes that the run adds to a statement.
 func (r NewRun) Size() int { return len(r.Input) + 1024 }
 
-// HoldUntilReleased is the Hold of a run that does not start until it is released.
+// HoldUntilReleased is the value of NewRun.Hold for a run that does not start until it is released.
 const HoldUntilReleased time.Duration = -1
 
 // Accepted is the result of accepting a NewRun: a new run, or the existing run with the same
 // idempotency key, or an error.
 type Accepted struct {
 	Run      rundb.StoredRun
-	Existing bool        // Run is the existing run with the key
-	Job      *domain.Job // Run is new and has a slot: publish its job now
+	Existing bool        // Run is the existing run with the same idempotency key
+	Job      *domain.Job // job to publish now, if Run is new and has a slot
 	Err      error
 }
 
@@ -69,25 +69,25 @@ type Accepted struct {
 const FirstRepublish = "5 seconds"
 
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run is
-// on disk. A run for which no slot is free waits. The results are in the order of rows. The Err of a
-// result concerns that row only; it is ErrLocked if another transaction has locked the run's session
-// or key. If Accept returns an error, either none of the runs exists, or that is unknown because the
-// reply was lost and the runs could not be looked up.
+// on disk. A run for which no slot is free waits. The results are in the order of rows. The Err of
+// a result concerns that row only; it is ErrLocked if another transaction has locked the run's
+// session or key. If Accept returns an error, usually none of the runs exists. They may exist if
+// the reply was lost and the runs could not be looked up.
 func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
-// acceptCall is the common state of the parts of one call of Accept.
+// acceptCall is the state that the parts of one call of Accept share.
 type acceptCall struct {
 	splitUntil time.Time
-	tries      int // number of tries for rows whose key belonged to a run that no longer existed when it was looked up
+	tries      int // tries for rows whose key belonged to a run that was gone when it was looked up
 }
 
-// accept calls acceptOnce. If the reply is lost, it looks the runs up. If a row is rejected or
-// locked, it bisects the rows.
+// accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If a row is
+// rejected or locked, it bisects the rows.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
-	// Each case is safe to repeat: the caller has chosen the ids, and an id is inserted at most
-	// once.
+	// In each case, it is safe to repeat the statement: the caller has chosen the ids, and an id is
+	// inserted at most once.
 	out, err := s.acceptOnce(ctx, rows, call)
 	failed := func(err error) Accepted { return Accepted{Err: err} }
 	switch {
@@ -120,7 +120,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 
 	out := make([]Accepted, len(rows))
 
-	// A row without a created run has lost its key to another run, or its agent refused it.
+	// If no run was created for a row, another run has its key, or its agent has refused it.
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
@@ -135,8 +135,8 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	return out, nil
 }
 
-// onePerKey drops rows whose key an earlier row of the batch has. These rows get the run of the
-// earlier row.
+// onePerKey drops rows whose idempotency key belongs to an earlier row of the batch. These rows get
+// the run of the earlier row.
 func onePerKey(rows []NewRun) []NewRun {
 	// A row without a key is never a duplicate.
 	seen := make(map[string]bool, len(rows))
@@ -156,7 +156,7 @@ func onePerKey(rows []NewRun) []NewRun {
 // The functions are defined in the schema. Each restricts itself to the organizations of its
 // rows, so that it takes one round trip.
 const (
-	// acceptSingleQuery accepts the most frequent kind of run, see single.
+	// acceptSingleQuery accepts the most frequent kind of run; see NewRun.single.
 	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
 	// acceptQuery accepts any run.
 	acceptQuery = `SELECT run_id, created_at, dispatched, version, CASE WHEN seq > 1 THEN preceding_run(session_ref, seq) END AS preceding
@@ -166,12 +166,13 @@ const (
 // acceptance returns the statement that accepts the runs, and its arguments. taken is the
 // number of slots per lane.
 func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
-	// Each row carries the number of slots of its lane.
+	// Each row has the number of free slots of its lane.
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	runs, organizations := newRuns(rows)
 	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
 
-	// One run of another kind decides for the whole batch, because a batch is one statement.
+	// A batch is one statement, so a single run of another kind requires the general statement for
+	// the whole batch.
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
 		return acceptQuery, append(args, pq.Array(pg.Column(rows, func(r *NewRun) *string { return r.Previous })))
 	}
@@ -219,7 +220,7 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 		t.Int(r.holdMillis())
 		t.Optional(r.KeyID)
 		t.Int(int64(organization) + 1)
-		t.Int(int64(i)) // its position in the batch
+		t.Int(int64(i)) // position of the row in the batch
 		t.Done()
 	}
 
@@ -234,7 +235,7 @@ type createdRow struct {
 	Version    int       `db:"version"`   // of the run's agent or template
 	Preceding  *string   `db:"preceding"` // the preceding run of its session
 
-	locked bool // not created, because another transaction has locked its session
+	locked bool // the run was not created, because another transaction has locked its session
 }
 
 // insertRuns takes slots for the runs, inserts them, and returns the slots for which no run was
@@ -374,8 +375,8 @@ func (r NewRun) created(c createdRow) rundb.StoredRun {
 	return out
 }
 
-// asStored returns the run as RunByID would read it directly after its acceptance as the first run of
-// its session, with a version of its agent or template.
+// asStored returns the run as RunByID would read it directly after its acceptance. The run is the
+// first one of its session. version is the version of its agent or template.
 func (r NewRun) asStored(created time.Time, version int) rundb.StoredRun {
 	out := rundb.StoredRun{
 		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,

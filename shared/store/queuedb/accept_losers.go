@@ -20,22 +20,22 @@ import (
 // found.
 const acceptTries = 6
 
-// explainLosers sets the results of the rows that were not inserted. It uses separate
-// statements, whose snapshots include the transaction that took the key; the snapshot of the
-// inserting statement does not.
+// explainLosers sets the results of the rows that were not inserted. It uses separate statements.
+// Their snapshots include the transaction that took the key, which the snapshot of the inserting
+// statement does not.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]rundb.KeyRef, len(losers))
 	for j, i := range losers {
 		keys[j] = rundb.KeyRef{OrganizationID: rows[i].OrganizationID, Hash: rows[i].KeyHash}
 	}
 
-	// The usual reason is that another run has the key.
+	// The usual reason why a row was not inserted is that another run has its key.
 	holders, err := s.runs.RunsByKey(ctx, keys)
 	if err != nil {
 		return err
 	}
 
-	// The rest was refused because of its agent or template.
+	// The other rows were refused because of their agent or template.
 	var refused []NewRun
 	for j, i := range losers {
 		if holders[j] == nil {
@@ -84,7 +84,8 @@ func organizationsFor(rows []NewRun) []string {
 // callable returns the allowedCallers of the runs' existing agents, and which of the runs'
 // templates exist.
 func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef][]string, templates map[string]bool, err error) {
-	// Usually all losers have lost their keys, and no agent needs to be read.
+	// Usually another run has the key of each row that was not inserted, and no agent needs to be
+	// read.
 	if len(rows) == 0 {
 		return nil, nil, nil
 	}
@@ -154,7 +155,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		return err
 	}
 
-	// The bound ends a loop in which other requests take the key again and again.
+	// The number of tries is limited, because other requests may take the key again and again.
 	if call.tries++; call.tries == acceptTries {
 		for _, i := range which {
 			out[i] = Accepted{Err: pg.ErrLocked}

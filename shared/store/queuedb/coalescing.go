@@ -39,7 +39,7 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 		return nil, err
 	}
 
-	// Each part is one transaction, so that a failure keeps the runs released before it.
+	// Each part is one transaction. If a part fails, the runs of earlier parts stay released.
 	for part := range due.Parts() {
 		var released []releasedRun
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) (err error) {
@@ -68,7 +68,7 @@ func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedR
 		return nil, err
 	}
 
-	// What does not fit into memory is released in the next round.
+	// Runs whose inputs do not fit into memory are released in the next round.
 	err = tx.SelectContext(ctx, &free, `SELECT run_id FROM (SELECT run_id, row_number() OVER keys AS n,
 			sum(octet_length(input::text)) OVER keys AS bytes FROM collecting
 			WHERE run_id = ANY ($1) WINDOW keys AS (ORDER BY hook_id, key_hash)) sized
@@ -100,13 +100,13 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		return fmt.Errorf("reading deliveries of runs: %w", err)
 	}
 
-	// The references of deliveries grow with their arrival.
+	// A delivery that arrives later has a higher reference, so the ids are in the order of arrival.
 	ids := make(map[string][]string, len(runs))
 	for _, row := range rows {
 		ids[row.RunID] = append(ids[row.RunID], row.ID)
 	}
 
-	// All inputs are rendered before the first write.
+	// All inputs are rendered before the first write of the transaction.
 	inputs := make([]string, len(released))
 	for i := range released {
 		if inputs[i], err = released[i].input(ids[runs[i]]); err != nil {
@@ -114,8 +114,8 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		}
 	}
 
-	// Without not_before the run waits for a slot like any other. Without the coalescing key, the next
-	// delivery begins another run.
+	// Without not_before the run waits for a slot like any other. Without the coalescing key, the
+	// next delivery begins another run.
 	for _, step := range []struct {
 		query string
 		args  []any
@@ -139,7 +139,7 @@ func (r *releasedRun) input(ids []string) (string, error) {
 		return "", fmt.Errorf("reading run input: %w", err)
 	}
 
-	// Other members of the caller's data stay as they are.
+	// The other members of the data stay unchanged.
 	data := map[string]json.RawMessage{}
 	if in.Data != nil {
 		if err := json.Unmarshal(in.Data, &data); err != nil {
@@ -160,7 +160,7 @@ func (r *releasedRun) input(ids []string) (string, error) {
 		return "", fmt.Errorf("rendering data of run input: %w", err)
 	}
 
-	// Escaped for HTML, a message could take six times as much.
+	// HTML escapes are disabled, because they could make a message six times as long.
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)

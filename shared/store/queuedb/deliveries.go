@@ -18,11 +18,11 @@ type NewDelivery struct {
 	OrganizationID string
 	ID             string // the source's id of the delivery
 	Event          string
-	ContentType    string // of the body
+	ContentType    string // content type of the body
 	Status         domain.DeliveryStatus
 	Bytes          int64            // the size of the received body, stored or not
 	Body           []byte           // nil: not stored; too large bodies are not stored
-	Error          *domain.RunError // the reason if the delivery is rejected; nil otherwise
+	Error          *domain.RunError // the reason if the delivery is rejected, otherwise nil
 	Run            *NewRun          // nil: no run
 	Collect        *Collect         // nil: the run handles only this delivery
 }
@@ -49,7 +49,7 @@ type AcceptedDelivery struct {
 	Delivery domain.Delivery
 	Existing bool            // the delivery was seen before, and nothing was done
 	Run      rundb.StoredRun // the delivery's run; zero if it has none or the run is gone
-	Job      *domain.Job     // Run is new and has a slot: publish its job now
+	Job      *domain.Job     // job to publish now, if Run is new and has a slot
 	Err      error
 }
 
@@ -57,7 +57,8 @@ type AcceptedDelivery struct {
 // maximum. If fewer than maximum runs wait in total, including runs not started by hooks, it
 // returns their total number instead.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
-	// The first query counts all waiting runs. It is cheaper and usually proves that few runs wait.
+	// The first query counts all waiting runs. It is cheaper and usually shows already that few
+	// runs wait.
 	const waiting = `SELECT FROM open_runs o WHERE o.org_id = $1 AND o.status = 'queued' AND NOT o.dispatched`
 	for _, query := range []string{waiting, waiting + ` AND (SELECT r.trigger_type FROM runs r WHERE r.id = o.run_id) = 'webhook'`} {
 		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -76,7 +77,7 @@ func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, e
 
 // sealDelivery returns the sealed body to store, or nil if the body is not to be stored.
 func (s *Store) sealDelivery(d *NewDelivery) []byte {
-	// The log then shows the delivery without its body.
+	// If the body is not stored, the log shows the delivery without it.
 	if d.Body == nil || len(d.Body) > hookdb.DeliveryBodyMax {
 		return nil
 	}

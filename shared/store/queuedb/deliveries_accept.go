@@ -33,7 +33,7 @@ func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]Acc
 // acceptWithinBytes calls acceptSimple for parts of the rows that are small enough for a
 // transaction.
 func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// Usually all rows fit, and there is one part.
+	// Usually all rows fit into one part.
 	n := withinBytes(rows)
 	if n == len(rows) {
 		return s.acceptSimple(ctx, rows, call)
@@ -45,16 +45,16 @@ func (s *Store) acceptWithinBytes(ctx context.Context, rows []NewDelivery, call 
 // deliveryFailed returns the result of a delivery whose part of the batch failed.
 func deliveryFailed(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
 
-// deliverCall is the common state of the parts of one call of AcceptDeliveries.
+// deliverCall is the state that the parts of one call of AcceptDeliveries share.
 type deliverCall struct {
-	lockTimeout time.Duration // per lock, because deliveries of many organizations wait for it
+	lockTimeout time.Duration // maximum wait for each lock, because deliveries of many organizations wait in the batch
 	splitUntil  time.Time
 }
 
-// acceptDeliveries calls deliver. Like accept, it looks deliveries up if the reply is lost, and
-// bisects if a row is rejected or locked.
+// acceptDeliveries implements AcceptDeliveries with deliver. Like accept, it looks deliveries up if
+// the reply is lost, and bisects if a row is rejected or locked.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// The cases are those of accept.
+	// The following cases are the same as in accept.
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	out, err := s.deliver(ctx, rows, call)
 	switch {
@@ -65,7 +65,7 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]AcceptedDelivery{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
-		// The batch has waited once already; its parts wait for less time.
+		// The batch has already waited for a lock, so its parts wait for less time.
 		call.lockTimeout = pg.PartLockTimeout
 		return pg.InParts(rows, len(rows)/2, part, deliveryFailed)
 	case pg.IsBadData(err):
@@ -110,11 +110,12 @@ const (
 	existingQuery = `SELECT ` + rundb.OpenShortResult + ` FROM runs_of_deliveries($1, $2)`
 )
 
-// deliver is AcceptDeliveries in one transaction. Its statements lock rows in a fixed order:
-// deliveries, coalescing keys, shared sessions, and runs; and the rows of each kind in the
-// order of their keys.
+// deliver accepts deliveries in one transaction. Its statements lock rows in a fixed order:
+// deliveries, coalescing keys, shared sessions, and runs; and the rows of each kind in the order of
+// their keys.
 func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
-	// Preparing inside the transaction would add round trips while it holds locks.
+	// Statements are prepared before the transaction begins. Preparing them later would take round
+	// trips while the transaction holds locks.
 	stmts := map[string]*sqlx.Stmt{}
 	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, existingQuery} {
 		stmt, err := s.db.Prepared(ctx, query)
@@ -124,7 +125,8 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		stmts[query] = stmt
 	}
 
-	// Slots are taken for all runs that may begin. Which of them begin is known only after collect.
+	// Slots are taken for all runs that deliveries may begin. Only the method collect finds out
+	// which of them begin.
 	var b *deliveryBatch
 	begun := runsOfDeliveries(rows)
 	taken := s.slots.takeFor(ctx, begun)
@@ -174,8 +176,8 @@ func runsOfDeliveries(rows []NewDelivery) []NewRun {
 	return runs
 }
 
-// begun is the run that the delivery begins. A run that coalesces deliveries is delayed
-// until it is released.
+// begun returns the run that the delivery begins. A run that coalesces deliveries is delayed until
+// it is released.
 func (d *NewDelivery) begun() NewRun {
 	run := *d.Run
 	if d.Collect != nil {
@@ -192,7 +194,7 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 
-	// The log says which deliveries the lost transaction has committed.
+	// The log shows which deliveries the lost transaction has committed.
 	out, missing, err := s.delivered(ctx, rows)
 	if err != nil {
 		return nil, errors.Join(cause, err)
@@ -233,7 +235,8 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 // were not logged, or that should have a run but do not. It returns no jobs; the sweeper publishes
 // them.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
-	// The batch is filled from the log instead of by inserts, so that answers renders both alike.
+	// The batch is filled from the log and not by inserts. The method answers then treats both
+	// alike.
 	b := newDeliveryBatch(rows)
 	err = s.db.Within(ctx, pg.Column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {
 		var found []loggedRow
@@ -257,7 +260,8 @@ func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []Accept
 		return nil, nil, fmt.Errorf("looking deliveries up: %w", err)
 	}
 
-	// The lost transaction wrote the entries that name this call's runs; they are not duplicates.
+	// Entries that name runs of this call were written by the lost transaction, so they are not
+	// duplicates.
 	for i := range b.unique {
 		if l := b.logged[b.unique[i].key()]; l != nil {
 			l.fresh = pg.Deref(l.RunID) == b.unique[i].candidate()

@@ -30,14 +30,15 @@ type deliveryBatch struct {
 	existing map[string]rundb.StoredRun // the runs that earlier batches created
 }
 
-// loggedRow is the log entry of a delivery, from logging it to settling it.
+// loggedRow is the log entry of a delivery during the transaction, from its insertion until settle
+// has written its result.
 type loggedRow struct {
 	hookdb.DeliveryRow
 
 	Inserted bool `db:"inserted"`
 
-	fresh   bool // new, or had no run before: a run must be begun or joined
-	changed bool // differs from the logged state, and must be settled
+	fresh   bool // the delivery is new, or had no run before: it must begin or join a run
+	changed bool // the result differs from the logged one, so settle must write it
 }
 
 // newDeliveryBatch keeps the first of several rows with the same delivery and counts its
@@ -63,8 +64,8 @@ func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	return b
 }
 
-// log inserts the deliveries into the delivery log. For the time being, it treats every delivery
-// that should have a run as the beginning of that run.
+// log inserts the deliveries into the delivery log. Every delivery that should have a run is first
+// treated as the beginning of a new run.
 func (b *deliveryBatch) log(s *Store) error {
 	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(b.unique, f)) }
 	var logged []loggedRow
@@ -82,7 +83,8 @@ func (b *deliveryBatch) log(s *Store) error {
 		text(func(d *NewDelivery) string { return derefError(d.Error).Message }),
 		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return int64(b.again[d.key()]) })))
 
-	// A delivery without a row in the result has no entry; answers reports its hook as not found.
+	// If the result has no row for a delivery, its hook does not exist, which answers reports as
+	// not found.
 	for i := range logged {
 		l := &logged[i]
 		b.logged[deliveryKey{l.HookID, l.ID}] = l
@@ -92,8 +94,9 @@ func (b *deliveryBatch) log(s *Store) error {
 		return err
 	}
 
-	// A delivery that was logged without a run now names the run of this try. It counts as new.
-	var again []*loggedRow // logged earlier without a run, and now assigned to the run of this try
+	// A delivery that was logged earlier without a run is now assigned to the run of this try. It
+	// counts as new.
+	var again []*loggedRow // deliveries that were logged earlier without a run, and are now assigned to a run of this try
 	for i := range b.unique {
 		l := b.logged[b.unique[i].key()]
 		if l == nil {
@@ -108,9 +111,9 @@ func (b *deliveryBatch) log(s *Store) error {
 	return b.skipLanded(again)
 }
 
-// skipLanded skips deliveries whose runs exist, because an earlier try whose reply was lost has
-// committed meanwhile. Only a statement that follows the one that waited for that transaction can
-// see these runs.
+// skipLanded skips deliveries whose runs already exist. Such runs were committed meanwhile by an
+// earlier try whose reply was lost. Only a statement that follows the one that waited for that
+// transaction can see these runs.
 func (b *deliveryBatch) skipLanded(rows []*loggedRow) error {
 	if len(rows) == 0 {
 		return nil
@@ -156,8 +159,8 @@ type keyGroup struct {
 
 // collect assigns the deliveries to be coalesced to the runs that collect them.
 func (b *deliveryBatch) collect() error {
-	// One row per key is enough: the deliveries of a group join the same run, with the input of the
-	// last.
+	// One row per key is enough: the deliveries of a group join the same run, which gets the input
+	// of the last delivery.
 	byKey := map[coalescingKey]*keyGroup{}
 	var groups []*keyGroup
 	for _, d := range b.newRunDeliveries() {
@@ -189,7 +192,7 @@ func (b *deliveryBatch) collect() error {
 			continue
 		}
 
-		// The delivery joins the run of an earlier delivery.
+		// The delivery joins the run that an earlier delivery has begun.
 		if run := runs[coalescingKey{d.HookID, string(d.Collect.KeyHash)}]; run != d.Run.ID {
 			b.logged[d.key()].setResult(d.Status, run, nil)
 		}
@@ -260,8 +263,8 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 		return err
 	}
 
-	// The statement omits runs whose agent is missing or refuses the caller, and runs whose key is
-	// taken.
+	// The statement omits runs whose agent is missing or refuses the caller, and runs whose
+	// idempotency key is taken.
 	b.made = createdByID(rows)
 	var refused []NewRun
 	for _, run := range begun {
@@ -417,8 +420,8 @@ func (b *deliveryBatch) readExisting() error {
 	return nil
 }
 
-// answers returns the results in the order of the rows. If a delivery is repeated, all of its
-// results except the first are Existing.
+// answers returns the results in the order of the rows. If a delivery occurs repeatedly, Existing
+// is set in all of its results except the first.
 func (b *deliveryBatch) answers() []AcceptedDelivery {
 	out := make([]AcceptedDelivery, len(b.rows))
 	answered := map[deliveryKey]bool{}
@@ -430,7 +433,7 @@ func (b *deliveryBatch) answers() []AcceptedDelivery {
 			continue
 		}
 
-		// Only the first result of a repeated delivery carries the job, so that it is published
+		// Only the first result of a repeated delivery contains the job, so that it is published
 		// once.
 		again := answered[d.key()]
 		answered[d.key()] = true

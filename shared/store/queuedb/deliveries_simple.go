@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// acceptDeliveriesQuery accepts the most frequent kinds of deliveries, see simple. It is a transaction
-// of its own and one round trip.
+// acceptDeliveriesQuery accepts the most frequent kinds of deliveries; see NewDelivery.simple. The
+// statement is a whole transaction, which takes one round trip.
 const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched, version FROM accept_deliveries($1, $2, $3, $4, $5, $6, $7, $8,
 	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)`
 
@@ -22,7 +22,8 @@ const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched
 // While PostgreSQL executes one, the process handles the requests of the other.
 const deliveryConnections = 2
 
-// createdDelivery is a row of the accepting statement. A delivery that was not written has none.
+// createdDelivery is a row of the result of acceptDeliveriesQuery. A delivery that was not written
+// has no row.
 type createdDelivery struct {
 	Place      int64       `db:"place"` // in the arguments, counted from 1
 	ReceivedAt domain.Time `db:"received_at"`
@@ -38,8 +39,8 @@ func (d *NewDelivery) simple() bool {
 	return r == nil || d.Collect == nil && r.single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == ""
 }
 
-// acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts the others,
-// and those that the statement left out.
+// acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts the
+// others, and those that the statement left out.
 func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	// Most batches consist of simple deliveries, and one statement accepts them.
 	simple := simpleDeliveries(rows)
@@ -49,7 +50,7 @@ func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliv
 
 	out, written, err := s.deliverSimple(ctx, rows, simple, call)
 	if _, rejected := errors.AsType[*pq.Error](err); rejected && !pg.IsDisconnect(err) {
-		return s.acceptDeliveries(ctx, rows, call) // it finds the row that PostgreSQL rejects or that is locked
+		return s.acceptDeliveries(ctx, rows, call) // acceptDeliveries finds the row that PostgreSQL rejects or that is locked
 	}
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func simpleDeliveries(rows []NewDelivery) []int {
 	return simple
 }
 
-// pick returns the rows of the indexes.
+// pick returns the rows with the given indexes.
 func pick(rows []NewDelivery, indexes []int) []NewDelivery {
 	if len(indexes) == len(rows) {
 		return rows
@@ -105,8 +106,8 @@ func pick(rows []NewDelivery, indexes []int) []NewDelivery {
 	return out
 }
 
-// deliverSimple accepts the deliveries of the given indexes. written says which of the rows have a
-// result.
+// deliverSimple accepts the deliveries with the given indexes. written reports, for each row,
+// whether it has a result.
 func (s *Store) deliverSimple(
 	ctx context.Context, rows []NewDelivery, indexes []int, call deliverCall,
 ) (out []AcceptedDelivery, written []bool, err error) {
@@ -134,7 +135,7 @@ func (s *Store) deliverSimple(
 	}
 	s.slots.returnUnused(runs, taken, made)
 
-	// After a lost reply, the log says which of the deliveries were written.
+	// If the reply was lost, the delivery log shows which of the deliveries were written.
 	if !pg.IsDisconnect(err) {
 		return out, written, err
 	}
@@ -148,7 +149,7 @@ func (s *Store) deliverSimple(
 	return out, written, nil
 }
 
-// logged returns the delivery as it is logged if it is new.
+// logged returns a new delivery as an entry of the log.
 func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	return domain.Delivery{
 		ID: d.ID, HookID: d.HookID, Status: d.Status, Event: d.Event, RunID: pg.Optional(d.candidate()), Bytes: d.Bytes,
@@ -156,14 +157,14 @@ func (d *NewDelivery) logged(received domain.Time) domain.Delivery {
 	}
 }
 
-// deliveryOrigin is what deliveries to a hook have in common.
+// deliveryOrigin contains the values that all deliveries to a hook share.
 type deliveryOrigin struct {
 	hook, organization, agent, callerKind, principal, trigger, automation, key, lane string
 
 	retention, deadline time.Duration
 }
 
-// origin returns what the delivery has in common with others of its hook.
+// origin returns the values that the delivery shares with others to its hook.
 func (d *NewDelivery) origin() deliveryOrigin {
 	r := d.Run
 	if r == nil {
@@ -175,8 +176,9 @@ func (d *NewDelivery) origin() deliveryOrigin {
 	}
 }
 
-// distinctOrigins returns the different origins of deliveries, and for each delivery the place of its
-// origin, counted from 1. Most deliveries of a batch are to a few hooks, so an origin is sent once.
+// distinctOrigins returns the different origins of deliveries, and for each delivery the position
+// of its origin, counted from 1. Most deliveries of a batch are to a few hooks, so each origin is
+// sent to the database only once.
 func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, places []int64) {
 	known := map[deliveryOrigin]int64{}
 	places = make([]int64, len(rows))
@@ -212,8 +214,8 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 		return d.Run
 	}
 
-	// Each batch has a connection of its own, so that two batches run in parallel. A third waits
-	// here.
+	// Each batch gets its own connection, so that two batches are executed in parallel. A third
+	// batch waits here.
 	p := <-s.idleDeliveries
 	defer func() { s.idleDeliveries <- p }()
 	err = p.SelectInto(ctx, &created, acceptDeliveriesQuery,

@@ -13,15 +13,15 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DispatchNext dispatches waiting runs into freed slots and returns their jobs. A freed slot goes to
-// the waiting organization with the fewest dispatched runs in the lane. If the process dies before
-// this call, the sweeper dispatches the runs.
+// DispatchNext dispatches waiting runs into freed slots and returns their jobs. A freed slot goes
+// to the waiting organization with the fewest dispatched runs in the lane. If the process dies
+// before this call, the sweeper dispatches the runs.
 func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil
 	}
 
-	// The freed slots count as free before the refresh, because the refresh may be skipped.
+	// The freed slots are counted as free even if the following refresh is skipped.
 	s.slots.free(freed)
 	s.slots.refresh(ctx, domain.Lanes...)
 	for lane, f := range freed {
@@ -50,9 +50,9 @@ func (s *Store) DispatchNext(ctx context.Context, freed FreedSlots) ([]domain.Jo
 	return append(next, more...), err
 }
 
-// dispatchFollowers dispatches runs that waited for a finished run of their session and that no freed
-// slot went to: runs of other lanes, and branches that waited for the same run. next are the jobs
-// that the freed slots went to.
+// dispatchFollowers dispatches runs that waited for a finished run of their session and got no
+// freed slot. These are runs of other lanes, and branches that waited for the same run. next are
+// the jobs that got the freed slots.
 func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []domain.Job) ([]domain.Job, error) {
 	left := freed.left(next)
 	var out []domain.Job
@@ -79,15 +79,16 @@ func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []
 	return out, nil
 }
 
-// leftRuns is the number of an organization's runs that may start because others have finished, and
-// that have not been dispatched. branches is set if some of them wait in the lane of a freed slot.
+// leftRuns is the number of an organization's runs that may start because other runs have finished,
+// and that have not been dispatched. branches is set if some of them wait in the lane of a freed
+// slot.
 type leftRuns struct {
 	runs     int
 	branches bool
 }
 
-// left returns what is left of each organization after the jobs next have been dispatched into the
-// freed slots.
+// left returns the remaining runs of each organization after the jobs in next were dispatched into
+// the freed slots.
 func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
 	slots, followers, dispatched := map[string]int{}, map[string]int{}, map[string]int{}
 	for lane, freed := range f {
@@ -215,7 +216,8 @@ func laneArrays(lanes []Lane) (orgs, names any) {
 
 // releaseDelayed makes the delayed runs whose time has come eligible for dispatch.
 func (s *Store) releaseDelayed(ctx context.Context) error {
-	// A full part means that more runs may be due. RoundTime leaves the rest to the next sweep.
+	// A full part means that more runs may be due. When RoundTime has passed, the next sweep
+	// continues.
 	for until := time.Now().Add(pg.RoundTime); ; {
 		var n int
 		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, pg.PartMax); err != nil {
@@ -250,15 +252,16 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch raises the dispatch number of the runs in again that are still unclaimed, doubles
-// their time until the next check (at most five minutes), and returns the jobs to publish. Runs in
-// later keep their number, because the stream still holds their job; only the time of their next
-// check moves. Redispatch skips runs that another sweeper has redispatched. If it returns an error,
-// it also returns the jobs of the parts that succeeded.
+// Redispatch prepares the jobs of overdue runs for publication. For runs in again that are still
+// unclaimed, it raises the dispatch number and doubles the time until the next check (at most five
+// minutes). It returns their jobs. Runs in later keep their number, because the stream still holds
+// their job; only the time of their next check moves. Redispatch skips runs that another sweeper
+// has redispatched. If it returns an error, it also returns the jobs of the parts that succeeded.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {
-		// Small transactions hold row locks only briefly; workers may be claiming the same runs.
+		// Small transactions hold row locks only briefly, because workers may be claiming the same
+		// runs.
 		a, l := min(len(again), pg.PartMax), min(len(later), pg.PartMax)
 		redispatched, err := s.redispatch(ctx, again[:a], later[:l])
 		next = append(next, redispatched...)
@@ -270,7 +273,7 @@ func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	return next, nil
 }
 
-// redispatch is Redispatch in one transaction.
+// redispatch implements Redispatch in one transaction.
 func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	runID := func(o *Overdue) string { return o.Job.RunID }
 	orgs := pg.Column(slices.Concat(again, later), func(o *Overdue) string { return o.Job.OrganizationID })
@@ -300,8 +303,8 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	return jobs(rows), nil
 }
 
-// RepublishAll makes every dispatched, unclaimed run due immediately. It is called when the stream
-// with their job messages was lost.
+// RepublishAll makes every dispatched, unclaimed run due immediately. The caller has found that the
+// stream with their job messages was lost.
 func (s *Store) RepublishAll(ctx context.Context) error {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {

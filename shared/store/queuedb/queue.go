@@ -12,8 +12,8 @@ import (
 type Queue struct {
 	Lane  domain.Lane `db:"lane"`
 	State string      `db:"state"` // waiting, held, dispatched, running or requires_action
-	Runs  int64       `db:"runs"`  // documents in the lane ingest
-	Age   float64     `db:"age"`   // seconds since the oldest was accepted
+	Runs  int64       `db:"runs"`  // number of runs, or of documents in the lane ingest
+	Age   float64     `db:"age"`   // seconds since the oldest of them was accepted
 }
 
 // QueueStates are the possible states of a Queue.
@@ -25,7 +25,7 @@ func (s *Store) Queues(ctx context.Context) ([]Queue, error) {
 	defer cancel()
 	var queues []Queue
 
-	// If the database's clock was set back, the age is 0 instead of negative.
+	// If the database's clock was set back, the age would be negative, and is therefore 0.
 	err := s.db.SelectContext(ctx, &queues, `SELECT lane, state, runs,
 		coalesce(extract(epoch FROM greatest(clock_timestamp() - oldest, interval '0')), 0)::float8 AS age FROM queue_depth()`)
 	if err != nil {

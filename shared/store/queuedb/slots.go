@@ -11,15 +11,15 @@ import (
 	"parley/shared/domain"
 )
 
-// Lane is a lane of an organization.
+// Lane identifies one lane of one organization.
 type Lane struct {
 	OrganizationID string
 	Lane           domain.Lane
 }
 
 // Freed is the number of slots that finished runs of a lane have freed. Waiting is set if runs of
-// the organization may be waiting. Followers is the number of runs, of any lane, that waited only for
-// the finished runs. They may need more slots than the finished runs had.
+// the organization may be waiting. Followers is the number of runs, of any lane, that waited only
+// for the finished runs. They may need more slots than the finished runs had.
 type Freed struct {
 	Slots     int
 	Waiting   bool
@@ -37,15 +37,15 @@ func (f FreedSlots) Add(lane Lane, freed Freed) {
 	}
 }
 
-// Times and numbers of the estimate of free slots.
+// Limits of the estimate of free slots.
 const (
 	slotsCounted = 100 * time.Millisecond // maximum age of a count, unless counting is slow
 	slotsFull    = 50 * time.Millisecond  // maximum age of a count that found no free slot in a lane
 	slotsDuty    = 20                     // the interval between counts is at least this multiple of the duration of a count
-	slotsFew     = 8                      // a process may fill all free slots if there are at most this many
+	slotsFew     = 8                      // a process may fill all free slots if this many or fewer are free
 
-	// One reserve slot exists for every reservePart slots. It is used only while all other slots are
-	// taken, and only for organizations that have less than their share.
+	// There is one reserve slot for every reservePart slots. It is used only while all other slots
+	// are taken, and only for organizations that have less than their share.
 	reservePart = 8
 )
 
@@ -53,7 +53,8 @@ const (
 // slots executes up to n + Reserve(n) runs of a lane.
 func Reserve(n int) int { return (n + reservePart - 1) / reservePart }
 
-// count is the number of slots of all workers together, and what occupies and awaits them.
+// count contains the number of slots of all workers together, the dispatched runs that occupy them,
+// and the lanes that wait for them.
 type count struct {
 	slots      int          // in each lane
 	dispatched map[Lane]int // number of dispatched runs
@@ -68,18 +69,18 @@ type count struct {
 // The decision uses an estimate: the result of the last count plus the changes that this process
 // has made since. A count is expensive, because it reads the dead index entries of all runs that
 // ended since the oldest snapshot. It is therefore made ten times a second and not per run. Between
-// two counts a process fills at most half of the free slots, because other processes fill them too.
-// Two processes exceed the number of slots only by what one of them fills in that time. The jobs of
-// these runs wait in the stream if they exceed the reserve, too.
+// two counts, a process fills at most half of the free slots, because other processes also fill
+// them. If two processes exceed the number of slots, they exceed it only by the slots that one of
+// them fills in that time. If the runs exceed the reserve, too, their jobs wait in the stream.
 type slots struct {
 	// count counts slots and runs. It is called without mu.
 	count func(ctx context.Context) (count, error)
 
 	mu sync.Mutex
-	// The estimate; all of its fields are replaced by the next count.
+	// The estimate. The next count replaces all of its fields.
 	total   int                        // slots of each lane; guarded by mu
 	lanes   map[domain.Lane]*laneSlots // guarded by mu
-	counted time.Time                  // when the last count began; guarded by mu
+	counted time.Time                  // time at which the last count began; guarded by mu
 	took    time.Duration              // duration of the last count, which limits the rate of counts; guarded by mu
 }
 
@@ -90,11 +91,11 @@ type laneSlots struct {
 	waiting  map[string]bool // organizations that may have waiting runs
 	full     bool            // no slot was free at the last count or after a later fill
 	grant    int             // free slots that this process may fill before the next count
-	kept     int             // of grant: only for new runs of organizations with few runs
-	reserved int             // reserve slots that it may fill before the next count
+	kept     int             // part of grant that is only for new runs of organizations with few runs
+	reserved int             // reserve slots that this process may fill before the next count
 }
 
-// newSlots returns an estimate without slots. The first use counts.
+// newSlots returns an estimate without slots. Its first use makes a count.
 func newSlots(count func(context.Context) (count, error)) *slots {
 	return &slots{count: count, lanes: map[domain.Lane]*laneSlots{}}
 }
@@ -113,8 +114,8 @@ func (s *slots) lane(name domain.Lane) *laneSlots {
 	return l
 }
 
-// refresh counts if the estimate is too old. If counting fails, the estimate stays. lanes are those
-// of which the caller is going to fill slots.
+// refresh makes a count if the estimate is too old. If counting fails, the estimate stays. lanes
+// are the lanes whose slots the caller is going to fill.
 func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	if !s.due(lanes) {
 		return
@@ -174,7 +175,8 @@ func (s *slots) due(lanes []domain.Lane) bool {
 		}
 	}
 
-	// Setting counted here makes concurrent callers use the old estimate instead of counting as well.
+	// Setting counted here prevents concurrent callers from counting as well. They use the old
+	// estimate.
 	due := now.Sub(s.counted) >= max(interval, slotsDuty*s.took)
 	if due {
 		s.counted = now
@@ -182,23 +184,23 @@ func (s *slots) due(lanes []domain.Lane) bool {
 	return due
 }
 
-// forget makes the next refresh count, whatever the age of the estimate.
+// forget makes the next refresh count, even if the estimate is new.
 func (s *slots) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counted, s.took = time.Time{}, 0
 }
 
-// fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full lane,
-// an organization that has its share leaves freed slots to waiting runs. Before that, while a flood
-// fills the last slots, other organizations' runs do not wait for the next count: a part of the slots
-// is kept for them.
+// fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full
+// lane, an organization that has its share leaves freed slots to waiting runs. When one
+// organization fills the last slots quickly, runs of other organizations do not have to wait for
+// the next count, because a part of the slots is kept for them.
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// The kept slots are for organizations below their share. The share here includes one more
-	// organization, which may still come.
+	// The kept slots are for organizations below their share. This share is computed as if one more
+	// organization had runs, because another one may still need slots.
 	l := s.lane(lane.Lane)
 	room := l.grant
 	if l.runs[lane.OrganizationID] >= s.total/(len(l.runs)+1) {
@@ -234,7 +236,7 @@ func (s *slots) mayUseReserve(l *laneSlots, org string) bool {
 // belowShare reports whether an organization has fewer runs than an equal share of the slots. The
 // caller holds mu.
 func (s *slots) belowShare(l *laneSlots, org string) bool {
-	// An organization without runs competes as well as soon as it asks for a slot.
+	// An organization without runs also competes from its first request for a slot.
 	competitors := len(l.runs)
 	if l.runs[org] == 0 {
 		competitors++
@@ -249,8 +251,8 @@ func (s *slots) returnFilled(lane Lane, n int) {
 	s.release(lane, n)
 }
 
-// release makes n slots of a lane free again. Slots above the total return to the reserve. The caller
-// holds mu.
+// release makes n slots of a lane free again. Slots above the total return to the reserve. The
+// caller holds mu.
 func (s *slots) release(lane Lane, n int) {
 	// Ordinary slots are taken first and reserve slots last, so they are returned in the opposite
 	// order.
@@ -303,9 +305,9 @@ func (s *slots) topUp(lane domain.Lane, n int) map[Lane]int {
 	})
 }
 
-// share takes up to n slots of a lane for waiting runs, one at a time for the organization with the
-// fewest dispatched runs, while the function free reports a free slot or the organization may use
-// the reserve.
+// share takes up to n slots of a lane for waiting runs, one at a time, each for the organization
+// with the fewest dispatched runs. It stops when the function free reports no free slot and the
+// organization may not use the reserve either.
 func (s *slots) share(lane domain.Lane, n int, free func(*laneSlots) bool) map[Lane]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -351,9 +353,9 @@ func (s *slots) settle(taken, dispatched map[Lane]int) (left int) {
 	return left
 }
 
-// add changes the number of dispatched runs of an organization by n.
+// add changes the number of dispatched runs of an organization by n, which may be negative.
 func (l *laneSlots) add(org string, n int) {
-	// The number cannot fall below 0, although a count may have missed runs that end now.
+	// A count may have missed runs that end now, so the number is kept from falling below 0.
 	before := l.runs[org]
 	after := max(0, before+n)
 	l.used += after - before

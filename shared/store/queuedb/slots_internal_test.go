@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// counter counts slots instead of the database.
+// counter makes the counts of slots in place of the database.
 type counter struct {
 	slots      int
 	dispatched map[string]int // chats of each organization
@@ -40,7 +40,7 @@ func chatsFor(org string) Lane { return Lane{org, domain.LaneChat} }
 
 var chats = chatsFor("org")
 
-// ask counts if necessary, and fills up to n slots of an organization.
+// ask makes a count if necessary, and fills up to n slots of an organization.
 func (s *slots) ask(ctx context.Context, org string, n int) int {
 	s.refresh(ctx, domain.LaneChat)
 	return s.fill(chatsFor(org), n)
@@ -123,8 +123,8 @@ func TestAnOrganizationMayUseEveryFreeSlot(t *testing.T) {
 	})
 }
 
-// In a full lane, organizations below their share get the reserve. An organization at its share
-// does not.
+// In a full lane, organizations below their share get reserve slots. An organization that has its
+// share gets none.
 func TestReserveIsForOrganizationsBelowTheirShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestReserveIsForOrganizationsBelowTheirShare(t *testing.T) {
 	})
 }
 
-// While a flood fills the last free slots, each count grants only a part of them. An organization with
-// few runs does not wait for the next count.
+// While one organization fills the last free slots quickly, each count grants only a part of them.
+// An organization with few runs does not wait for the next count.
 func TestAnOrganizationWithFewRunsDoesNotWaitForACount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAnOrganizationWithFewRunsDoesNotWaitForACount(t *testing.T) {
 	})
 }
 
-// A freed slot of the reserve serves another organization below its share, without a new count.
+// A freed reserve slot is used by another organization below its share, without a new count.
 func TestFreedReserveSlotsReturnToTheReserve(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestFreedSlotsGoToTheOrganizationWithTheFewestRuns(t *testing.T) {
 	}
 }
 
-// Freed slots are passed on without a count, except when the number of slots has become smaller.
+// Freed slots are used without a new count, except when the number of slots has become smaller.
 func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 	})
 }
 
-// Without a count there are no free slots.
+// If counting fails, there are no free slots.
 func TestSlotsThatCannotBeCountedAreNotFilled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

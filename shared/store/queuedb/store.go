@@ -19,7 +19,8 @@ type Store struct {
 	// The reserved connections of acceptance and of dispatch.
 	accepts, handOvers *pg.Pinned
 
-	// The reserved connections of simple deliveries, and those of them that are not in use.
+	// The connections that are reserved for simple deliveries, and those of them that are not in
+	// use.
 	deliveries     []*pg.Pinned
 	idleDeliveries chan *pg.Pinned
 

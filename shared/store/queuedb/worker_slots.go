@@ -37,7 +37,7 @@ func (s *Store) countSlots(ctx context.Context) (count, error) {
 		return count{}, fmt.Errorf("counting slots: %w", err)
 	}
 
-	// The row without an organization is the sum of the workers' announcements.
+	// The row without an organization contains the number of slots of all workers.
 	out := count{dispatched: make(map[Lane]int, len(rows))}
 	for _, r := range rows {
 		if r.OrganizationID == "" {

@@ -11,7 +11,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ofAutomation is an SQL expression for a run's automation that the index runs_automation covers.
+// ofAutomation is an SQL expression for a run's automation in the form that the index
+// runs_automation covers.
 const ofAutomation = `r.automation_id COLLATE "C"`
 
 // PastAutomations is how long an automation is still listed after its newest run, if all its runs

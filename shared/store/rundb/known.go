@@ -25,7 +25,7 @@ var knownQueries = map[string]string{
 // Known reports whether a resource with this prefix and id may be named in a filter of an
 // organization's runs.
 func (s *Store) Known(ctx context.Context, org, prefix, resourceID string) (bool, error) {
-	// An id of another kind, or a malformed id, names nothing and costs no query.
+	// An id of another kind, or a malformed id, belongs to no resource and costs no query.
 	query, listed := knownQueries[prefix]
 	if !listed || !id.Valid(prefix, resourceID) {
 		return false, nil

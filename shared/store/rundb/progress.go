@@ -57,7 +57,7 @@ func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes i
 // ReadProgress reads the progress of runs, with an entry for each run. It skips unreadable steps,
 // because they must not prevent a run from ending.
 func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {
-	// A run without a step keeps the zero Progress.
+	// If a run has no step, its Progress stays zero.
 	all := make(map[string]*Progress, len(runs))
 	for _, id := range runs {
 		all[id] = &Progress{}
@@ -72,7 +72,7 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		return nil, err
 	}
 
-	// A step is either a turn or a finished tool call. recordedCalls remembers the calls, so that
+	// A step is either a turn or a finished tool call. recordedCalls contains the calls, so that
 	// their effects are not added again.
 	recordedCalls := map[string]bool{}
 	for _, row := range steps {
@@ -99,7 +99,7 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 }
 
 // sent adds the calls that may have been sent but are not recorded in a step. A run that ends now
-// must include them.
+// must include these calls in its result.
 func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, recordedCalls map[string]bool) error {
 	var effects []struct {
 		RunID   string `db:"run_id"`
@@ -115,14 +115,14 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		return err
 	}
 
-	// A step is written after the effect of its call. A worker that died between the two left only
-	// the effect.
+	// A step is written after the effect of its call. If a worker died in between, only the effect
+	// exists.
 	for _, e := range effects {
 		if recordedCalls[e.RunID+" "+e.CallID] {
 			continue
 		}
 
-		// The call counts as failed unless its outcome is known.
+		// A call without a known outcome counts as failed.
 		call := domain.ToolCall{
 			ID: e.CallID, Name: e.Name, Status: "failed", Input: e.Input, Output: json.RawMessage(`{"error":"The outcome of this call is unknown."}`),
 		}

@@ -18,7 +18,7 @@ import (
 
 // StoredRun is a run as stored in the database.
 type StoredRun struct {
-	Run            domain.Run // without the answer of a finished run, which is in Result
+	Run            domain.Run // lacks the answer of a finished run, which is in Result
 	OrganizationID string
 	Principal      string
 	Fingerprint    []byte // a hash of the request, to detect a different request with the same key
@@ -27,7 +27,7 @@ type StoredRun struct {
 	// run. RunByID reads this data. 0 means that no data is missing.
 	Deferred int
 
-	result []byte // the rendered object of a finished run; nil while open, if erased or if Deferred
+	result []byte // rendered object of a finished run; nil if the run is open or erased, or if its result is Deferred
 }
 
 const (
@@ -84,8 +84,8 @@ type RunRow struct {
 	Hash           []byte         `db:"idempotency_hash"`
 	Fingerprint    []byte         `db:"fingerprint"`
 	Status         string         `db:"status"`
-	Ended          bool           `db:"ended"`        // runs has a status, so the run has finished
-	Result         sql.NullString `db:"result"`       // the rendered object; null while open and after erasure
+	Ended          bool           `db:"ended"`        // the run has finished, because its row in runs has a status
+	Result         sql.NullString `db:"result"`       // the rendered object; null while the run is open and after its erasure
 	ResultBytes    sql.NullInt64  `db:"result_bytes"` // set by statements that may leave the result in the database
 	Attempts       int            `db:"attempts"`
 	CreatedAt      time.Time      `db:"created_at"`
@@ -94,18 +94,20 @@ type RunRow struct {
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
 	RequiredAction []byte         `db:"required_action"` // set for open runs
 	PreviousRun    *string        `db:"previous_run"`    // see PreviousRun
-	ConfigVersion  sql.NullInt64  `db:"config_version"`  // of the agent or template; not selected for finished runs
-	Attachments    []byte         `db:"attachments"`     // as in the input of an open run; selected only for single runs
+	ConfigVersion  sql.NullInt64  `db:"config_version"`  // version of the agent or template; not selected for finished runs
+	Attachments    []byte         `db:"attachments"`     // attachments in the input of an open run; selected only for single runs
 }
 
-// RunColumns lists the columns of a RunRow, for statements that name the tables runs r and open_runs o.
+// RunColumns lists the columns of a RunRow, for statements that name the tables runs r and
+// open_runs o.
 const RunColumns = shortColumns + `, r.result`
 
-// PreviousRun is the column previous_run of a run r: the id of the run that it continues. It is null or empty if there is none.
+// PreviousRun is the column previous_run of a run r: the id of the run that it continues. It is
+// null or empty if there is none.
 const PreviousRun = `coalesce(r.previous_run, CASE WHEN r.seq > 1 THEN preceding_run(r.session_ref, r.seq) END) AS previous_run`
 
-// OpenAttachments is the column attachments of an open run r. It reads the input only of runs that have
-// attachments.
+// OpenAttachments is the column attachments of an open run r. It reads the input only of runs that
+// have attachments.
 const OpenAttachments = `CASE WHEN r.status IS NULL AND EXISTS (SELECT 1 FROM files f WHERE f.run_id = r.id AND f.call_id = '` +
 	domain.AttachmentCall + `' AND f.org_id = r.org_id) THEN r.input->'attachments' END AS attachments`
 
@@ -121,24 +123,26 @@ const storedColumns = `id, org_id, agent_id, template_id, session_id, principal,
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at, required_action,
 	previous_run, config_version`
 
-// OpenResult lists the columns of a function that returns open and finished runs, with their results.
+// OpenResult lists the columns of a function that returns open and finished runs, with their
+// results.
 const OpenResult = storedColumns + `, result`
 
 // OpenShortResult lists the columns of a function that returns open and finished runs, with the
 // sizes of their results.
 const OpenShortResult = storedColumns + `, octet_length(result) AS result_bytes`
 
-// resultsThatFit lists the columns of OpenShortResult, and the result of each run if it has at most $3
-// bytes and the results up to and including it have at most $4 bytes in total. PostgreSQL reads only
-// the selected results, because functions return references to large values.
+// resultsThatFit lists the columns of OpenShortResult and adds the results that fit. A result fits
+// if it has at most $3 bytes, and the results up to and including it have at most $4 bytes in
+// total. PostgreSQL reads only the selected results, because functions return references to large
+// values.
 const resultsThatFit = OpenShortResult + `, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
 // runFrom joins open_runs, which has a row only while a run is open.
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
-// RunLive is the condition that the retention of a run r is not over. After its retention, a run
-// counts as gone, even before the sweeper removes its row.
+// RunLive is the condition that the retention of a run r is not over. After its retention, a run is
+// treated as removed, even before the sweeper removes its row.
 const RunLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
 
 // Stored converts the row.
@@ -168,8 +172,8 @@ func (row RunRow) Stored() StoredRun {
 		out.Deferred = int(row.ResultBytes.Int64)
 	}
 
-	// The service itself has written the values. If one is unreadable, only that field is missing in
-	// the run object.
+	// The service itself has written these values. If one is unreadable, only the corresponding
+	// field is missing in the run object.
 	if row.Attachments != nil && json.Unmarshal(row.Attachments, &out.Run.Attachments) != nil {
 		out.Run.Attachments = nil
 	}
@@ -191,8 +195,8 @@ func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (Stor
 	return s.runUpTo(ctx, org, principal, runID, math.MaxInt32)
 }
 
-// ShortRun is RunByID, except that it does not read a result or progress of more than ShortBytes.
-// In that case, Deferred is the size of that data.
+// ShortRun is like RunByID, except that it does not read a result or progress of more than
+// ShortBytes. In that case, Deferred is the size of the omitted data.
 func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (StoredRun, error) {
 	return s.runUpTo(ctx, org, principal, runID, ShortBytes)
 }
@@ -208,12 +212,13 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result,
 			`+OpenAttachments+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, maximum)
-		// A finished run has its progress in the result, and a run without an attempt has none.
+		// The progress of a finished run is in its result. A run without an attempt has no
+		// progress.
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
 		}
 
-		// Without a maximum, the size does not matter.
+		// Without a maximum, the size need not be checked.
 		if maximum < math.MaxInt32 {
 			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > maximum {
 				return err
@@ -232,7 +237,7 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 
 	out := row.Stored()
 
-	// The progress was not read, so the caller must read it with RunByID.
+	// If the progress is too large, it is not read, and the caller must read it with RunByID.
 	if open > maximum {
 		out.Deferred = open
 	} else if p := done[runID]; p != nil {
@@ -267,7 +272,7 @@ func (s *Store) Input(ctx context.Context, org, runID string) (input []byte, err
 }
 
 // Unstored reports whether an organization's run cannot be read as a response of OpenAI's protocol.
-// Of the input it reads only the beginning.
+// It reads only the beginning of the run's input.
 func (s *Store) Unstored(ctx context.Context, org, runID string) (unstored bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &unstored, `SELECT coalesce((SELECT left(r.input::text, length($3)) = $3 FROM runs r
@@ -285,10 +290,10 @@ type RunRef struct {
 	RunID          string
 }
 
-// AwaitedRuns returns the given runs that have finished or wait for a person, in any order. Waiting
-// requests poll it, because a reply or a notification may be lost. Results of more than ShortBytes are
-// Deferred. Once the total size of the results reaches togetherBytes, further results are also
-// Deferred.
+// AwaitedRuns returns those of the given runs that have finished or wait for a person, in any
+// order. Waiting requests poll it, because a reply or a notice may be lost. Results of more than
+// ShortBytes are Deferred. Once the total size of the results reaches togetherBytes, further
+// results are also Deferred.
 func (s *Store) AwaitedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT `+resultsThatFit+` FROM awaited_runs($1, $2)`)
 	if err != nil {
@@ -302,8 +307,8 @@ func (s *Store) AwaitedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, er
 		return nil, fmt.Errorf("reading awaited runs: %w", err)
 	}
 
-	// The statement is restricted to the organizations of the whole batch; here, each run must
-	// belong to its own organization.
+	// The statement may return runs of all organizations of the batch, so check that each run
+	// belongs to the organization of its reference.
 	owner := make(map[string]string, len(runs))
 	for _, r := range runs {
 		owner[r.RunID] = r.OrganizationID
@@ -349,8 +354,8 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 
 	out := make([]*StoredRun, len(keys))
 	for i, k := range keys {
-		// The statement is restricted to the organizations of the whole batch; here, each key must
-		// belong to its own organization.
+		// The statement may return runs of all organizations of the batch, so check that each run
+		// belongs to the organization of its key.
 		if run := byHash[string(k.Hash)]; run != nil && run.OrganizationID == k.OrganizationID {
 			out[i] = run
 		}

@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// listedCharacters is the maximum number of characters of a question and of an answer in a list.
+	// listedCharacters is the maximum number of characters of a question and of an answer in a
+	// list.
 	listedCharacters = 500
 
-	// questionBytes is the maximum stored size of an input from which a list reads the question. Of a
-	// larger input, a list shows no question.
+	// questionBytes is the maximum stored size of an input from which a list reads the question.
+	// For a larger input, a list shows no question.
 	questionBytes = 64 << 10
 )
 
-// summaryColumns returns the columns of a run that a list shows. The answer has one character more
-// than is shown, so that a truncated one can be recognized. Of the input it selects the beginning,
-// which has the attachments and the question. Large values stay in the database; see
+// summaryColumns returns the columns of a run that a list shows. It selects one character more of
+// the answer than is shown, so that truncation can be detected. It selects only the beginning of
+// the input, which has the attachments and the question. Large values stay in the database; see
 // migrations/functions/run_summary.sql.
 func summaryColumns(characters int) string {
 	plain, attached := domain.QuestionPrefix(characters)
@@ -77,7 +78,8 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 		FinishedAt: domain.AtPtr(row.FinishedAt.Time), ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
 	}
 
-	// Clients distinguish an empty answer from a missing answer.
+	// The database stores an empty answer as null. Clients distinguish it from a missing one, so it
+	// is restored.
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
 	}
@@ -88,14 +90,14 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 		run.Input, run.Attachments = domain.ReadQuestion(row.Input.String)
 	}
 
-	// The summary contains the fields of the result that a list shows.
+	// The summary contains those fields of the result that a list shows.
 	if row.Summary.Valid {
 		if err := json.Unmarshal([]byte(row.Summary.String), &run); err != nil {
 			return run, fmt.Errorf("reading summary of run %s: %w", row.ID, err)
 		}
 	}
 
-	// The service itself has written the value. If it is unreadable, only the action is missing in
+	// The service itself has written this value. If it is unreadable, only the action is missing in
 	// the summary.
 	var action domain.RequiredActionSummary
 	if len(row.RequiredAction) > 0 && json.Unmarshal(row.RequiredAction, &action) == nil {
@@ -114,8 +116,8 @@ type RunFilter struct {
 	AutomationID string
 	TriggerType  string
 	Status       domain.RunStatus
-	WaitsFor     domain.Awaited // only runs in requires_action that wait for it
-	From, Until  time.Time      // of the acceptance; Until is not included
+	WaitsFor     domain.Awaited // only runs in requires_action that wait for this
+	From, Until  time.Time      // bounds of the time of acceptance; Until is not included
 	Before       string         // only runs older than the run with this id
 	Words        string         // only finished runs whose question and answer together contain these words
 	Characters   int            // the maximum length of the texts; 0: as in a list
@@ -140,15 +142,16 @@ func (f *RunFilter) bounds() (since, before string) {
 	return since, before
 }
 
-// ListRuns lists summaries of up to limit runs of an organization that are not erased, newest first.
-// It ignores Words.
+// ListRuns lists summaries of up to limit runs of an organization that are not erased, newest
+// first. It ignores Words.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
-	if f.AutomationID != "" { // a separate condition, so that PostgreSQL can use the index
+	if f.AutomationID != "" { // the condition is added only if needed, so that PostgreSQL can use the index
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 
-	// Open runs are few. A search along all runs for the few that wait would read the whole history.
+	// Open runs are few. A search along all runs for the few that wait would read the whole
+	// history.
 	within, status := s.db.WithinPage, ` ($6 = '' OR coalesce(r.status, o.status) = $6) AND $13 = ''`
 	if f.Status == domain.RunRequiresAction || f.WaitsFor != "" {
 		within = s.within
@@ -190,7 +193,7 @@ func summaries(rows []summaryRow, characters int) (out []domain.RunSummary, err 
 	return out, nil
 }
 
-// within is pg.DB.Within for one organization.
+// within is the variant of pg.DB.Within for one organization.
 func (s *Store) within(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
 	return s.db.Within(ctx, []string{org}, f)
 }

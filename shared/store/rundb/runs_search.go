@@ -12,12 +12,12 @@ import (
 	"parley/shared/store/pg"
 )
 
-// searchPatience is the time after which a search returns what it has found so far.
+// searchPatience is the time after which a search returns the runs that it has found so far.
 const searchPatience = time.Second
 
-// SearchRuns is ListRuns for finished runs that contain the words of the filter. A run is found
-// within seconds of its finish. If the search would take too long, next is the position from which it
-// continues: the Before of the next search.
+// SearchRuns is like ListRuns, but returns only finished runs that contain the words of the filter.
+// A run can be found a few seconds after it finishes. If the search would take too long, it ends
+// early. next is then the filter's Before with which the caller continues the search.
 func (s *Store) SearchRuns(ctx context.Context, org string, f RunFilter, limit int) (runs []domain.RunSummary, next string, err error) {
 	since, before := f.bounds()
 	characters := f.characters()

@@ -34,7 +34,8 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		seen = trace{}
-		// All reads use one snapshot, because a finished run must not have a running attempt.
+		// All reads use one snapshot. Otherwise a finished run could seem to have a running
+		// attempt.
 		if _, err := tx.ExecContext(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`); err != nil {
 			return err
 		}
@@ -64,7 +65,7 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	return of, seen.run.Stored().Erased, nil
 }
 
-// trace is everything recorded about the execution of a run.
+// trace contains all records about the execution of a run.
 type trace struct {
 	run     tracedRun
 	notes   []tracedNote // ordered by fence
@@ -105,10 +106,11 @@ func (n tracedNote) refusal() *domain.ProviderError {
 	return &domain.ProviderError{Status: int(n.ProviderStatus.Int64), Message: n.ProviderMessage}
 }
 
-// tracedStep is the part of a journal step that a timeline needs. Package agentloop writes it.
+// tracedStep is the part of a journal step that a timeline needs. Package agentloop writes the
+// steps.
 type tracedStep struct {
-	fence int64       // of the attempt that wrote the step
-	at    time.Time   // when the step was written, which is the end of its work
+	fence int64       // fence of the attempt that wrote the step
+	at    time.Time   // time at which the step was written, which is the end of its work
 	Turn  *tracedTurn `json:"turn"`
 	Tool  *struct {
 		Call domain.ToolCall `json:"call"`
@@ -141,9 +143,9 @@ type tracedEffect struct {
 	SentAt sql.NullTime `db:"sent_at"`
 }
 
-// tracedColumns selects the part of a large step that a timeline needs. Texts are truncated, and the
-// inputs and outputs of tools are not read, except for the short output of a failed call. PostgreSQL cannot
-// parse a step that contains U+0000, which a program may have returned.
+// tracedColumns selects the part of a large step that a timeline needs. Texts are truncated, and
+// the inputs and outputs of tools are not read, except for the short output of a failed call.
+// PostgreSQL cannot parse a step that contains U+0000, which a program may have returned.
 var tracedColumns = fmt.Sprintf(`CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
 	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model',
 	  'text', left(step->'turn'->>'text', %d), 'characters', coalesce(char_length(step->'turn'->>'text'), 0),
@@ -159,7 +161,7 @@ var tracedColumns = fmt.Sprintf(`CASE WHEN octet_length(step::text) <= 8192 OR s
 // outcomeColumn selects the result of a run, or the stored summary if the result is large.
 const outcomeColumn = `CASE WHEN octet_length(r.result) <= 65536 THEN r.result ELSE coalesce(r.summary, run_summary(r.result))::text END AS result`
 
-// read reads everything except the run's own rows. An erased run has only these.
+// read reads all data of the trace except the run's own row. An erased run has only that row.
 func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	err := tx.SelectContext(ctx, &s.notes, `SELECT fence, kind, attempt, began_at, ended_at, coalesce(status, '') AS status,
 		coalesce(code, '') AS code, coalesce(message, '') AS message, coalesce(call_id, '') AS call_id,
@@ -205,9 +207,9 @@ func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error 
 // turnGap is the number of characters between the texts of two turns in an answer.
 const turnGap = 2
 
-// readAnswer reads the text of the turn that completed the run. That turn is not in the journal. The
-// answer contains the texts of all turns, unless the run has an output contract: then the answer is
-// the text of the last turn.
+// readAnswer reads the text of the turn that completed the run. That turn is not in the journal.
+// The answer of the run contains the texts of all turns. If the run has an output contract, the
+// answer is the text of the last turn.
 func (s *trace) readAnswer(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	if domain.RunStatus(s.run.Status) != domain.RunCompleted {
 		return nil
@@ -241,8 +243,8 @@ func (r tracedRun) outcome() outcome {
 	// An open run has no result, and StartedAt comes from its row.
 	var out outcome
 	if r.Result.Valid {
-		// The service itself has written the value. If it is unreadable, only the spans' numbers
-		// are missing.
+		// The service itself has written this value. If it is unreadable, the spans only lack some
+		// numbers.
 		_ = json.Unmarshal([]byte(r.Result.String), &out)
 	}
 	if r.StartedAt.Valid {

@@ -27,14 +27,14 @@ func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
 // afterAttempts adds the spans after the last attempt, or after the run's acceptance if
 // there was no attempt.
 func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
-	// Without an attempt, everything after the acceptance was waiting.
+	// If there was no attempt, the run waited from its acceptance on.
 	last := tracedAttempt{from: free, to: free}
 
 	if len(attempts) > 0 {
 		last = attempts[len(attempts)-1]
 	}
 
-	// A running attempt is not followed by a wait.
+	// If the last attempt is still running, no wait follows it.
 	if last.status != domain.SpanRunning {
 		free = d.addWaits(last, d.end)
 	}
@@ -72,8 +72,8 @@ func (d *spanBuilder) endedWaiting() bool {
 // addWaits adds the spans in which the run waited for a person after an attempt, but not beyond the
 // time next. It returns the end of the last wait.
 func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
-	// Waits are clamped so that they neither overlap nor exceed the next attempt. Clocks may have
-	// been set.
+	// Waits are limited, so that they neither overlap nor extend into the next attempt, even if
+	// clocks were set.
 	free := a.to
 	for _, n := range d.notes {
 		if n.Kind != domain.SpanWait || n.Attempt != a.number {

@@ -12,7 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// noon is the time at which the runs in these tests are accepted. Later times are given in seconds after noon.
+// noon is the time at which the runs in these tests are accepted. Later times are given in seconds
+// after noon.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func after(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
@@ -60,7 +61,8 @@ func (s *trace) sent(id string, at float64) *trace {
 	return s
 }
 
-// note adds an attempt or a wait. An end before the start means that the attempt or wait has not ended.
+// note adds an attempt or a wait. An end before the start means that the attempt or wait has not
+// ended.
 func (s *trace) note(kind domain.SpanKind, fence int64, attempt int, from, to float64, status domain.SpanStatus, code, message string) *trace {
 	n := tracedNote{Fence: fence, Kind: kind, Attempt: attempt, BeganAt: after(from), Status: status, Code: code, Message: message}
 	if to >= from {
@@ -79,7 +81,8 @@ func (s *trace) parkedAt(seconds float64) *trace {
 	return s
 }
 
-// drawn formats one span per line: kind, attempt, name, status, from-to, tokens, message.
+// drawn formats spans as text, one span per line: kind, attempt, name, status, from-to, tokens,
+// message.
 func drawn(spans []domain.Span) string {
 	var out strings.Builder
 	for _, s := range spans {

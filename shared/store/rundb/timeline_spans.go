@@ -33,7 +33,7 @@ type spanBuilder struct {
 	spans   []domain.Span
 	pending []tracedCall // calls from the last turn that are not recorded in a step yet
 	turns   int
-	used    domain.Usage // by the turns recorded in steps
+	used    domain.Usage // sum of the usage of the turns that are recorded in steps
 }
 
 // spans returns the run's spans, ordered by start time.
@@ -43,7 +43,7 @@ func (s *trace) spans() []domain.Span {
 		d.end = s.run.FinishedAt.Time
 	}
 
-	// A clock that was set back could put the end before the start.
+	// If a clock was set back, the end could be before the start.
 	d.end = latest(d.end, d.start)
 	attempts := d.attempts()
 	d.betweenAttempts(attempts)
@@ -57,7 +57,7 @@ func (s *trace) spans() []domain.Span {
 	return d.spans
 }
 
-// rank orders spans that have the same start time: a span comes before the spans that it contains.
+// rank orders spans that have the same start time. A span comes before the spans that it contains.
 var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
 
 // latest returns the later of two times.
@@ -95,7 +95,7 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 			refusal: n.refusal(),
 		}
 
-		// The row replaces the first attempt assumed above.
+		// The row of the first attempt replaces the attempt that was assumed above.
 		if n.Attempt == 1 {
 			out = out[:0]
 		}
@@ -126,8 +126,8 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 // that produced the answer. Recording may have failed, or a binary of the previous release may have
 // executed the attempt.
 func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAttempt {
-	// Only these states prove that an attempt is missing: a running run has a running attempt, and
-	// a completed run has an attempt that completed it.
+	// Only two states prove that an attempt is missing: a running run has a running attempt, and a
+	// completed run has an attempt that completed it.
 	status := domain.RunStatus(d.run.Status)
 	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
 		return attempts
@@ -150,7 +150,7 @@ func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAtt
 
 // close sets the result of an attempt whose end is not recorded.
 func (d *spanBuilder) close(a *tracedAttempt, last bool) {
-	// The run's state says how its last attempt ended.
+	// The state of the run shows how its last attempt ended.
 	status := domain.RunStatus(d.run.Status)
 	switch {
 	case !last: // not recorded, for example by a binary of the previous release
@@ -158,12 +158,12 @@ func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 		if next := slices.IndexFunc(d.notes, func(n tracedNote) bool { return n.Kind == domain.SpanAttempt && n.Fence > a.fence }); next >= 0 {
 			a.to = d.notes[next].BeganAt
 		}
-	// The attempt still runs and keeps its status.
+	// If the run is still running, its last attempt keeps its status.
 	case status == domain.RunRunning:
 		a.to = d.end
 	case status == domain.RunRequiresAction:
 		a.to, a.status, a.message = d.run.ParkedAt.Time, domain.SpanCompleted, EndedParked
-	// The run is queued again, and the reason was not recorded.
+	// If the run is queued again, the reason was not recorded.
 	case !status.Terminal():
 		a.to, a.status, a.message = d.end, domain.SpanLost, EndedBack
 	case status == domain.RunCompleted:
@@ -211,8 +211,9 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 		Provider: a.refusal,
 	}, a.from, a.to)
 
-	// A turn begins after the previous step. A tool call begins earlier if its duration says so,
-	// because calls of one turn run in parallel; it cannot begin before its turn has ended.
+	// A turn begins after the previous step. A tool call may have begun earlier, because calls of
+	// one turn run in parallel. Its duration determines its start, but it cannot begin before its
+	// turn has ended.
 	free, asked := a.from, a.from // the ends of the last step and of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)
@@ -248,12 +249,12 @@ func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 
 // tool adds the span of a tool call.
 func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
-	// Steps are recorded in the order of the calls, so the calls up to this one are recorded.
+	// Steps are recorded in the order of the calls, so all calls up to the given one are recorded.
 	if i := slices.IndexFunc(d.pending, func(p tracedCall) bool { return p.ID == call.ID }); i >= 0 {
 		d.pending = d.pending[i+1:]
 	}
 
-	// The output of a failed call is an object with the error's text.
+	// The output of a failed call is an object that contains the text of the error.
 	span := domain.Span{Kind: domain.SpanTool, Name: call.Name, Attempt: a.number, Status: domain.SpanCompleted, ToolCallID: call.ID}
 	if call.Status == "failed" {
 		span.Status = domain.SpanFailed
@@ -293,8 +294,8 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	default:
 		span.Kind, span.Name = domain.SpanTurn, fmt.Sprintf("turn %d", d.turns+1)
 		if a.ends && a.status == domain.SpanCompleted {
-			// The last turn is not recorded in a step; its usage is the difference between the run's total and the usage of the recorded
-			// turns.
+			// The last turn is not recorded in a step; its usage is the difference between the
+			// run's total and the usage of the recorded turns.
 			used := d.result.Usage
 			input, output := max(used.InputTokens-d.used.InputTokens, 0), max(used.OutputTokens-d.used.OutputTokens, 0)
 			cost := max(used.CostMicros-d.used.CostMicros, 0)
@@ -308,8 +309,8 @@ func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 
 // wasBusy reports whether an attempt ended in the middle of a turn or of a call.
 func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
-	// A timeout or cancellation interrupts whatever the attempt was doing. Any other failure says
-	// by its code what failed.
+	// A timeout or cancellation interrupts any work of the attempt. For any other failure, the code
+	// shows which work failed.
 	status := domain.RunStatus(d.run.Status)
 	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
 	switch {

@@ -33,7 +33,7 @@ type Resealer interface {
 type Resealed struct {
 	Value
 
-	Err error // nil: the value is sealed with the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
+	Err error // nil: the value has the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
 }
 
 // Reseal seals values of one organization with the current key, in one short transaction that locks
@@ -44,7 +44,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		out = out[:0]
 		for _, value := range values {
-			// One unreadable value must not prevent the others from being resealed.
+			// If one value cannot be opened, the others are resealed nevertheless.
 			err := reseal(ctx, tx, value, by)
 			if err != nil && !errors.Is(err, ErrUnopened) {
 				return fmt.Errorf("resealing %s: %w", value, err)
@@ -58,7 +58,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 
 // reseal seals one value with the current key. It is not an error if the value is gone.
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
-	// The previous secret is dropped once it is no longer valid.
+	// The statement drops the previous secret once it is no longer valid.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
 
 	if v.Kind == KindTool || v.Kind == KindWidget {
@@ -135,7 +135,7 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 		return err
 	}
 
-	// If one text cannot be opened with any key, the other is resealed nevertheless.
+	// If one of the texts cannot be opened with any key, the other is resealed nevertheless.
 	fresh, unopened := resealTexts(v, by, []string{row.Secret, row.Previous})
 	if fresh == nil {
 		return unopened
@@ -310,7 +310,7 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		return err
 	}
 
-	// Each piece is sealed separately, under its number within the blob.
+	// Each piece of a chunk is sealed separately, under its number within the blob.
 	fresh, sealing, number := make([]byte, 0, len(row.Data)), row.Sealed, n*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(row.Data, PieceSize+row.Sealed) {
 		other, err := by.ResealBytes(piece, PieceName(v.OrganizationID, hash, number))

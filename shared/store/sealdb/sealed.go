@@ -31,9 +31,9 @@ func (s *Store) SealContents(box Sealer) {
 // blobs. Call it before the store is used.
 func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 
-// ReportUnopened sets a function that is called with the identity and the sealed bytes of each blob
-// or delivery body that is read but cannot be opened with any key. Call it before the store is
-// used.
+// ReportUnopened sets a function that is called when no key can open a blob or a delivery body that
+// is read. It gets the value's identity and the sealed bytes. Call ReportUnopened before the store
+// is used.
 func (s *Store) ReportUnopened(report func(v Value, sealed []byte)) { s.unopened = report }
 
 // PieceName returns the associated data for a piece of a blob, which is unique per organization,
@@ -66,7 +66,7 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 
 	out, n := make([]byte, 0, len(c.Data)), c.N*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(c.Data, PieceSize+sealing) {
-		// The name of a piece prevents that pieces are exchanged.
+		// The name of a piece is authenticated, so pieces cannot be exchanged unnoticed.
 		plain, err := s.Open(piece, PieceName(org, c.Hash, n), ContentValue(org, c.Hash, c.N))
 		if err != nil {
 			return nil, err

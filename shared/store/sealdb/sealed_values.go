@@ -76,7 +76,7 @@ func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 			return keys, err
 		}
 
-		// Skip all other values with these keys.
+		// Continue after the last value with these keys.
 		keys = append(keys, next[0].Keys)
 		at = afterKeys(next[0].Keys)
 	}

@@ -17,5 +17,6 @@ type Store struct {
 // New creates the store on a database.
 func New(db *pg.DB) *Store { return &Store{db: db} }
 
-// Overhead returns the number of bytes that sealing adds to a piece, or 0 if blobs are stored unsealed.
+// Overhead returns the number of bytes that sealing adds to a piece, or 0 if blobs are stored
+// unsealed.
 func (s *Store) Overhead() int { return s.sealing }

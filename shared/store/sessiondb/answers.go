@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Answer is the answer of a chat's run, as a session's history has it. An open or failed run has the
-// same text as an answer of which nothing was played.
+// Answer is the answer of a chat's run in the form in which a session's history contains it. The
+// answer of an open or failed run has the same text as an answer of which no part was played.
 type Answer struct {
 	RunID     string  `db:"id"`
 	TargetID  string  `db:"target_id"`
@@ -20,11 +20,12 @@ type Answer struct {
 	Text      *string `db:"text"` // nil: it exceeds the size
 }
 
-// Answers reads the answers of those of the runs that belong to the principal's chats and still
-// exist, in any order. Runs that cannot be read as responses are left out. The texts of the newest runs are read, up to bytes in total.
+// Answers reads answers of the given runs in any order. It omits runs that are gone, belong to
+// another principal, are not chats, or cannot be read as responses. It reads the texts of the
+// newest runs, up to bytes in total.
 func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []string, bytes int) (out []Answer, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The transaction may be retried.
+		// The transaction may be retried, so the list starts empty.
 		out = nil
 		return tx.SelectContext(ctx, &out, `SELECT id, target_id, session_id,
 			  CASE WHEN sum(octet_length(text)) OVER (ORDER BY id DESC) <= $5 THEN text END AS text
@@ -41,9 +42,9 @@ func (s *Store) Answers(ctx context.Context, org, principal string, runIDs []str
 	return out, nil
 }
 
-// Preceding returns the id of the run that a run of a principal's session continues, or "" if it
-// continues none, if no such run exists, or if the run belongs to another session. It reports whether
-// the run exists in that session.
+// Preceding returns the id of the run that a run of a principal's session continues. It returns ""
+// if there is no such run, or if it belongs to another session. The boolean result is true if the
+// given run exists in the session.
 func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID string) (previous string, found bool, err error) {
 	var rows []string
 	err = s.db.Within(ctx, []string{of.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -56,15 +57,16 @@ func (s *Store) Preceding(ctx context.Context, of SessionName, principal, runID 
 		return "", false, fmt.Errorf("reading the preceding run: %w", err)
 	}
 
-	// The run belongs to another session or principal, or it no longer exists.
+	// If there is no row, the given run belongs to another session or principal, or no longer
+	// exists.
 	if len(rows) == 0 {
 		return "", false, nil
 	}
 	return rows[0], true, nil
 }
 
-// FirstAnswered reports whether a session has answers and its first run has this message. The key names
-// the session.
+// FirstAnswered reports whether a session has answers and its first run has this message. key
+// identifies the session.
 func (s *Store) FirstAnswered(ctx context.Context, org string, key []byte, message string) (answered bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &answered, `SELECT coalesce((SELECT r.input->>'message' = $3 FROM sessions s JOIN runs r ON `+runInSession+`

@@ -19,9 +19,9 @@ const EraseBatch = 1000
 // EraseSession erases a session: the inputs, answers, playback positions, tool calls, sources and
 // files of its runs, their journals and events, and then the session. A later message with the same
 // session id begins a new session. Open runs are cancelled and returned, so that their workers and
-// waiting requests can be notified. Each run leaves a tombstone without text for as long as its
-// idempotency key is kept, and at least for a day, so that a replayed request is not mistaken for a
-// new request.
+// waiting requests can be notified. Each run leaves a tombstone without text, so that a repeated
+// request is not mistaken for a new one. The tombstone is kept as long as the run's idempotency
+// key, and at least for a day.
 //
 // Erasing a session with very many runs takes several transactions. The last one erases the newest
 // runs and the session itself. If the process dies in between, the session can be erased again.
@@ -36,7 +36,8 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
 
-	// The finished runs of a long session are erased first, so that the last transaction stays short.
+	// The finished runs of a long session are erased first, so that the last transaction stays
+	// short.
 	last, err := s.eraseEndedRuns(ctx, name.OrganizationID, found)
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
@@ -55,13 +56,14 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 	return ended, nil
 }
 
-// eraseEndedRuns erases the finished runs of a long session from its beginning up to the first open
-// run, and returns the number of the last erased run. New runs may be added in the meantime.
+// eraseEndedRuns erases the finished runs of a long session, from the beginning up to the first
+// open run. It returns the number of the last erased run. New runs may be added in the meantime.
 func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (last int, err error) {
 	for more := of.Runs > EraseBatch; more; {
 		var upTo, newest int
 		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
-			// Read again in each transaction, because runs may end and begin in between.
+			// The range is read again in each transaction, because runs may end and begin in
+			// between.
 			if upTo, newest, err = Ends(ctx, tx, of.Ref); err != nil {
 				return err
 			}
@@ -73,9 +75,9 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 			return 0, err
 		}
 
-		// An open run stops the loop; closeSession erases the rest.
+		// The loop stops at an open run. The method closeSession erases the other runs.
 		more = upTo == last+EraseBatch && upTo < newest
-		last = max(last, upTo) // set only after the commit, because a transaction may be retried
+		last = max(last, upTo) // changed only after the commit, because a transaction may be retried
 	}
 
 	return last, nil
@@ -91,7 +93,8 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 	err = tx.GetContext(ctx, &found, `SELECT (SELECT min(seq) FROM open_runs WHERE session_ref = $1) AS open,
 		(SELECT coalesce(max(seq), 0) FROM runs WHERE session_ref = $1) AS last`, ref)
 
-	// Runs after the first open run may be finished, but they are erased with the rest.
+	// Runs after the first open run may have finished, but they are erased together with the open
+	// ones.
 	if found.Open != nil {
 		return *found.Open - 1, found.Last, err
 	}
@@ -112,11 +115,11 @@ func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]exec
 // those parts, and deletes the sessions without remaining runs. held is the number of sessions that
 // existed.
 //
-// It first locks the sessions, in the order in which acceptance does. If a message is accepted
-// concurrently, it either waits for the lock, and then begins a new session or follows the erased
-// part, or it was first, and the later statements see its run. CloseSessions then locks the open
-// runs. A worker that holds such a run has either written the result already, or finds that the
-// run's row is gone and writes nothing.
+// It first locks the sessions, in the order in which acceptance does. A concurrent acceptance of a
+// message may come first; then the later statements see its run. Otherwise it waits for the lock,
+// and then begins a new session or follows the erased part. CloseSessions then locks the open runs.
+// A worker that holds such a run has either written the result already, or finds that the run's row
+// is gone and writes nothing.
 func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
 	refs := pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref }))
 	var locked []int64
@@ -167,12 +170,12 @@ type Span struct {
 	After, UpTo int
 }
 
-// NotErased is the condition that a run is more than a tombstone.
+// NotErased is the condition that a run was not erased. An erased run has a status but no result.
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
-// eraseQuery keeps the times and the cost of a run, and its idempotency key. A run whose retention
-// period had ended remains expired. The final event of an open run gets the number of final events
-// that are not written by the run's worker.
+// eraseQuery erases runs, except their times, cost and idempotency keys. A run whose retention
+// period had ended remains expired. The final event of an open run gets the number that marks final
+// events not written by the run's worker.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
 	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),

@@ -11,8 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Turn is an earlier run in the history of a session. A run without an answer has neither message
-// nor answer, and only the history that its request contained.
+// Turn is an earlier run in the history of a session. For a run without an answer, it has neither
+// message nor answer, but only the history that the run's request contained.
 type Turn struct {
 	Seq     int    `db:"seq"`
 	Message string `db:"message"`
@@ -47,14 +47,15 @@ func (t Turn) Brought() ([]domain.Exchange, error) {
 }
 
 const (
-	// historyBytes is the maximum total size of the turns that one statement reads. No model's context is larger.
+	// historyBytes is the maximum total size of the turns that one statement reads. No model's
+	// context is larger.
 	historyBytes = 8 << 20
 	// shortHistory is the maximum total size of the turns that ShortHistory reads, in bytes.
 	shortHistory = 256 << 10
 )
 
-// maxSteps is the maximum number of visited runs for each turn that is read. Runs without an answer
-// give no turn, only the history that their requests contained.
+// maxSteps is the maximum number of visited runs for each turn that is read. A visited run without
+// an answer is not a turn: it only provides the history that its request contained.
 const maxSteps = 3
 
 // visitedBytes is the maximum total size, as stored, of the inputs of the visited runs.
@@ -94,16 +95,16 @@ FROM (SELECT seq, message, earlier, answer, files, max(bytes) OVER () AS total F
   WHERE (answer IS NOT NULL OR earlier IS NOT NULL) AND bytes <= $6) fitting
 ORDER BY seq`
 
-// History reads the newest completed turns that the run with the number seq continues, oldest first,
-// up to limit turns and 8 MiB in total. An interrupted spoken answer is shortened to the
+// History reads the newest completed turns that the run with the number seq continues, oldest
+// first, up to limit turns and 8 MiB in total. An interrupted spoken answer is shortened to the
 // part that was played, and is included even if the interruption cancelled the run.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	turns, _, err := s.history(ctx, org, sessionRef, seq, limit, historyBytes)
 	return turns, err
 }
 
-// ShortHistory is History if the total size of the turns is at most 256 KiB. Otherwise it reads no
-// turns and returns their size in bytes.
+// ShortHistory is like History if the total size of the turns is at most 256 KiB. Otherwise it
+// reads no turns and returns their size in bytes.
 func (s *Store) ShortHistory(ctx context.Context, org string, sessionRef int64, seq, limit int) (turns []Turn, large int, err error) {
 	return s.history(ctx, org, sessionRef, seq, limit, shortHistory)
 }
@@ -124,7 +125,7 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 		return nil, 0, fmt.Errorf("reading session history: %w", err)
 	}
 
-	// The rows then contain no texts.
+	// If the total exceeds the maximum, the rows contain no texts.
 	if len(rows) > 0 && rows[0].Total > maximum {
 		return nil, rows[0].Total, nil
 	}
@@ -137,9 +138,9 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 	return turns, 0, nil
 }
 
-// KnownAnswers returns which of the given runs a session has, of those that can be read. The key
-// names the session. same is the newest run among its 20 newest answers whose answer is this text,
-// or ends with a paragraph that is this text; it is empty if there is none.
+// KnownAnswers returns the subset of the given runs that belong to a session and can be read. key
+// identifies the session. same is a run among the session's 20 newest answers: the newest one whose
+// answer is this text, or ends with a paragraph that is this text. It is empty if there is none.
 func (s *Store) KnownAnswers(
 	ctx context.Context, org string, key []byte, runIDs []string, text string,
 ) (known []string, same string, err error) {

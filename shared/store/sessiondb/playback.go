@@ -19,17 +19,17 @@ const notPlayed = "…"
 const blanks = `E' \t\r\n'` // ignored around an answer, because they are not spoken
 
 // SavePlayback records how much of a run's spoken answer was played, in place of an earlier record.
-// Clients report this later but more exactly than the service. From then on the session's history
-// contains the played text instead of the answer. If the whole answer was played, the record is
-// removed, because the answer was not interrupted. It returns not_found if the run does not exist,
-// was erased, has expired or belongs to another organization.
+// Clients report this later than the service, but more exactly. From then on, the session's history
+// contains the played text in place of the answer. If the whole answer was played, the record is
+// removed, because the answer was not interrupted. SavePlayback returns not_found if the run does
+// not exist, was erased, has expired or belongs to another organization.
 func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domain.Playback) error {
 	// PostgreSQL stores neither invalid UTF-8 nor NUL.
 	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")
 	var found int64
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// A transaction that erases the run either waits for the lock and then finds the record, or
-		// was first, and then this statement finds no run.
+		// If another transaction erases the run, it either waits for the lock and then finds the
+		// record, or it was first and this statement finds no run.
 		return tx.GetContext(ctx, &found, `WITH run AS (
 			  SELECT r.id, r.org_id, coalesce(r.status = 'completed' AND btrim(r.answer, `+blanks+`) = btrim($3, `+blanks+`), false) AS whole
 			  FROM runs r WHERE r.id = $1 AND r.org_id = $2 AND`+rundb.RunLive+`AND`+NotErased+` FOR SHARE

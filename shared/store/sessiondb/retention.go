@@ -27,13 +27,14 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	return s.deleteFound(ctx, expired)
 }
 
-// deleteFound is DeleteExpired for found runs. If a run cannot be removed, it bisects to find that
-// run, so that the other runs are removed. The failed run is retried an hour later.
+// deleteFound implements DeleteExpired for the found runs. If a run cannot be removed, it bisects
+// to find that run, so that the other runs are removed. The failed run is retried an hour later.
 func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) {
 	n, err := s.deleteDue(ctx, expired)
 	var refused *pq.Error
 	switch {
-	// Only an error that the database reports about the rows can be due to a single run.
+	// A single run can only cause errors that the database reports about its rows. Any other error
+	// concerns the whole call.
 	case err == nil || !errors.As(err, &refused) || pg.IsDisconnect(err) && !pg.HasCode(err, "57014"):
 		return n, err
 	case len(expired.Runs) > 1:
@@ -43,7 +44,7 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 		return first + second, errors.Join(err, err2)
 	}
 
-	// Without this, the same run would fail every pass and delay the others.
+	// Without the postponement, the same run would fail in every pass and delay the others.
 	later := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE runs SET sweep_after = now() + interval '1 hour' WHERE id = ANY ($1)`, pq.Array(expired.Runs))
 		return err
@@ -92,9 +93,9 @@ func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 	return n, nil
 }
 
-// PruneDeliveries removes deliveries after 30 days, but not before their runs; deliveries to
-// deleted hooks; and senders whose verification has expired; each up to limit rows. It returns the
-// largest of the counts.
+// PruneDeliveries removes three kinds of rows, each up to limit: deliveries older than 30 days
+// whose runs are gone, deliveries to deleted hooks, and senders whose verification has expired. It
+// returns the largest of the three counts.
 func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries($1, $2)`, limit, pg.Interval(domain.SendersKept)); err != nil {
 		return 0, fmt.Errorf("pruning deliveries: %w", err)
@@ -116,7 +117,7 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 	var until []*string
 	var sessions []int64
 	for _, r := range due {
-		// No other run keeps the session, so this run is removed.
+		// If no other run keeps the session alive, this run is removed.
 		if r.Until == nil {
 			gone, sessions = append(gone, r.ID), append(sessions, r.SessionRef)
 			continue
@@ -129,8 +130,8 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 		return err
 	}
 
-	// Sessions are locked before they are deleted. A concurrent acceptance either waits, or was
-	// first and is visible to the delete.
+	// Sessions are locked before they are deleted. A concurrent acceptance either waits for the
+	// lock, or has already committed its run, which the delete then sees.
 	for _, step := range []struct {
 		query string
 		args  []any

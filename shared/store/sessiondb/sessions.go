@@ -33,13 +33,14 @@ type Session struct {
 	Runs      int       `db:"runs"` // number of readable runs, at most CountedRuns
 }
 
-// runInSession is the condition that a run belongs to the session and has neither expired nor been erased.
+// runInSession is the condition that a run belongs to the session and has neither expired nor been
+// erased.
 const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
 	AND (r.status IS NULL OR r.result IS NOT NULL)`
 
-// sessionsQuery reads sessions that have at least one run. The lateral count with a limit makes
-// the planner walk the sessions in order and stop after the page, instead of reading and
-// joining all runs.
+// sessionsQuery reads sessions that have at least one run. The lateral count with a limit makes the
+// planner walk the sessions in order and stop after the page. Otherwise it would read and join all
+// runs.
 const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.created_at, counted.runs FROM sessions s
 	CROSS JOIN LATERAL (SELECT count(*) AS runs FROM (SELECT 1 FROM runs r WHERE ` + runInSession + ` LIMIT 10000) one) counted
 	WHERE counted.runs > 0 AND s.org_id = $1`
@@ -52,7 +53,7 @@ type SessionFilter struct {
 
 // Sessions lists up to limit sessions of an organization that have runs, newest first.
 func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit int) ([]Session, error) {
-	// The first page begins at the newest session.
+	// The first page begins with the newest session.
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}
@@ -62,7 +63,7 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 	}
 
 	var out []Session
-	for _, principal := range f.Principals { // one query per principal, because the index covers only one at a time
+	for _, principal := range f.Principals { // one query per principal, because the index is used for only one at a time
 		found, err := s.sessions(ctx, org, principal, f.Before, limit)
 		if err != nil {
 			return nil, err
@@ -74,14 +75,14 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 	return out[:min(len(out), limit)], nil
 }
 
-// sessions is Sessions for one principal, or for all principals if principal is "".
+// sessions implements Sessions for one principal, or for all principals if principal is "".
 func (s *Store) sessions(ctx context.Context, org, principal string, before int64, limit int) ([]Session, error) {
 	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, before, limit}
 	switch principal {
 	case "":
 	case domain.SystemPrincipal:
 		query += ` AND s.principal = 'system'`
-	default: // the second half selects the right partial index
+	default: // the condition on the principal selects the right partial index
 		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, principal)
 	}
 
@@ -97,9 +98,9 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	return out, nil
 }
 
-// SessionsNamed returns the sessions of an organization that have runs, whose session id, as chosen
-// by the client, is name, and that belong to one of the principals (if principals is nil, to any).
-// It returns at most two sessions, enough to detect that the id is ambiguous.
+// SessionsNamed returns the sessions of an organization that have runs and the given name, which is
+// the session id that the client chose. If principals is not nil, only their sessions are returned.
+// SessionsNamed returns at most two sessions, enough to detect that the name is ambiguous.
 func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals []string) (out []Session, err error) {
 	query, args := sessionsQuery+` AND s.session_id = $2`, []any{org, name}
 	if suffix, own := strings.CutPrefix(name, OwnSessionPrefix); own && utf8.RuneCountInString(name) == ownSessionLength {
@@ -109,7 +110,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 		query += ` AND NOT (s.session_id LIKE 'auto\_%' AND length(s.session_id) = 31)`
 	}
 
-	// The parameter's number depends on whether the run's id was added above.
+	// The number of this parameter depends on whether a parameter was added above.
 	if principals != nil {
 		query += fmt.Sprintf(` AND s.principal = ANY ($%d)`, len(args)+1)
 		args = append(args, pq.Array(principals))
@@ -127,7 +128,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 }
 
 // OwnSessionPrefix is the prefix of the session id that is generated for a run without a session.
-// The end of the run's id follows.
+// It is followed by the end of the run's id.
 const OwnSessionPrefix = "auto_"
 
 // ownSessionLength is the length of a generated session id: the prefix and the end of a run's id.
@@ -171,15 +172,16 @@ type SessionTurn struct {
 	Bytes       int              `db:"bytes"` // bytes of the newest turn's input and result
 }
 
-// sessionBytes is the maximum total size of the inputs and results that are read for one page of turns.
+// sessionBytes is the maximum total size of the inputs and results that are read for one page of
+// turns.
 const sessionBytes = 1 << 20
 
 // turnsQuery reads a page of turns. Texts that do not fit are returned as null and are not read.
 // The newest turn always fits into a whole page. The exact size of an input is computed only if its
-// stored size, which PostgreSQL knows without reading the text, leaves room. Therefore little is
-// read for a page that does not fit.
+// stored size, which PostgreSQL knows without reading the text, leaves room. Therefore a page that
+// does not fit is mostly not read.
 //
-// The run that a turn continues is usually the turn before it in the page.
+// The run that a turn continues is usually the previous turn of the page.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
 	coalesce(previous_run, CASE WHEN lag(seq) OVER (ORDER BY seq) = seq - 1 THEN lag(id) OVER (ORDER BY seq)
 	  WHEN seq > 1 THEN preceding_run($1, seq) END) AS previous_run,
@@ -220,7 +222,7 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 		before = math.MaxInt32
 	}
 
-	// A page for a list shows at least one turn. A caller with a limit may get none.
+	// A page for a list has at least one turn. A caller that limits the bytes may get none.
 	whole := bytes == 0
 	if whole {
 		bytes = sessionBytes
@@ -241,7 +243,7 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 		page.Newest = page.Turns[0].Bytes
 	}
 
-	// One turn more than the limit was read, to find out whether there are further turns.
+	// The query reads one turn more than the limit, to find out whether there are further turns.
 	for i, turn := range page.Turns {
 		if i == limit || !turn.Fits {
 			page.Turns, page.More, page.Cut = page.Turns[:i], true, i < limit

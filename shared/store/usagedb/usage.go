@@ -17,7 +17,7 @@ import (
 const (
 	// usageTime is the statement timeout of counting, because the counting of an organization with
 	// very many runs must not slow down the database.
-	usageTime = 4 * time.Second // less than the lock timeout
+	usageTime = 4 * time.Second // shorter than the lock timeout
 	// idSkew is the maximum difference between the clocks of the processes that generated the runs'
 	// ids and the database's clock.
 	idSkew = time.Hour
@@ -27,13 +27,13 @@ const (
 
 // UsageFilter selects the runs to count.
 type UsageFilter struct {
-	// Days is the number of days, including today in UTC. Up to two days are shown by the hour:
-	// 24 hours per day, including the current one. With KeyID, AutomationID or By the first day
-	// starts at midnight, because removed runs are then known by the day only.
+	// Days is the number of days, including today in UTC. Up to two days are shown by the hour: 24
+	// hours per day, including the current one. If KeyID, AutomationID or By is set, the first day
+	// starts at midnight, because the counts of removed runs are then stored only per day.
 	Days    int
 	AgentID string // "": all agents and templates
 	KeyID   string // the API key of the request; "": all, including requests of users
-	// AutomationID is the name of the automation; "": all.
+	// AutomationID is the name of the automation; empty: all.
 	AutomationID string
 	By           UsageBy // additional grouping; "": none
 }
@@ -45,7 +45,7 @@ func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duratio
 	if f.Days <= hourlyDays {
 		each, n = time.Hour, 24*f.Days
 		if f.KeyID != "" || f.AutomationID != "" || f.By != "" {
-			// The first day begins at midnight, so the current day has only its past hours.
+			// The report begins at midnight, so the current day has only its past hours.
 			n += now.UTC().Hour() + 1 - 24
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 	var rows []usageRow
 	var groups []domain.UsageGroup
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The transaction may be retried.
+		// The transaction may be retried, so the lists start empty.
 		rows, groups = nil, nil
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, usageTime.Milliseconds())); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 		return err
 	})
 
-	// The statement timeout has ended the count.
+	// PostgreSQL ended the count because of the statement timeout.
 	if pg.HasCode(err, "57014") {
 		slow := apierr.Wrap(apierr.Unavailable, err, "too many runs to count; ask for fewer days, or try again later")
 		slow.RetryAfter = usageTime

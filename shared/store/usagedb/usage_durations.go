@@ -31,7 +31,7 @@ type bucketCount struct {
 
 // add adds n runs to a bucket. ms is the sum of their durations, if known.
 func (t durationHistogram) add(bucket int, n int64, ms sql.NullInt64) {
-	// An empty entry would make percentile divide by zero.
+	// An empty entry would make the method percentile divide by zero.
 	if n == 0 {
 		return
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Checks check the servers that a process depends on, by name.
+// Checks contains a function for each server that a process depends on, by the server's name. The
+// function returns an error if the server is not usable.
 type Checks map[string]func(context.Context) error
 
 const (
@@ -79,7 +80,7 @@ func (d *dependencies) Describe(to chan<- *prometheus.Desc) { to <- dependencyUp
 func (d *dependencies) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// Several scrapers at the same time cause only one check.
+	// If several scrapers read the metrics at the same time, the servers are checked only once.
 	if time.Since(d.checkedAt) > checkTTL {
 		d.runChecks()
 	}

@@ -106,8 +106,8 @@ func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 
-	// Draining has priority, because a load balancer must stop sending requests even to a healthy
-	// process.
+	// A process that is stopping is not ready even if all checks succeed, because a load balancer
+	// must stop sending it requests.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {

@@ -16,7 +16,7 @@ func Batched[Q, A any](
 	t *Tracer, name string, do func(context.Context, []Q) ([]A, error),
 ) func(context.Context, []Of[Q]) ([]A, error) {
 	return func(ctx context.Context, batch []Of[Q]) ([]A, error) {
-		// The requests may come from several traces, which share one statement.
+		// The requests may belong to several traces, but one statement serves all of them.
 		requests, traceparents := make([]Q, len(batch)), make([]string, len(batch))
 		for i, b := range batch {
 			requests[i], traceparents[i] = b.Request, b.traceparent

@@ -7,9 +7,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Outside returns the propagator for requests from callers, who may name a trace to join. Callers
-// decide about sampling only if the operator allows it. Otherwise sampling is decided as for a new
-// trace, so that no caller can force or suppress tracing.
+// Outside returns the propagator for requests of callers. A caller may name a trace to join.
+// Callers decide about sampling only if the operator allows it. Otherwise sampling is decided as
+// for a new trace, so that no caller can force or suppress tracing.
 func (t *Tracer) Outside() propagation.TextMapPropagator {
 	if !t.On() || t.callersDecide {
 		return Propagator
@@ -32,8 +32,8 @@ func (o callerPropagator) Extract(ctx context.Context, carrier propagation.TextM
 		return ctx
 	}
 
-	// Starting a span asks the sampler for its decision.
-	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // the span never ends, so it is not sent
+	// Starting a span makes the sampler decide.
+	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // the span is never ended, so it is not sent
 	wanted := trace.SpanContextFromContext(sampledCtx).IsSampled()
 	return trace.ContextWithRemoteSpanContext(ctx, named.WithTraceFlags(named.TraceFlags().WithSampled(wanted)))
 }

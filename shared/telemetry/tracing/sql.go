@@ -20,7 +20,7 @@ var errSecondConnector = errors.New("this driver has one connector")
 // operation and table, but not their text or arguments. A tracer without a collector returns the
 // connector unchanged.
 func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error) {
-	// Without traces, statements must not pay for the wrapper.
+	// If no traces are sent, statements must not have the cost of the wrapper.
 	if !t.On() {
 		return connector, nil
 	}
@@ -51,8 +51,8 @@ func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error)
 	return traced, nil
 }
 
-// wanted reports whether a statement is part of a trace. Most statements of
-// background loops are not.
+// wanted reports whether a statement is part of a trace. Most statements of background loops are
+// not part of one.
 func wanted(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedValue) bool {
 	return trace.SpanFromContext(ctx).IsRecording()
 }

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// name of this program in spans
+	// name of the instrumentation scope in spans
 	scope = "parley"
 	// path of a collector that receives traces over HTTP
 	tracesPath = "/v1/traces"
@@ -67,9 +67,9 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
 
-	// The limits apply to all libraries that use the provider.
+	// The limits also apply to libraries that use the provider.
 	limits := sdk.NewSpanLimits()
-	limits.EventCountLimit = 0 // libraries put error texts there, which may quote anything
+	limits.EventCountLimit = 0 // libraries put error texts into events, and such texts may quote anything
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
 }

@@ -1,8 +1,8 @@
-// Package anthropicstub is a server for Anthropic's Messages API that answers by rules or a
-// script instead of a model, as openaistub does for OpenAI's. It uses only the standard
-// library. Package modelstub has the rules: echo, directives, faults.
+// Package anthropicstub is a server for Anthropic's Messages API. It answers by rules or a script
+// and not with a model, like openaistub for OpenAI's API. It uses only the standard library.
+// Package modelstub has the rules: echo, directives, faults.
 //
-// It enforces the API's requirements on clients: alternating roles beginning with the user, no
-// empty text, an output limit, and the result of every tool call in the very next message. A
+// The server enforces the API's requirements on clients: alternating roles beginning with the user,
+// no empty text, an output limit, and the result of every tool call in the very next message. A
 // violation gets status 400.
 package anthropicstub

@@ -7,6 +7,7 @@ import (
 	"strings"
 )
 
+// wireRequest is the part of a request to the Messages API that the stub checks or uses.
 type wireRequest struct {
 	Model     string          `json:"model"`
 	MaxTokens int64           `json:"max_tokens"`
@@ -21,11 +22,13 @@ type wireRequest struct {
 	} `json:"tools"`
 }
 
+// wireMessage is a message of a request. Content is a string or a list of blocks.
 type wireMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 }
 
+// wireBlock is a block of a message's content: text, thinking, a tool call, or the result of one.
 type wireBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`

@@ -43,6 +43,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// message serves a request to the Messages API. A request that violates the protocol gets status
+// 400 and does not count.
 func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {

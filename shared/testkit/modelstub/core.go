@@ -44,7 +44,7 @@ func (c *Core) Script(replies ...Reply) {
 	c.script = append(c.script, replies...)
 }
 
-// RequireKey makes the server reject requests without this key.
+// RequireKey makes the server reject requests that do not contain this key.
 func (c *Core) RequireKey(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,6 +109,8 @@ func (c *Core) Serve(w http.ResponseWriter, r *http.Request, req Request, wire W
 	}
 }
 
+// reply returns the reply to a request: that of the function set by Respond, or else the next one
+// of the script, or else the one that the rules determine.
 func (c *Core) reply(req Request, nth int) Reply {
 	c.mu.Lock()
 	respond := c.respond
@@ -149,7 +151,8 @@ func (c *Core) leave() {
 	c.active--
 }
 
-// before executes a fault that replaces the answer. It returns true if there was such a fault.
+// before executes a fault that replaces the whole answer. It returns true if there was such a
+// fault.
 func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool {
 	switch status, err := strconv.Atoi(reply.Fault); {
 	case err == nil && status >= 400 && status <= 599:
@@ -191,7 +194,7 @@ func StatusWords(status int) string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
 }
 
-// Middle returns the number of pieces of an answer after which a fault within the answer happens.
+// Middle returns the number of pieces of an answer that are sent before a fault within the answer.
 func Middle(pieces []string) int { return (len(pieces) + 1) / 2 }
 
 // wait waits for the delay. It returns false if the client has disconnected.

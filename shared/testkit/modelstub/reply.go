@@ -12,17 +12,17 @@ import (
 type Request struct {
 	Model    string
 	Stream   bool
-	System   string // for providers whose system prompt is separate from the messages
+	System   string // system prompt, for providers that separate it from the messages
 	Messages []Message
 	Tools    []string          // the tools' names, in order
 	Body     json.RawMessage   // the complete body
-	Header   map[string]string // first values, by canonical name
+	Header   map[string]string // first value of each header, by canonical name
 }
 
 // Message is one message of a request. A tool's result is a separate message with the role "tool".
 type Message struct {
 	Role       string
-	Content    string // text parts joined
+	Content    string // text parts of the message, joined
 	ToolCallID string
 	ToolCalls  []ToolCall
 }
@@ -56,7 +56,7 @@ func (r Request) Result() string {
 // Reply is the reply that the server should send.
 type Reply struct {
 	Text      string
-	Deltas    []string // the pieces of a streamed answer, instead of Text
+	Deltas    []string // the pieces of a streamed answer, in place of Text
 	ToolCalls []ToolCall
 	Delay     time.Duration // before the first byte
 	Fault     string        // one of the faults in the package comment, or empty

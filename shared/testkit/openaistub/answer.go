@@ -40,6 +40,8 @@ func (wire) Answer(w http.ResponseWriter, r *http.Request, req Request, reply Re
 	streamAnswer(newStream(w, req), r, req, reply)
 }
 
+// streamAnswer sends a reply in pieces: first the text, then the tool calls. A fault may end the
+// stream early.
 func streamAnswer(s *stream, r *http.Request, req Request, reply Reply) {
 	s.start()
 	switch reply.Fault {

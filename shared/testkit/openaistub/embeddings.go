@@ -63,7 +63,7 @@ func readInput(body []byte) (model string, texts []string, size int, err error) 
 	return wire.Model, texts, wire.Dimensions, nil
 }
 
-// vectors encodes embeddings of texts. It encodes failures as wire does.
+// vectors encodes embeddings of texts, and failures in the same way as wire.
 type vectors struct {
 	wire
 

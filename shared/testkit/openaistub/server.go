@@ -59,6 +59,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	s.Serve(w, r, req, wire{})
 }
 
+// wireRequest is the part of a request for a completion that the stub uses.
 type wireRequest struct {
 	Model    string        `json:"model"`
 	Stream   bool          `json:"stream"`
@@ -83,6 +84,8 @@ type wireMessage struct {
 	} `json:"tool_calls"`
 }
 
+// readRequest reads the body of a request for a completion. It returns an error if the body is too
+// large or not valid JSON.
 func readRequest(r *http.Request) (Request, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if err != nil {

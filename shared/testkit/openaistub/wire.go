@@ -13,6 +13,7 @@ const created = 1_750_000_000
 
 const completionID = "chatcmpl-stub"
 
+// chunk is a part of a streamed completion, or a whole completion.
 type chunk struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -22,6 +23,8 @@ type chunk struct {
 	Usage   *usage   `json:"usage"`
 }
 
+// choice is the answer in a chunk. Delta is set in a streamed chunk, and Message in a whole
+// completion.
 type choice struct {
 	Index        int      `json:"index"`
 	Delta        *content `json:"delta,omitempty"`

@@ -10,7 +10,7 @@ const (
 	width, height = 595, 842 // A4, in points
 	margin        = 56
 	leading       = 14
-	perLine       = 88 // characters of 10 points that always fit between the margins
+	perLine       = 88 // maximum characters of a line, so that 10-point text always fits between the margins
 )
 
 // Page is the text of one page in ASCII: a heading, which may be empty, and paragraphs.
@@ -70,7 +70,7 @@ func (p Page) content() string {
 	return b.String()
 }
 
-// lines breaks a paragraph at spaces.
+// lines breaks a paragraph at spaces into lines.
 func lines(text string) (out []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
