@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDemo uses the demo until its limit is reached. The page explains the limit.
+// TestDemo sends demo requests until the rate limit rejects one. The page then explains the limit.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -40,7 +40,7 @@ func TestDemo(t *testing.T) {
 	refused.is("link", "Sign up")
 	p.inspect("demo-limit")
 	p.reload()
-	p.sees("requests left") // the page still shows the remaining requests and the time of the next refill
+	p.sees("requests left") // the note that shows the remaining requests and the time of the next refill
 	refused.is("link", "Sign up")
 	refused.click("link", "Sign up")
 	p.arrives("/signup")
