@@ -21,8 +21,8 @@ const (
 // openDoor is the credential for the MCP server.
 const openDoor = "Bearer open"
 
-// locked wraps a model provider. It rejects the key of requests for lockedModel, and passes other
-// requests to the provider.
+// locked wraps a model provider. Requests for lockedModel fail, because the service's key is wrong
+// for that model. All other requests go to the given provider.
 func locked(model http.Handler) http.Handler {
 	other := openaistub.New()
 	other.RequireKey("another key")
