@@ -29,7 +29,7 @@ func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent strin
 			"default-src 'none'; img-src data:; script-src %[1]s; connect-src %[1]s; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'", s.url))
 		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`+
 			`<title>Lumen</title><link rel="icon" href="data:,"></head><body><main><h1>Lumen and Reed</h1></main>`+
-			`<img name="currentScript" alt=""><img name="body" alt=""><img name="createElement" alt="">`+ // names that shadow the document's properties
+			`<img name="currentScript" alt=""><img name="body" alt=""><img name="createElement" alt="">`+ // shadow the document's own properties
 			`<script async src="%[1]s/widget.js" data-agent="%[2]s"></script><script async src="%[1]s/widget.js" data-agent="%[2]s"></script></body></html>`, s.url, agent)
 	}))
 

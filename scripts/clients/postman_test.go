@@ -15,8 +15,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestPostman runs the collection with newman from top to bottom. The OpenAPI document must allow each response, no response
-// may be a server error, and the main requests must succeed.
+// TestPostman runs the Postman collection with newman, request by request. The OpenAPI document
+// must allow each response, no response may be a server error, and the main requests must succeed.
 func TestPostman(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -64,8 +64,9 @@ func TestPostman(t *testing.T) {
 	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(output.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
 }
 
-// mainRequests must succeed in a service that has only an agent. The other requests need values that only a person has (an
-// invitation's token, a login provider), or that no request in the collection creates (a file, a widget).
+// mainRequests names the requests that must succeed in a new service that has one agent. The other
+// requests need values that only a person has (an invitation's token, a login provider), or data
+// that no request in the collection creates (a file, a widget).
 var mainRequests = []string{
 	"Chat / Chat with an agent", "Chat / Stream the answer", "Chat / Demo mode", "Automation / From a scheduler", "Automation / Without waiting",
 	"Runs / Wait for a run", "Runs / Stream a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Get one", "Sessions / Erase",

@@ -1,5 +1,6 @@
-// Connects clients of MCP to /mcp: the SDK directly, and through the proxy mcp-remote, which assistants start. Each lists the
-// agents, calls one with progress, continues the session, cancels a call, and causes errors.
+// Connects MCP clients to /mcp: the SDK directly, and the SDK through the proxy mcp-remote, which
+// assistants start. Each client lists the agents, calls one with progress, continues the session,
+// cancels a call, and causes errors.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -21,7 +22,8 @@ async function connected(transport) {
 
 const connect = (headers) => connected(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
 
-// proxied starts mcp-remote as docs/mcp.md says. Its stderr says why it could not connect.
+// proxied starts mcp-remote as docs/mcp.md describes. If mcp-remote cannot connect, its stderr
+// contains the reason.
 const folder = await mkdtemp(`${tmpdir()}/mcp-remote-`);
 async function proxied(key) {
   const transport = new StdioClientTransport({
@@ -34,9 +36,10 @@ async function proxied(key) {
   return connected(transport).catch((error) => { throw new Error(`${error.message}\n${said}`); });
 }
 
-// The same checks for each way to connect. reported matches the progress of a call.
+// check runs the same checks for each way to connect. reported matches the progress messages of a
+// call.
 async function check(client, name, reported) {
-  const mark = name.replace(/\W+/g, "-"); // of its key and session
+  const mark = name.replace(/\W+/g, "-"); // part of the client's idempotency key and session ID
   assert.equal(client.getServerVersion().name, "parley");
   assert.match(client.getInstructions(), /sessionId/);
 

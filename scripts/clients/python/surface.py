@@ -10,7 +10,7 @@ import parley
 from parley import Parley
 
 word = uuid.uuid4().hex
-books = os.environ["BOOKS_WITH_APPROVAL"]  # an agent that needs approval before it books
+books = os.environ["BOOKS_WITH_APPROVAL"]  # the ID of an agent whose bookings need approval
 with Parley() as client:
     # Agents.
     agent = client.agents.create(
@@ -159,7 +159,7 @@ with Parley() as client:
         assert (ready["status"], ready["error"]) == ("ready", None), ready
         assert client.knowledge.get(document["id"]) == ready
     assert ready["metadata"] == {"team": word} and {"buffer.txt"} == {each["name"] for each in client.knowledge.list(q="buffer", status="ready", limit=1)}
-    hits = client.knowledge.search(f"who signs releases {word}", limit=3, metadata={"team": word})["data"]  # surface_async.py uploads a similar text
+    hits = client.knowledge.search(f"who signs releases {word}", limit=3, metadata={"team": word})["data"]  # metadata excludes the similar text that surface_async.py uploads
     assert hits[0]["documentId"] == documents[0]["id"] and "Ann" in hits[0]["text"], hits
     asking = client.agents.create(
         name=f"asks {word}", system_prompt="Answer.", tools={"knowledge": {"enabled": True, "documentIds": [documents[0]["id"]]}},
@@ -177,7 +177,8 @@ with Parley() as client:
         raise SystemExit("a name that is too long was accepted")
     except parley.BadRequestError as error:
         assert error.errors, error
-    # Structured output. A class with these methods is used like one of Pydantic.
+    # Structured output. The client accepts any class that has these two methods of Pydantic's
+    # models.
     class Lamp:
         def __init__(self, watts: int) -> None:
             self.watts = watts
