@@ -232,7 +232,7 @@ print(sys.executable)`
 
 func lookForPython() (string, error) {
 	faults := []error{errors.New("no suitable Python was found")}
-	for _, name := range []string{"python3", "/usr/bin/python3", "/usr/local/bin/python3"} { // python3 may be a user's own Python, which lacks the system's modules
+	for _, name := range []string{"python3", "/usr/bin/python3", "/usr/local/bin/python3"} { // a user's own Python may lack the system's modules
 		path, err := exec.LookPath(name)
 		if err != nil {
 			faults = append(faults, err)

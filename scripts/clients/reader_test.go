@@ -89,8 +89,8 @@ esac
 exec %s "$@"
 `
 
-// builds puts a `go` into the reader's PATH. Normally it builds Parley in each clone of the
-// repository. With -short, it reuses the existing program if the clone has the same files.
+// builds saves the build of a clone of the repository. With -short, if no file of the repository
+// has changed, it puts the wrapper built into the reader's PATH. Otherwise, it does nothing.
 func (r *reader) builds(t *testing.T) {
 	t.Helper()
 	changes, err := exec.CommandContext(t.Context(), "git", "-C", r.root, "status", "--porcelain").Output()

@@ -14,7 +14,7 @@ import (
 )
 
 // refusing wraps a model provider. It rejects a request whose last message begins with "refuse ".
-// The rest of this message becomes the error's message.
+// The error's message is the text of this message.
 func refusing(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readAll(r)
@@ -80,7 +80,7 @@ func TestRefusals(t *testing.T) {
 		return made.ID
 	}
 	decode(t, []byte(s.node(t, "refusals.mjs", "PARLEY_API_KEY="+home.APIKey, "ORGANIZATION_ID="+home.OrganizationID, "MEMBER_KEY="+s.memberKey(t, home.OrganizationID),
-		"STUB_ID="+agent("openai/stub"), "DROPS_ID="+agent("openai/drops"))), &got) // a model of its own, because the circuit breaker counts faults per model
+		"STUB_ID="+agent("openai/stub"), "DROPS_ID="+agent("openai/drops"))), &got) // "drops" has its own circuit breaker, which counts faults
 	if got.Took > testkit.Within(20*time.Second).Seconds() {
 		t.Errorf("a provider that drops every stream was given up after %.0f s", got.Took)
 	}

@@ -189,7 +189,7 @@ func checkRequested(t *testing.T, requests []faultproxy.Request) {
 	_, operations := documentOperations(t)
 	for _, o := range surface.Operations {
 		want := operations[strings.TrimSpace(o.ID+" "+o.Action)]
-		rare := slices.Contains([]string{"happened", "resend", "abandon"}, o.Action) && o.ID == "postRuns" // decisions about calls whose outcome is unknown, which are rare
+		rare := slices.Contains([]string{"happened", "resend", "abandon"}, o.Action) && o.ID == "postRuns" // for calls of unknown outcome
 		if o.None == "" && !rare && !seen[want] {
 			t.Errorf("the client sent no %+v (%v)", want, o.SDK)
 		}

@@ -326,8 +326,8 @@ func TestTypeScriptEffects(t *testing.T) {
 	}
 }
 
-// TestTypeScriptCuts interrupts streams ten times while their runs execute, and ten times after the
-// runs have finished. A demo visitor's stream is interrupted twice.
+// TestTypeScriptCuts interrupts a run's stream ten times while the run executes, and ten times
+// after the run has finished. A demo visitor's stream is interrupted twice.
 func TestTypeScriptCuts(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

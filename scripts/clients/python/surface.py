@@ -159,7 +159,7 @@ with Parley() as client:
         assert (ready["status"], ready["error"]) == ("ready", None), ready
         assert client.knowledge.get(document["id"]) == ready
     assert ready["metadata"] == {"team": word} and {"buffer.txt"} == {each["name"] for each in client.knowledge.list(q="buffer", status="ready", limit=1)}
-    hits = client.knowledge.search(f"who signs releases {word}", limit=3, metadata={"team": word})["data"]  # metadata excludes the similar text that surface_async.py uploads
+    hits = client.knowledge.search(f"who signs releases {word}", limit=3, metadata={"team": word})["data"]  # surface_async.py uploads a similar text
     assert hits[0]["documentId"] == documents[0]["id"] and "Ann" in hits[0]["text"], hits
     asking = client.agents.create(
         name=f"asks {word}", system_prompt="Answer.", tools={"knowledge": {"enabled": True, "documentIds": [documents[0]["id"]]}},

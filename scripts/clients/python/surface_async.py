@@ -88,7 +88,7 @@ async def knowledge(client):
         assert document["status"] == "ready", document
     assert (await client.knowledge.get(documents[0]["id"]))["metadata"] == {"team": word}
     assert {each["id"] async for each in client.knowledge.list(limit=2)} >= {document["id"] for document in documents}
-    hits = (await client.knowledge.search(f"who signs releases {word}", metadata={"team": word}))["data"]  # metadata excludes similar texts of other scripts
+    hits = (await client.knowledge.search(f"who signs releases {word}", metadata={"team": word}))["data"]  # other scripts upload similar texts
     assert [hit["documentId"] for hit in hits] == [documents[0]["id"]], hits
     for document in documents:
         assert (await client.knowledge.delete(document["id"]))["deleted"]

@@ -518,7 +518,7 @@ class Streams(Case):
             break
         self.leaves(service)
         self.assertEqual((event["id"], stream.last_event_id), ("1.1", "1.1"))
-        self.assertEqual([event["id"] for event in stream], ["1.2", "1.3"])  # events received before the connection broke are still available
+        self.assertEqual([event["id"] for event in stream], ["1.2", "1.3"])  # events read before the break are still available
 
     def test_closing_from_another_thread(self):
         service = self.service(events(frame("1.1", "a"), stay=True))
