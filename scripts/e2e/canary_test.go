@@ -64,7 +64,7 @@ func (w *wiretap) with(word string) []busMessage {
 type markedOrg struct {
 	account
 	word   string
-	secret string // value of a header that the agent may send, and secret of the hook
+	secret string // value of a header that the agent's tool sends, and secret of the hook
 	hook   string // URL of a hook that runs the agent
 }
 
@@ -103,8 +103,9 @@ func (m markedOrg) delivered(t *testing.T) {
 	m.result(t, taken.RunID, time.Minute)
 }
 
-// TestCanariesStayWithTheirOrganization fills two organizations with unique words. Both work in parallel with the same session
-// IDs and keys. The test checks that no word appears in the other organization.
+// TestCanariesStayWithTheirOrganization fills two organizations with unique words. Both
+// organizations work in parallel and use the same session IDs and idempotency keys. No word of one
+// organization may appear in the other.
 func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -139,7 +140,8 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 		}
 	}
 
-	// All earlier bus messages have arrived before this response.
+	// The bus delivers messages in order. So after this response, all earlier messages have
+	// arrived.
 	first.awaitReady(t)
 	for i, m := range both {
 		checkMarks(t, c, bus, m, both[1-i])
@@ -154,7 +156,8 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	}
 }
 
-// checkMarks searches for one organization's marks in the other organization's model messages and in the bus messages.
+// checkMarks searches for the marks of organization m in the other organization's model calls and
+// in the messages on the bus.
 func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	t.Helper()
 	prompts := 0
