@@ -140,8 +140,8 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 		}
 	}
 
-	// The bus delivers messages in order. So after this response, all earlier messages have
-	// arrived.
+	// When the ingress has answered this request, the wiretap has received all earlier messages on
+	// the bus.
 	first.awaitReady(t)
 	for i, m := range both {
 		checkMarks(t, c, bus, m, both[1-i])

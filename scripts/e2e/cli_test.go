@@ -455,7 +455,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		eventually(t, requestTimeout, "the command knows its run and is interrupted", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
-			return !strings.Contains(r.err, "had not responded yet") // whether the service responds before or after the model call is open
+			return !strings.Contains(r.err, "had not responded yet") // the service may also respond after the model call
 		})
 		r.wants(t, 130, "interrupted\nThe run continues: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waiters is the number of requests that wait at an ingress when it ends.
+// waiters is the number of requests that are waiting for their runs when the ingress ends.
 const waiters = 8
 
 func TestChaosIngressKilledWithWaiters(t *testing.T) {

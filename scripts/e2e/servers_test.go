@@ -49,10 +49,12 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.postgres.Kill9()
-	// While the database is known to be down, requests are rejected completely.
+	// While the ingress has no database, it rejects requests without storing or publishing
+	// anything.
 	refused := owner.post(t.Context(), trigger{message: "refused", key: "refused"})
 	refused.refused(t, http.StatusServiceUnavailable, "unavailable")
-	// The answer arrives while the database is down. The worker must keep it until it can be saved.
+	// The model's answer arrives while the database is down. The worker must keep the answer until
+	// it can be stored.
 	eventually(t, 20*time.Second, "the worker finds that it cannot save the result", func() bool {
 		return strings.Contains(worker.Output(), "saving result failed")
 	})
@@ -88,8 +90,8 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 
 	c.postgres.Restart()
 	c.model.awaitCalls(t, message, 2)
-	// Both workers were running all the time. An outage of the database must not count as a death
-	// of the run's worker.
+	// Both workers were running all the time. The outage of the database must not count as the
+	// death of the run's worker.
 	if deaths := c.number(t, "SELECT deaths FROM open_runs WHERE run_id = $1", id); deaths != 0 {
 		t.Errorf("the outage was counted as %d deaths of workers", deaths)
 	}
@@ -97,9 +99,9 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	owner.result(t, id, 30*time.Second).completed(t, "answer 2", 2)
 }
 
-// TestChaosNATSAwayWhenAToolIsCalled has a run reach its tool call while the bus is down. This does
-// not mean that the tool is missing: the model gets no such error, and the call is made when the
-// bus is back.
+// TestChaosNATSAwayWhenAToolIsCalled stops the bus before a run calls a tool. The model must not
+// get the error that the tool is missing. Instead, the call is made when the bus is available
+// again.
 func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -108,7 +110,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
 		reply, known := pays(req)
 		if !away.Load() {
-			reply.Delay = 10 * time.Second // time for both runs to arrive here, and for the kill
+			reply.Delay = 10 * time.Second // long enough for both runs to make this call, and for the kill
 		}
 		return reply, known
 	})
