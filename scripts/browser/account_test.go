@@ -56,6 +56,8 @@ func (a *account) call(t *testing.T, method, path string, body, into any) {
 	}
 }
 
+// try is like call, but returns an error for a failed request or a response with an error status.
+// into may be nil.
 func (a *account) try(ctx context.Context, method, path string, body, into any) error {
 	var payload io.Reader
 	if body != nil {

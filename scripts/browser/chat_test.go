@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAgentFromTemplate signs up, creates an agent from a template, sends it a question, and opens the source that the answer
-// cites.
+// TestAgentFromTemplate signs up, creates an agent from a template, sends it a question, and opens
+// the source that the answer cites.
 func TestAgentFromTemplate(t *testing.T) {
 	t.Parallel()
 	p := open(t)

@@ -10,7 +10,8 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// cited is the sentence that an answer cites. It is on page 3 of the handbook and breaks across lines.
+// cited is the sentence that an answer cites. It is on page 3 of the handbook and breaks across
+// lines.
 const cited = "A Heron lamp that flickers is returned to the workshop in Alder Street, where its ballast is replaced " +
 	"without charge within twelve days."
 

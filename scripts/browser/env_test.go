@@ -85,6 +85,8 @@ func (s *testEnv) startOutside() {
 	s.outside.host = strings.TrimPrefix(others.URL, "http://")
 }
 
+// startParley starts `parley up` with settings for the tests, and returns when the service is
+// ready.
 func (s *testEnv) startParley(t *testing.T, program string) error {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "output"))
@@ -210,6 +212,8 @@ func (s *testEnv) end(failed bool) error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
+// endParley stops the service. It kills the service and returns an error if the service does not
+// end within 30 s.
 func (s *testEnv) endParley() error {
 	if s.parley == nil {
 		return nil

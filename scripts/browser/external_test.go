@@ -23,7 +23,8 @@ type outside struct {
 
 type webPage struct{ title, text string }
 
-// publish adds a web page, which a search for words of its title finds.
+// publish adds a web page. A search finds the page if the query contains the first word of its
+// title.
 func (o *outside) publish(path, title, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -85,6 +86,8 @@ func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// search responds in SearXNG's JSON format with the published pages that match a query. A page
+// matches if the first word of its title occurs in the query.
 func (o *outside) search(w http.ResponseWriter, query string) {
 	results := []map[string]any{}
 	for path, found := range o.pages {

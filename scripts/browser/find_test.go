@@ -20,8 +20,8 @@ type area struct {
 	path []step
 }
 
-// step is an element's role and name in the accessibility tree. In a name, "…" at the beginning or end is a wildcard; an empty
-// name matches any name.
+// step is an element's role and name in the accessibility tree. In a name, "…" at the beginning or
+// end is a wildcard; an empty name matches any name.
 type step struct {
 	role, name string
 	first      bool // use the first of several matches
@@ -29,6 +29,8 @@ type step struct {
 
 func (s step) String() string { return fmt.Sprintf("%s %q", s.role, s.name) }
 
+// fits reports whether an element's name matches the step's name, in which "…" at either end is a
+// wildcard.
 func (s step) fits(name string) bool {
 	if s.name == "…" {
 		return true
@@ -106,8 +108,8 @@ func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID
 	return found, others, nil
 }
 
-// nameFor returns an element's accessible name. For an element without a name, such as a table row, it returns the element's
-// text.
+// nameFor returns an element's accessible name. For an element without a name, such as a table row,
+// it returns the element's text.
 func (p *page) nameFor(node *accessibility.Node) (string, error) {
 	name := text(node.Name)
 	if name == "" {
@@ -275,6 +277,8 @@ func (a area) click(role, name string) {
 	a.in(role, name).hit()
 }
 
+// hit scrolls to the area's element and clicks it once it is visible, enabled, not covered and at
+// rest. It counts the click for the journey.
 func (a area) hit() {
 	a.p.t.Helper()
 	a.p.until("clicking "+a.String(), func() error {

@@ -199,6 +199,7 @@ func (p *page) js(into any, function string) {
 	p.until("calling a function in the page", func() error { return p.try(into, function) })
 }
 
+// try is like js, but returns an error instead of repeating the call.
 func (p *page) try(into any, function string, arguments ...any) error {
 	in, err := p.worldID()
 	if err != nil {
@@ -218,6 +219,8 @@ func (p *page) worldID() (runtime.ExecutionContextID, error) {
 	return made.ExecutionContextID, nil
 }
 
+// apply calls a function in the page, awaits its promise, and decodes the result into into. It
+// returns an error if the function throws or if the page navigates meanwhile.
 func (p *page) apply(into any, params runtime.CallFunctionOnParams, arguments ...any) error {
 	yes := true
 	params.ReturnByValue, params.AwaitPromise = &yes, &yes

@@ -210,7 +210,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestMenuOnAPhone opens the menu of a phone, goes to another page, changes the theme, and signs out.
+// TestMenuOnAPhone opens the menu of a phone, goes to another page, changes the theme, and signs
+// out.
 func TestMenuOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -80,6 +80,8 @@ func (s *testEnv) place(t *testing.T) {
 	s.dir = dir
 }
 
+// startParley starts `parley up` with settings for the tests, and returns when the service is
+// ready.
 func (s *testEnv) startParley(t *testing.T, program, model string) error {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "output"))
@@ -158,6 +160,8 @@ func (s *testEnv) end(langChainError bool) error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
+// endParley stops the service. It kills the service and returns an error if the service does not
+// end within 30 s.
 func (s *testEnv) endParley() error {
 	if s.parley == nil {
 		return nil

@@ -141,6 +141,8 @@ func (m *clientMatrix) read(root string) error {
 	return nil
 }
 
+// readTable adds the outcomes of a table in the page's text to m.page. It returns an error if the
+// table is missing or malformed.
 func (m *clientMatrix) readTable(page string, table matrixTable) error {
 	_, rest, begun := strings.Cut(page, table.begin)
 	rows, _, ended := strings.Cut(rest, matrixEnd)

@@ -76,7 +76,8 @@ var mainRequests = []string{
 	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as AI SDK messages", "Chat / Stream as AG-UI events",
 }
 
-// writeCollection sets the agent and the organization in the collection, as a user does after importing it.
+// writeCollection sets the agent and the organization in the collection, as a user does after
+// importing it.
 func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
@@ -115,6 +116,8 @@ func documentedStatuses(t *testing.T, root string) statuses {
 	return document.Paths
 }
 
+// of returns the documented status codes of an operation, or nil if the document does not contain
+// it.
 func (s statuses) of(method, path string) []int {
 	for pattern, operations := range s {
 		if !fits(pattern, path) {

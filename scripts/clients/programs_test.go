@@ -93,6 +93,8 @@ func needsNode(t *testing.T) (node string) {
 	return node
 }
 
+// lookForNode returns the path of Node. It returns an error if Node is missing or too old, or if
+// npm is missing.
 func lookForNode() (string, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -203,7 +205,8 @@ func linkEntries(t *testing.T, from, to string) {
 	}
 }
 
-// node runs scripts/clients/npm/<script> and returns its output. env adds variables to the environment.
+// node runs scripts/clients/npm/<script> and returns its output. env adds variables to the
+// environment.
 func (s *testEnv) node(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	features := filepath.Join(t.TempDir(), "features")

@@ -141,7 +141,8 @@ func TestPythonPackage(t *testing.T) {
 	}
 }
 
-// contractVersion returns the version of the OpenAPI document, which must also be the SDK's version.
+// contractVersion returns the version of the OpenAPI document, which must also be the SDK's
+// version.
 func contractVersion(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(testkit.Root(t), "ingress", "internal", "openapi", "openapi.yaml"))
@@ -279,8 +280,8 @@ func TestPythonSurface(t *testing.T) {
 	}
 }
 
-// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted the request. The retry
-// attaches to the existing run, and the ledger records one effect.
+// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted
+// the request. The retry attaches to the existing run, and the ledger records one effect.
 func TestPythonRetriesAttach(t *testing.T) {
 	t.Parallel()
 	needsPython(t)

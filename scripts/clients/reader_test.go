@@ -47,6 +47,8 @@ const (
 // receivers matches the ports of webhook receivers in documents.
 var receivers = regexp.MustCompile(`\b900[1-9]\b`)
 
+// newReader creates a reader with its own organization and a directory that contains links to
+// Parley's programs and the files that documents assume to exist.
 func newReader(t *testing.T, root string) *reader {
 	t.Helper()
 	s := withTestEnv(t)
@@ -274,6 +276,7 @@ func (r *reader) sh(t *testing.T, b fenced.Block) {
 	}
 }
 
+// json parses a block, and uses the configurations of n8n and of assistants that it contains.
 func (r *reader) json(t *testing.T, b fenced.Block) {
 	t.Helper()
 	var value struct {

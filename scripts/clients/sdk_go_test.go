@@ -104,6 +104,7 @@ func TestGoFaults(t *testing.T) {
 	}
 }
 
+// goAgents calls the methods for agents and templates.
 func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 	t.Helper()
 	ctx := t.Context()
@@ -179,6 +180,7 @@ func goTools(t *testing.T, client *parley.Client, agentID string) {
 	}
 }
 
+// goRuns calls the methods for chats, files, runs, sessions and automations.
 func goRuns(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx, session := t.Context(), "go-"+agentID
@@ -253,6 +255,7 @@ func goDecisions(t *testing.T, client *parley.Client, agentID string) {
 	}
 }
 
+// goKnowledge calls the methods for documents.
 func goKnowledge(t *testing.T, client *parley.Client) {
 	t.Helper()
 	ctx, name, text := t.Context(), t.Name()+".md", "# "+t.Name()+"\n\nTickets are counted."
@@ -294,6 +297,7 @@ func goKnowledge(t *testing.T, client *parley.Client) {
 	}
 }
 
+// goHooks calls the methods for hooks and their deliveries.
 func goHooks(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()
@@ -314,6 +318,7 @@ func goHooks(t *testing.T, client *parley.Client, agentID string) {
 	}
 }
 
+// goNotifications calls the methods for notification endpoints.
 func goNotifications(t *testing.T, client *parley.Client, agentID, url string) {
 	t.Helper()
 	ctx := t.Context()
@@ -334,6 +339,7 @@ func goNotifications(t *testing.T, client *parley.Client, agentID, url string) {
 	}
 }
 
+// goOrganization calls the methods for keys, budgets, usage and limits.
 func goOrganization(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()

@@ -251,8 +251,8 @@ func TestTypeScriptReadme(t *testing.T) {
 	}
 }
 
-// installedTypeScript checks the results of the README's commands: the package is in the project, and the checkout has no new
-// files.
+// installedTypeScript checks the results of the README's commands: the package is in the project,
+// and the checkout has no new files.
 func installedTypeScript(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(typeScript.project, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {

@@ -55,6 +55,8 @@ type container struct {
 	}
 }
 
+// yaml runs a block as the workflow, CronJob or client configuration that it contains. It fails the
+// test if the block contains none of them.
 func (r *reader) yaml(t *testing.T, b fenced.Block) {
 	t.Helper()
 	var s structure

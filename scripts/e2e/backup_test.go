@@ -289,7 +289,8 @@ func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *l
 	}
 }
 
-// wantDocuments searches for the documents in the backup. Unfinished documents must first become ready.
+// wantDocuments searches for the documents in the backup. Unfinished documents must first become
+// ready.
 func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	kept := 0

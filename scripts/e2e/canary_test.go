@@ -20,6 +20,7 @@ type wiretap struct {
 	heard []busMessage
 }
 
+// tap subscribes a wiretap to all subjects of a cluster's bus.
 func tap(t *testing.T, c *cluster) *wiretap {
 	t.Helper()
 	nc, err := nats.Connect(c.nats.URL, nats.Timeout(20*time.Second))
@@ -68,6 +69,8 @@ type markedOrg struct {
 	hook   string // URL of a hook that runs the agent
 }
 
+// newMarked creates an organization with an agent and a hook, whose texts all contain a new unique
+// word.
 func newMarked(t *testing.T, in *edge) markedOrg {
 	t.Helper()
 	m := markedOrg{account: signUp(t, in.url), word: "canary" + strings.ToLower(rand.Text()), secret: "secret" + rand.Text()}

@@ -225,6 +225,7 @@ func inDocument(t *testing.T, owner account, address, passage string) {
 // factTally counts citations by the kind of the fact that they belong to.
 type factTally map[string]*factCounts
 
+// factCounts counts the citations of one kind of fact.
 type factCounts struct {
 	cited, right   int // according to the generator
 	kept, removed  int
@@ -280,6 +281,8 @@ func sameValue(a string, b json.RawMessage) bool {
 	return json.Unmarshal([]byte(a), &one) == nil && json.Unmarshal(b, &other) == nil && one == other
 }
 
+// count counts one citation. stands is whether the value occurs in the source, and kept whether the
+// run kept the citation.
 func (f *factCounts) count(stands, kept bool, what string) {
 	f.cited++
 	if stands {

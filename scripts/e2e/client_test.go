@@ -44,6 +44,8 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 	return sendBy(ctx, client, method, url, header, body)
 }
 
+// sendBy sends a request with the given HTTP client, and returns its response. body is sent as JSON
+// unless it is nil. sendBy does not fail the test, so goroutines can call it.
 func sendBy(ctx context.Context, by *http.Client, method, url string, header map[string]string, body any) answer {
 	var payload io.Reader
 	if body != nil {

@@ -13,13 +13,15 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The points of a side-effecting call at which its processes are killed: after the receiver has
-// received the request but before it counts the effect; after the receiver has counted the effect but
-// before it answers; before the tool ledger's entry exists; before the entry changes to sending; before
-// the outcome is stored in the tool ledger; and before the outcome is in the run's journal.
+// strikes contains the points of a side-effecting call at which its processes are killed. The
+// points arrived and counted are in the receiver: before it counts the effect, and after this but
+// before it answers. The other points are before a statement of the service. entry is before the
+// tool ledger's entry exists, and flip before the entry changes to sending. outcome is before the
+// outcome is stored in the tool ledger, and step before it is in the run's journal.
 //
-// Each strike is at the points of one list. A process writes the entries and steps of all its runs with
-// one statement after the other, so only the last point of a list may be within a statement.
+// Processes are killed when runs are at all points of one list. A process writes the entries and
+// steps of all its runs with one statement after the other, so only the last point of a list may be
+// within a statement.
 var strikes = [][]string{{"arrived", "counted", "entry"}, {"flip"}, {"outcome"}, {"step"}}
 
 // paying creates an agent with two endpoints of a till. The endpoint payOnce must not be called
@@ -95,6 +97,8 @@ func TestChaosEffects(t *testing.T) {
 	}
 }
 
+// strikeEffects sends the signal to the worker with the given role at each list of strikes, and
+// checks the effects of all runs after other workers have finished them.
 func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)

@@ -134,6 +134,8 @@ func (b *chatter) stop() {
 	<-b.done
 }
 
+// talk asks one question after the other and records the latencies, until ctx ends or an answer is
+// wrong.
 func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	if _, _, err := line.Until(ctx, "session.created"); err != nil {
 		return err

@@ -11,6 +11,9 @@ import (
 // sameKeyPosts is the number of simultaneous requests with the same idempotency key.
 const sameKeyPosts = 200
 
+// TestChaosOneRunPerKeyEvenAfterEverythingWasKilled sends many requests with one idempotency key.
+// They must start only one run, and get the same response even after all processes were killed and
+// restarted.
 func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

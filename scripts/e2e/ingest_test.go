@@ -44,6 +44,7 @@ type library struct {
 	release   chan struct{}
 }
 
+// newLibrary starts a library whose document contains the given mark.
 func newLibrary(t *testing.T, mark string) *library {
 	t.Helper()
 	l := &library{arrived: make(chan struct{}, 8), release: make(chan struct{})}
@@ -79,6 +80,8 @@ func TestChaosIngest(t *testing.T) {
 	}
 }
 
+// strikeIngest sends the signal to an ingest worker after documents have reached all points, and
+// checks each document once another worker has processed it.
 func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")

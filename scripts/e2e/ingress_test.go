@@ -10,6 +10,8 @@ import (
 // waiters is the number of requests that are waiting for their runs when the ingress ends.
 const waiters = 8
 
+// TestChaosIngressKilledWithWaiters kills an ingress while requests wait for their run. The run
+// must continue, and the other ingress must return its result.
 func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -46,6 +48,8 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	}
 }
 
+// TestStoppingIngressAnswersItsWaiters stops an ingress while requests wait for their run. The
+// ingress must answer each with status 202 and the run's URL before it exits.
 func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -105,6 +105,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"order": strconv.Itoa(n), "note": text.Text, "secret": r.Header.Get("X-Secret")})
 }
 
+// readInjections reads the injections from testdata, and inserts the attacker's URL into them.
 func readInjections(t *testing.T, evil string) []injection {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/injections.json")
@@ -272,6 +273,8 @@ func obeys(evil *attacker, texts []injection, broken chan<- error) func(openaist
 	}
 }
 
+// checkInjected checks a run that has read an injection: it must complete, contain no secret and,
+// with the offline model, call no further tools.
 func checkInjected(t *testing.T, model string, n int, got answer) {
 	t.Helper()
 	var r waitingRun

@@ -13,6 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
+// TestAFloodDoesNotDelayOthers queues hundreds of runs of one organization. Meanwhile, the runs of
+// another organization must start without waiting for them.
 func TestAFloodDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	const (
@@ -155,6 +157,8 @@ func (w *waits) measure(t *testing.T, c *cluster, of account, name string, sampl
 	}
 }
 
+// TestOverloadRefusesNewRunsAndReplaysOld fills an organization's backlog. The service must then
+// reject new triggers, but still return the stored result of an earlier one.
 func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	t.Parallel()
 	const backlog = 5

@@ -33,6 +33,8 @@ type threefold struct {
 	load    *load
 }
 
+// newThreefold starts the servers, two ingresses and the workers, and returns when the callers have
+// received their first responses.
 func newThreefold(t *testing.T) *threefold {
 	t.Helper()
 	servers := busCluster(t)

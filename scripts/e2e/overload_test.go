@@ -46,6 +46,8 @@ type overload struct {
 	replays  []time.Duration
 }
 
+// newOverload starts the service with a small backlog, and executes the runs whose triggers are
+// repeated later.
 func newOverload(t *testing.T) *overload {
 	t.Helper()
 	c := newCluster(t, "BACKLOG_MAX=1000", "ORG_BACKLOG_MAX="+strconv.Itoa(overloadBacklog), "LIMIT_USER=5000000", "LIMIT_SYSTEM=6000000")
@@ -163,6 +165,8 @@ func counting(ctx context.Context, written *atomic.Int64) context.Context {
 	}})
 }
 
+// offerOne posts a trigger and records whether the service accepts or rejects it. Any other
+// response is recorded as wrong.
 func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	tr := trigger{message: "sleep 200ms: " + text, key: text}
 	if !wait {

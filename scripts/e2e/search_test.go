@@ -143,6 +143,7 @@ func toolResultsIn(req openaistub.Request) (results []toolResult, err error) {
 	return results, nil
 }
 
+// citedRun contains the fields of a run with citations that these tests use.
 type citedRun struct {
 	Status           string `json:"status"`
 	Message          string `json:"message"`

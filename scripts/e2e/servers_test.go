@@ -10,6 +10,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
+// TestChaosNATSKilledMidRun kills the bus during a run. The service must continue to work without
+// it, and each run must be executed once.
 func TestChaosNATSKilledMidRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -39,6 +41,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	}
 }
 
+// TestChaosPostgresKilledMidRun kills the database during a run. The run must keep its result, and
+// a rejected request must leave no run.
 func TestChaosPostgresKilledMidRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -49,8 +53,8 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.postgres.Kill9()
-	// While the ingress has no database, it rejects requests without storing or publishing
-	// anything.
+	// While the database is down, the ingress rejects requests. No run may result from a rejected
+	// request later.
 	refused := owner.post(t.Context(), trigger{message: "refused", key: "refused"})
 	refused.refused(t, http.StatusServiceUnavailable, "unavailable")
 	// The model's answer arrives while the database is down. The worker must keep the answer until
@@ -72,6 +76,8 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	}
 }
 
+// TestChaosPostgresDownForLongerThanALease stops the database until a run's lease has expired. The
+// run must then be executed again without counting a worker's death.
 func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -26,6 +26,8 @@ type stream struct {
 	in  *bufio.Reader
 }
 
+// openStream sends a request whose response must be a stream of server-sent events. The stream is
+// closed when the test ends.
 func openStream(t *testing.T, method, url string, header map[string]string, body any) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+requestTimeout)
@@ -182,6 +184,9 @@ func eventsAfter(events []event, found func(event) bool) []event {
 	return nil
 }
 
+// TestChaosWorkerKilledMidAnswerNotifiesItsReaders kills a worker in the middle of a streamed
+// answer. Readers must get the event run.restarted and then the complete answer of the second
+// attempt, on any ingress.
 func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -27,6 +27,8 @@ func up(t *testing.T, dir string, port int) *testkit.Process {
 	})
 }
 
+// TestParleyUpStartsStopsAndStartsAgain starts `parley up` twice on one data directory. The second
+// start must keep the database and the credentials, but print a new login link.
 func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -65,6 +67,8 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
+// TestChaosParleyUpStartsAgainAfterItWasKilled kills `parley up` and starts it again. Its old
+// PostgreSQL must have ended, and earlier results must still exist.
 func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")

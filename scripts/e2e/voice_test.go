@@ -65,6 +65,8 @@ const (
 	oneSlot = "VOICE_CONCURRENCY=1"
 )
 
+// TestChaosVoiceWorkerLostMidAnswer injects each fault while a voice worker speaks. The answer must
+// equal the undisturbed one, and the voice session must continue with its history.
 func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -141,6 +143,8 @@ func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answ
 	return next
 }
 
+// checkUndisturbed checks that an answer equals the undisturbed one, and that its pauses are within
+// the fault's limits.
 func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realtimeclient.Answer) {
 	t.Helper()
 	got := struck.answer

@@ -12,6 +12,8 @@ import (
 // after this time.
 const lease = 30 * time.Second
 
+// TestChaosWorkerKilledMidRun kills a worker during a run. Another worker must execute the run
+// again after the lease has expired.
 func TestChaosWorkerKilledMidRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -78,6 +80,8 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	}
 }
 
+// TestChaosZombieWorkerWritesNothing freezes a worker until other workers have taken over its runs.
+// When it continues, it must not change the runs.
 func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -145,6 +149,8 @@ func saysTakenOver(log, id string) bool {
 	return false
 }
 
+// TestChaosPoisonRunFailsAfterFiveDeaths kills the worker in each attempt of a run. After five
+// deaths, the run must fail instead of being executed again.
 func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	t.Parallel()
 	const deaths = 5
@@ -186,6 +192,8 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	}
 }
 
+// TestStoppingWorkerFinishesItsRun stops a worker during a short run. The worker must finish the
+// run before it exits.
 func TestStoppingWorkerFinishesItsRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -205,6 +213,8 @@ func TestStoppingWorkerFinishesItsRun(t *testing.T) {
 	}
 }
 
+// TestStoppingWorkerRequeuesItsRun stops a worker during a long run. The worker must requeue the
+// run, so that another worker executes it without waiting for the lease.
 func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -228,8 +238,8 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
-	// The worker's heartbeats during the drain extended the lease beyond this time. So the run was
-	// requeued, and did not wait for the lease to expire.
+	// Heartbeats during the drain extended the lease beyond this time. So an earlier second call
+	// shows that the run did not wait for the lease to expire.
 	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
 		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}
