@@ -28,7 +28,7 @@ type account struct {
 	token    string
 }
 
-// signUp creates an account through the API.
+// signUp creates a new user with an organization through the API.
 func signUp(t *testing.T) *account {
 	t.Helper()
 	a := &account{s: withTestEnv(t), email: rand.Text() + "@example.test", password: rand.Text()}

@@ -21,7 +21,7 @@ func TestAgentSettings(t *testing.T) {
 	p.fill("Name", "Final")
 	p.click("switch", "Knowledge")
 	p.choose("Ask a person first", "Before each call")
-	p.choose("Model", "offline") // one that the service offers
+	p.choose("Model", "offline") // one of the models that the service offers
 	p.choose("Model", "Another model …")
 	p.fill("Name of the model", "openai/unlisted")
 	p.click("button", "Save changes")

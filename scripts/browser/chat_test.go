@@ -115,7 +115,7 @@ func TestAnswerStreams(t *testing.T) {
 	p.fill("Message", "again slowly "+numbered(200))
 	p.press("Enter")
 	p.in("article", "Message: again slowly…").sees("echo: again slowly w1 w2 w3")
-	p.in("complementary", "Your sessions").is("button", "again slowly w1 w2…") // the session gets its name while its run executes
+	p.in("complementary", "Your sessions").is("button", "again slowly w1 w2…") // the session gets its name while the run executes
 	p.click("button", "Stop the run")
 	p.sees("The run was cancelled")
 }

@@ -197,7 +197,7 @@ func TestSpans(t *testing.T) {
 	last.in("region", "Output").sees("within 45 days")
 	received := last.in("region", "Input")
 	received.sees("Message Answer of turn 1 Result of Knowledge")
-	received.sees("within 45 days") // the newest message is open
+	received.sees("within 45 days") // the newest message is already expanded
 	last.in("region", "Input").is("link", "the session")
 	p.inspect("span-turn")
 	p.click("button", "Knowledge…")

@@ -18,7 +18,7 @@ const (
 	unreachableModel = "anthropic/unreachable"
 )
 
-// openDoor is the credential for the MCP server.
+// openDoor is the credential that the tests' MCP server requires.
 const openDoor = "Bearer open"
 
 // locked wraps a model provider. Requests for lockedModel fail, because the service's key is wrong

@@ -28,7 +28,7 @@ func TestDemo(t *testing.T) {
 			return errors.New("the page shows neither an answer nor a refusal")
 		})
 		if p.has("alert", "…") {
-			if n < 8 { // listing the templates counts, too
+			if n < 8 { // listing the templates also counts towards the limit
 				t.Errorf("refused after %d messages, want at least 8", n)
 			}
 			break

@@ -17,8 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestDocumentedPages puts every HTML block in the documents into a page on another origin, and
-// expects an agent's chat there.
+// TestDocumentedPages puts each HTML block of the documentation into a page on another origin. The
+// page must then show an agent's chat.
 func TestDocumentedPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -225,7 +225,7 @@ func (s *testEnv) endParley() error {
 	select {
 	case <-s.parley.Done():
 	case <-time.After(30 * time.Second):
-		_ = s.parley.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
+		_ = s.parley.Signal(syscall.SIGKILL) // also ends the service's PostgreSQL
 		<-s.parley.Done()
 		return errors.New("parley did not end within 30 s")
 	}

@@ -230,7 +230,7 @@ func (a area) has(role, name string) bool {
 	return err == nil
 }
 
-// text returns the text in the area.
+// text returns the visible text of the area.
 func (a area) text() (string, error) {
 	var shown string
 	err := a.ask(&shown, `function () { return shown(this) }`)

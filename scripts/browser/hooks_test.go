@@ -114,7 +114,7 @@ func TestWebhookSettings(t *testing.T) {
 	p.in("dialog", "Disable Issues?").click("button", "Disable")
 	p.sees("This webhook is disabled")
 	p.click("button", "Enable")
-	p.is("button", "Disable") // the buttons have moved by then
+	p.is("button", "Disable") // waits until the buttons have moved
 	p.click("button", "Delete")
 	p.in("dialog", "Delete Issues?").click("button", "Delete")
 	p.arrives("/dashboard/automations")

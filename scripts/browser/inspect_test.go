@@ -112,7 +112,7 @@ func (p *page) violations(rules ruleset) (found []violation) {
 	return found
 }
 
-// fits fails the test if the page scrolls horizontally.
+// fits fails the test if the page is wider than the window and scrolls horizontally.
 func (p *page) fits(what string) {
 	p.t.Helper()
 	if wide := p.tooWide(); wide != "" {
@@ -142,7 +142,7 @@ func (p *page) tooWide() string {
 	return fmt.Sprintf("the page is %d pixels wide, the window %d: %s", at.Page, at.Window, strings.Join(at.Wide, ", "))
 }
 
-// shot takes a picture of the whole page if BROWSER_SHOTS names a directory.
+// shot saves a picture of the whole page if BROWSER_SHOTS names a directory.
 func (p *page) shot(name string, s screen, scheme string) {
 	p.t.Helper()
 	dir := os.Getenv("BROWSER_SHOTS")

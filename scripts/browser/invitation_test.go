@@ -11,8 +11,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// resetLink returns a password reset link for the account, as an operator creates it. Using the
-// link verifies the account's email address.
+// resetLink creates a password reset link for the account, as an operator does. Using the link
+// verifies the account's email address.
 func (a *account) resetLink(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), "reset-password", a.email)

@@ -10,7 +10,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.sees("No agents yet")
 	p.tabTo("link", "Skip to content", 1)
 	p.press("Enter")
-	p.tabTo("button", "API requests", 2) // after the link to the guide
+	p.tabTo("button", "API requests", 2) // the next element after the link to the guide
 	p.press("Enter")
 	p.is("dialog", "API requests")
 	p.tabTo("button", "Close", 6)

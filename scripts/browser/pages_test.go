@@ -172,7 +172,7 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	return f
 }
 
-// places returns the dashboard's pages for the account's data.
+// places returns the dashboard's pages that show the account's data, by a name for each.
 func (f furnished) places() map[string]place {
 	return map[string]place{
 		"home":        {"/dashboard", "Home"},

@@ -58,7 +58,7 @@ func TestRunsFound(t *testing.T) {
 	p.sees("No runs match these filters")
 	p.choose("Trigger", "schedule")
 	p.sees("echo: Write the report about lighthouses")
-	p.reload() // the filters are in the URL
+	p.reload() // keeps the filters, because they are in the URL
 	p.sees("echo: Write the report about lighthouses")
 	p.isNot("row", "…How tall…")
 	p.click("button", "Clear filters")

@@ -34,7 +34,7 @@ func (r *reader) js(t *testing.T, b fenced.Block) {
 	r.run(t, b.String(), needsNode(t), "block.mjs")
 }
 
-// packages returns the directory of the npm packages, including the SDK.
+// packages returns a directory with the tests' npm packages and the TypeScript SDK.
 func (s *testEnv) packages(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(s.npmInstall(t), "node_modules")
@@ -95,7 +95,7 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 		when := schedules.FindString(line)
 		switch {
 		case line == "", strings.HasPrefix(line, "#"), settings.MatchString(line):
-			continue // the variables come from the reader
+			continue // the reader's environment already has the variables
 		case when == "":
 			t.Errorf("%s: %q is not a crontab line", b, line)
 			continue

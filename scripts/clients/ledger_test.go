@@ -38,7 +38,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.bookings = append(l.bookings, booking{key: r.Header.Get("Idempotency-Key"), body: body})
 	l.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"booked":true}`) // the caller may be gone
+	_, _ = io.WriteString(w, `{"booked":true}`) // the caller may have disconnected
 }
 
 // of returns how many requests booked the bill, and how many effects they have in a receiver that
@@ -87,7 +87,7 @@ func shop() http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 }
 
-// refunds creates an agent with the tool of the shop.
+// refunds creates an agent that can call the tool of the MCP server shop.
 func (s *testEnv) refunds(t *testing.T) (agentID string) {
 	t.Helper()
 	return s.agent(t, map[string]any{"model": "offline", "tools": map[string]any{"mcp": map[string]any{

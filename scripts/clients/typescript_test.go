@@ -71,7 +71,7 @@ func unpackTypeScript(t *testing.T, into string) {
 	succeed(t, into, nil, "tar", "-xzf", typeScript.tarball, "--strip-components=1")
 }
 
-// packsTypeScript builds the package once for all tests.
+// packsTypeScript builds the SDK's package once for all tests.
 func (s *testEnv) packsTypeScript(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -209,7 +209,7 @@ func TestTypeScriptTypes(t *testing.T) {
 	}
 }
 
-// typeScriptPrograms returns the programs in the package's README.
+// typeScriptPrograms returns the blocks of the package's README that are programs.
 func typeScriptPrograms(t *testing.T) []fenced.Block {
 	t.Helper()
 	programs := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "ts" })

@@ -41,7 +41,7 @@ type structure struct {
 			APIKey  string `yaml:"apiKey"`
 		}
 	}
-	Services map[string]struct{ Environment map[string]string } // of Compose, for Open WebUI
+	Services map[string]struct{ Environment map[string]string } // the services of a Compose file for Open WebUI
 }
 
 // container is a container in a pod.
@@ -124,7 +124,7 @@ func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	})
 }
 
-// cronJob runs the commands in a Kubernetes CronJob's containers.
+// cronJob runs the commands of the containers of a Kubernetes CronJob, and returns their number.
 func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	if s.Kind != "CronJob" {
@@ -148,7 +148,8 @@ func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	return done
 }
 
-// variable returns one of the reader's variables.
+// variable returns the value of a variable in the reader's environment. It fails the test if there
+// is none.
 func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 	t.Helper()
 	value, known := "", false
@@ -165,7 +166,7 @@ func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 
 var reference = regexp.MustCompile(`\$\{(\w+)\}`)
 
-// variables replaces references to the reader's variables.
+// variables replaces references to environment variables in a text with the reader's values.
 func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 	t.Helper()
 	return reference.ReplaceAllStringFunc(text, func(found string) string { return r.variable(t, b, found[2:len(found)-1]) })
@@ -305,7 +306,7 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 type server struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
-	Args    []string          `json:"args"` // of a program that connects to the server
+	Args    []string          `json:"args"` // arguments of a program that connects to the server
 }
 
 // server connects to the MCP server as the assistant would, with the reader's key in place of the

@@ -197,7 +197,7 @@ func (c *cluster) wantConsistentRows(t *testing.T) {
 	}
 }
 
-// column returns the texts selected by a query.
+// column returns the texts that a query selects, one for each row.
 func (c *cluster) column(t *testing.T, query string) (found []string) {
 	t.Helper()
 	rows, err := c.db.QueryContext(t.Context(), query)
@@ -220,7 +220,7 @@ func (c *cluster) column(t *testing.T, query string) (found []string) {
 	return found
 }
 
-// inBackup is the state of a restored database before the service has run on it.
+// inBackup contains the runs and documents of a restored database before the service has used it.
 type inBackup struct {
 	status    map[string]string // status of each run, by ID
 	open      int
@@ -314,7 +314,7 @@ func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 }
 
 const (
-	useLine    = 4 // queued runs of one session
+	useLine    = 4 // number of queued runs of one session
 	useClients = 4
 	useSession = "kept"
 )

@@ -205,7 +205,8 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	eventually(t, 10*time.Second, "all runs have finished", func() bool {
 		return c.number(t, "SELECT count(*) FROM open_runs") == 0
 	})
-	// Both organizations use the same names, but have separate runs and sessions.
+	// Both organizations use the same session IDs and keys, but must have separate runs and
+	// sessions.
 	if n := c.number(t, `SELECT count(DISTINCT r.org_id) FROM runs r WHERE r.input::text LIKE '%' || $1 || '%' OR r.result LIKE '%' || $1 || '%'`, m.word); n != 1 {
 		t.Errorf("runs of %d organizations contain the organization's word, want 1", n)
 	}

@@ -137,7 +137,7 @@ func amountOf(digits, notation string) string {
 	return decimal(strings.ReplaceAll(strings.NewReplacer(".", "", "\u00A0", "", "\u202F", "").Replace(digits), ",", "."))
 }
 
-// decimal returns a decimal number without superfluous zeros.
+// decimal removes superfluous zeros from a decimal number.
 func decimal(digits string) string {
 	whole, fraction, _ := strings.Cut(digits, ".")
 	if whole = strings.TrimLeft(whole, "0"); whole == "" {
@@ -304,7 +304,7 @@ var factKinds = []factKind{
 
 func pickOne[T any](g factGenerator, all ...T) T { return all[g.IntN(len(all))] }
 
-// quoted returns a JSON string, or "" for no text.
+// quoted returns a text as a JSON string. It returns "" for an empty text.
 func quoted(text string) string {
 	if text == "" {
 		return ""

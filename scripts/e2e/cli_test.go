@@ -538,7 +538,8 @@ words parley trigger ag_; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 	}
 }
 
-// reads makes a shell parse parley's completion script without executing it.
+// reads checks that a shell can parse parley's completion script. The shell does not execute the
+// script.
 func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "parley."+shell)

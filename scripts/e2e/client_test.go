@@ -61,7 +61,7 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 		return answer{err: err}
 	}
 
-	req.GetBody = nil // no automatic retry of a request that the service may have read
+	req.GetBody = nil // prevents an automatic retry of a request that the service may have read
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -80,7 +80,7 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
 
-// want fails the test unless the response has the status.
+// want fails the test unless the response has the given status. It returns the response.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {
@@ -170,7 +170,7 @@ func (a answer) completed(t *testing.T, output string, attempts int) run {
 
 // account is an organization with a key and one agent.
 type account struct {
-	url   string // of the ingress through which the account was created
+	url   string // URL of the ingress that receives the account's requests
 	key   string
 	agent string
 	by    *http.Client // sends the requests; nil means client
@@ -221,7 +221,8 @@ func (a account) get(ctx context.Context, path string) answer {
 	return send(ctx, http.MethodGet, a.url+path, map[string]string{"x-api-key": a.key}, nil)
 }
 
-// trigger is one call of run-automation. Empty fields are omitted.
+// trigger contains the values of one request to run-automation. Empty fields are omitted from the
+// request.
 type trigger struct {
 	message string
 	key     string // idempotencyKey
@@ -229,7 +230,7 @@ type trigger struct {
 	prefer  string
 }
 
-// post calls run-automation and waits for the response. It is safe for concurrent use.
+// post sends a trigger to run-automation and waits for the response. It is safe for concurrent use.
 func (a account) post(ctx context.Context, tr trigger) answer {
 	body := map[string]any{"target": a.agent, "input": map[string]any{"message": tr.message}}
 	if tr.key != "" {
@@ -245,7 +246,7 @@ func (a account) post(ctx context.Context, tr trigger) answer {
 	return sendBy(ctx, cmp.Or(a.by, client), http.MethodPost, a.url+"/api/internal/run-automation", header, body)
 }
 
-// start calls post in a new goroutine.
+// start calls post in a new goroutine, which sends the response to the returned channel.
 func (a account) start(ctx context.Context, tr trigger) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() { answers <- a.post(ctx, tr) }()

@@ -29,7 +29,7 @@ type cluster struct {
 	model    *ledger
 	db       *sql.DB
 	settings []string // settings of every ingress and worker, as "KEY=value"
-	tree     string   // source tree from which ingresses and workers are built; empty: this repository
+	tree     string   // source tree from which ingresses and workers are built; "" means this repository
 }
 
 func newCluster(t *testing.T, settings ...string) *cluster {
@@ -71,7 +71,8 @@ func newClusterAt(t *testing.T, dsn, bus string, settings ...string) *cluster {
 	return &cluster{dsn: dsn, bus: bus, model: newLedger(t), db: db, settings: settings}
 }
 
-// environment returns the settings of a process. Later settings take precedence.
+// environment returns the environment variables of a process: those of the cluster, and then the
+// given settings, which take precedence.
 func (c *cluster) environment(settings []string) []string {
 	env := []string{
 		"DATABASE_URL=" + c.dsn, "NATS_URL=" + c.bus, "SECRETS_KEY=" + secretsKey,
@@ -164,7 +165,7 @@ func (c *cluster) number(t *testing.T, query string, args ...any) int {
 	return n
 }
 
-// text returns the value that a query selects as text.
+// text returns the only value that a query selects, as text.
 func (c *cluster) text(t *testing.T, query string, args ...any) string {
 	t.Helper()
 	var value any

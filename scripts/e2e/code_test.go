@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// codeRun is a run that executed code.
+// codeRun contains the fields of a run that executed code.
 type codeRun struct {
 	ID        string `json:"id"`
 	Status    string `json:"status"`

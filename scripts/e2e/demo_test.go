@@ -95,7 +95,8 @@ func (a answer) wantLimit(t *testing.T) (left int) {
 	return left
 }
 
-// wantTurnedAway fails the test unless the visitor is rate limited.
+// wantTurnedAway fails the test unless the response rejects the request because of the visitor's
+// rate limit.
 func (a answer) wantTurnedAway(t *testing.T) {
 	t.Helper()
 	if left := a.wantLimit(t); left != 0 {

@@ -64,7 +64,7 @@ func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 
 	c.model.awaitCalls(t, asked.message, 1)
 	id := c.text(t, "SELECT id FROM runs")
-	polls := make(chan answer, 1) // a long poll waits, too
+	polls := make(chan answer, 1) // a long poll that also waits for the run
 	go func() { polls <- owner.get(t.Context(), "/api/runs?id="+id+"&wait=40") }()
 	leaving.awaitConnections(t, len(waiting)+1)
 	leaving.Term()

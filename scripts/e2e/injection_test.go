@@ -19,7 +19,7 @@ import (
 
 // injection is the text of a prompt injection, and the way by which it reaches the model.
 type injection struct {
-	Where string `json:"where"` // page, json, header, fake
+	Where string `json:"where"` // one of page, json, header and fake
 	Text  string `json:"text"`
 }
 

@@ -31,7 +31,7 @@ type ledger struct {
 	scripts []func(openaistub.Request) (openaistub.Reply, bool)
 }
 
-// call is one model call. ended is the time at which its answer was complete, or zero if it was
+// call is one model call. ended is the time at which its answer was complete, or zero while it is
 // not.
 type call struct {
 	prompt       string
@@ -85,7 +85,7 @@ func (w *timedWriter) Write(piece []byte) (int, error) {
 // Flush sends buffered data.
 func (w *timedWriter) Flush() {
 	w.last = time.Now()
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may be gone
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may have disconnected
 }
 
 // answerAfter sets the answers to the next calls with a prompt: "answer 1" after the first delay,

@@ -169,7 +169,7 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	known := trigger{message: "known", key: "known"}
 	before := owner.post(t.Context(), known)
 	before.completed(t, echoed("known"), 1)
-	worker.Term() // from now on, all runs are queued
+	worker.Term() // from now on, new runs stay queued
 	if err := worker.Wait(25 * time.Second); err != nil {
 		t.Fatal(err)
 	}

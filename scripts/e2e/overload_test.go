@@ -106,9 +106,9 @@ func (o *overload) carriedOut(from, to time.Time) float64 {
 type offered struct {
 	rate    float64 // requests sent per second
 	goodput float64
-	ingress int64 // maximum observed memory in bytes
+	ingress int64 // maximum memory of the process that was observed, in bytes
 	worker  int64
-	waiting int // maximum observed waiting runs
+	waiting int // maximum number of queued runs that was observed
 }
 
 // offer posts new triggers at a rate that does not depend on responses. Meanwhile it repeats known

@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// refusedRun contains the outcome of a run whose model calls failed.
+// refusedRun contains the fields of a run whose model calls failed.
 type refusedRun struct {
 	ID           string
 	Status       string

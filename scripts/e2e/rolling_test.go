@@ -48,7 +48,7 @@ func newBalancer(t *testing.T, edges ...*edge) *balancer {
 	return b
 }
 
-// watch polls an ingress's readiness until ctx ends.
+// watch polls an ingress's /readyz until ctx ends.
 func (b *balancer) watch(ctx context.Context, e *edge) {
 	tick := time.NewTicker(balancerAsks)
 	defer tick.Stop()
@@ -71,7 +71,7 @@ func (b *balancer) watch(ctx context.Context, e *edge) {
 	}
 }
 
-// await waits until an ingress is in rotation.
+// await waits until the balancer has found an ingress ready.
 func (b *balancer) await(t *testing.T, e *edge) {
 	t.Helper()
 	eventually(t, 30*time.Second, "the balancer finds an ingress ready", func() bool {

@@ -22,8 +22,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.nats.Kill9()
-	// The database is the source of truth. Without a bus the run finishes, the waiting request is
-	// answered, and new runs are accepted.
+	// The database is the source of truth. So without a bus, the run still finishes, the waiting
+	// request is answered, and the service accepts new runs.
 	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("without a bus"), 1)
 	later := owner.enqueue(t, trigger{message: "accepted without a bus"})
 	owner.post(t.Context(), asked).replayed(t)

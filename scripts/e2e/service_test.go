@@ -14,7 +14,7 @@ import (
 // TestService runs the tests that crash no process, all on one cluster.
 func TestService(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "RUN_DEADLINE=1h") // for the run of PARLEY_E2E_LONG
+	c := newCluster(t, "RUN_DEADLINE=1h") // long enough for the run whose duration PARLEY_E2E_LONG sets
 	first, second := c.ingress(t), c.ingress(t)
 	c.worker(t)
 	for name, test := range map[string]func(*testing.T, *cluster, *edge, *edge){
@@ -55,7 +55,7 @@ func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	}
 }
 
-// longRun returns the duration of the run of client_leaves.
+// longRun returns how long the run of the subtest client_leaves takes.
 func longRun(t *testing.T) time.Duration {
 	t.Helper()
 	lasts, source := 8*time.Second, "by default; PARLEY_E2E_LONG=10m for the long one"

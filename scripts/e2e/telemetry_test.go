@@ -76,7 +76,7 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// of returns the spans of a trace.
+// of returns all spans received so far that belong to a trace.
 func (c *traces) of(traceID string) (found []span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

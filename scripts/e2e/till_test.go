@@ -66,7 +66,8 @@ func (l *till) keep(body, point string) {
 	l.mu.Unlock()
 }
 
-// ServeHTTP counts an effect and confirms it.
+// ServeHTTP counts a request as an effect and confirms it. It holds the request if the body
+// contains a point.
 func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// up starts `parley up` on dir and returns when its banner is complete.
+// up starts `parley up` with the data directory dir, and returns when the banner is complete.
 func up(t *testing.T, dir string, port int) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.Command{

@@ -89,9 +89,9 @@ func treeBefore(t *testing.T) (dir string) {
 	return dir
 }
 
-// wantNewerSchema requires a new numbered migration if any function has changed since the previous
-// release, because a binary of that release leaves the functions unchanged only if it finds a newer
-// number.
+// wantNewerSchema fails the test if an SQL function has changed since the previous release and
+// there is no new numbered migration. Without a newer number, a binary of the previous release
+// would replace the changed functions by its own.
 func wantNewerSchema(t *testing.T, before string) {
 	t.Helper()
 	now := testkit.Root(t)
@@ -102,7 +102,7 @@ func wantNewerSchema(t *testing.T, before string) {
 	}
 }
 
-// sqlFiles returns the contents of migration files by name.
+// sqlFiles returns the contents of the migration files that match a pattern, by file name.
 func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(tree, "migrations", pattern))
@@ -121,7 +121,7 @@ func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	return files
 }
 
-// skipLoudly skips the test and always prints the reason.
+// skipLoudly skips the test and prints the reason, even without the flag -v.
 func skipLoudly(t *testing.T, why string) {
 	t.Helper()
 	fmt.Fprintf(os.Stderr, "e2e: %s is skipped: %s\n", t.Name(), why)
@@ -165,7 +165,7 @@ type rollout struct {
 	using   map[*edge]int // requests in progress
 	asked   []trigger
 	answers map[string][]answer // by key
-	last    map[int]int         // latest trigger of each client
+	last    map[int]int         // number of each client's latest trigger
 	failed  []string
 }
 

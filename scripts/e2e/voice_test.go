@@ -15,9 +15,9 @@ import (
 // workerFault is a fault of a voice session's worker, or of its bus, in the middle of an answer.
 type workerFault struct {
 	name string
-	// pause is the allowed gap between audio deltas.
+	// pause is the maximum time between two audio deltas of the answer.
 	pause time.Duration
-	// starved is the allowed total time without audio for a listener.
+	// starved is the maximum total time for which a listener may have no audio to play.
 	starved time.Duration
 	do      func(c *cluster, holder *testkit.Process)
 	// after is called when audio continues.

@@ -101,7 +101,7 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 
 	t.Cleanup(func() {
 		if !child.Ended() {
-			_ = child.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
+			_ = child.Signal(syscall.SIGKILL) // also ends its PostgreSQL
 			<-child.Done()
 		}
 		if raw, err := os.ReadFile(output); t.Failed() && err == nil {

@@ -34,7 +34,7 @@ globalThis.shown = (node) => {
   return texts.join("\n");
 };
 
-// focused returns the focused element, also within open shadow trees.
+// focused returns the focused element, which may be within open shadow trees.
 globalThis.focused = () => {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;

@@ -38,7 +38,7 @@ const cited = [];
 await ask(agentOf(ASKING_ID, "agui-2"), QUESTION, {}, { onCustomEvent: ({ event }) => { if (event.name === "citation") cited.push(event.value); } });
 assert.ok(cited.length > 0 && cited[0].citedText);
 
-// A run that waits for a person continues after the decision.
+// A run that waits for a person continues after the person's decision.
 let parked;
 await ask(agentOf(PARKING_ID, "agui-7"), 'Use bookBill with {"bill": "AGUI-1"}', {}, {
   onCustomEvent: async ({ event: { name, value } }) => {

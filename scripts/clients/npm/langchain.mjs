@@ -1,5 +1,5 @@
-// Calls Parley through LangChain with only the base URL, a key and an agent's ID, as LangChain's users call OpenAI. Prints the
-// results for its test.
+// Calls Parley through LangChain with only the base URL, a key and an agent's ID, as LangChain's
+// users call OpenAI. Prints the results, which the Go test checks.
 import { AIMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";

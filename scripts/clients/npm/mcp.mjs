@@ -103,7 +103,7 @@ async function check(client, name, reported) {
 
 await assert.rejects(connect({}), /api_key_required/);
 await assert.rejects(connect({ authorization: "Bearer nonsense" }), /api_key_required|unauthenticated/);
-await assert.rejects(proxied("nonsense"), /does not use OAuth.*x-api-key/); // mcp-remote tries to register after a 401
+await assert.rejects(proxied("nonsense"), /does not use OAuth.*x-api-key/); // after a 401, mcp-remote tries to register as an OAuth client
 const bearer = await connect({ authorization: `Bearer ${PARLEY_API_KEY}` });
 assert.ok((await bearer.listTools()).tools.length > 0);
 await bearer.close();
@@ -111,7 +111,7 @@ await bearer.close();
 const steps = /was accepted.*has started.*codeExecution: running.*codeExecution: completed/;
 const results = await Promise.all([
   check(await connect({ "x-api-key": PARLEY_API_KEY }), "@modelcontextprotocol/sdk", steps),
-  check(await proxied(PARLEY_API_KEY), "mcp-remote", /^/), // over stdio the SDK drops progress that arrives together with the result
+  check(await proxied(PARLEY_API_KEY), "mcp-remote", /^/), // over stdio, the SDK may drop progress that arrives with the result
 ]);
 await rm(folder, { recursive: true });
 console.log(JSON.stringify(results));

@@ -15,7 +15,7 @@ const SPEECH = JSON.parse(process.env.SPEECH); // by name: the spoken text and t
 
 const RATE = 24_000;
 const second = 2 * RATE; // bytes per second of audio
-const seen = []; // the events of all conversations
+const seen = []; // the events of all sessions
 const report = {};
 
 const at = (base, apiKey = PARLEY_API_KEY) => new OpenAI({ apiKey, baseURL: `${base}/v1`, dangerouslyAllowBrowser: true });
@@ -31,7 +31,7 @@ async function api(path) {
 
 const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-// Talk is a client with a queue of its events.
+// Talk is a Realtime client that keeps the events it has received in a queue.
 class Talk {
   constructor(realtime) {
     this.realtime = realtime;

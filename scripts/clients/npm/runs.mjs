@@ -1,4 +1,4 @@
-// Reads runs and sessions of the service, for scripts that stop answers.
+// Functions for scripts that stop answers: they read runs and sessions of the service.
 import assert from "node:assert/strict";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY } = process.env;

@@ -1,5 +1,5 @@
-// Reads lists of sources and links to files with OpenAI's client, as chat clients that ignore
-// annotations see them. Checks an agent's connections, and the warnings of its runs.
+// Reads answers that end with lists of sources and links to files, which are meant for chat clients
+// that ignore annotations. Also tests an agent's connections, and checks the warnings of its runs.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 
