@@ -1,5 +1,5 @@
-// Package browser tests the dashboard, the API reference and the widget in Debian's Chromium. They
-// are served by a real `parley up` with a private PostgreSQL and an embedded NATS.
+// Package browser tests the dashboard, the API reference and the widget in Debian's Chromium. A
+// real `parley up` with a private PostgreSQL and an embedded NATS serves these pages.
 //
 //	test ──DevTools──▶ Chromium ──HTTP──▶ parley up ──▶ outside: a slow model, a searchable web,
 //	  └──────────────── HTTP, to prepare things ──▶            a till that counts its requests

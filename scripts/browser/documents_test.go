@@ -54,8 +54,8 @@ func TestDocumentedPages(t *testing.T) {
 	}
 }
 
-// documentedSecret is the secret with which the documents' example of a visitor's signature was
-// made.
+// documentedSecret is the secret with which the visitor's signature in the documentation's example
+// was made.
 const documentedSecret = "a secret for the names of visitors, long enough"
 
 // showsChat serves a document's HTML in a page on another origin and chats with the agent there.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// clickText clicks the element in the area whose text is exactly the given one.
+// clickText clicks the element of the area that contains exactly the given text.
 func (a area) clickText(words string) {
 	a.p.t.Helper()
 	a.p.until(fmt.Sprintf("clicking %q in %s", words, a), func() error {

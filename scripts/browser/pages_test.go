@@ -97,8 +97,8 @@ func TestLinkPages(t *testing.T) {
 // place is a page's path and its heading.
 type place struct{ path, heading string }
 
-// look loads a place with an empty cache, checks it against the limits for a first load, and
-// inspects the page.
+// look loads a page with an empty cache, checks it against the limits for a first load, and
+// inspects it.
 func (p *page) look(name string, at place) {
 	p.t.Helper()
 	p.budget(at.path)

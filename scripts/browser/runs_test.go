@@ -68,7 +68,8 @@ func TestRunsFound(t *testing.T) {
 	p.sees("No runs match these filters")
 	p.visit("/dashboard/runs?q=lighthouse")
 	p.sees("echo: Write the report about lighthouses")
-	// The list shows this run, although its words become searchable only after its finish.
+	// The filtered list shows this run, although its words become searchable only some time after
+	// it has finished.
 	a.trigger(t, key, agent, "nightly", "Count the lighthouse keepers")
 	p.sees("echo: Count the lighthouse keepers")
 	// A script in a page cannot read a downloaded file. So the page's functions for downloads are

@@ -227,8 +227,8 @@ func (w *watch) asked(e *network.EventRequestWillBeSent) {
 		id += "'"
 	}
 
-	// The request for an icon counts as finished from the start, because Chromium does not report
-	// the end of repeated ones.
+	// The request for the page's icon counts as finished from the start, because Chromium does not
+	// report the end of a repeated request for an icon.
 	w.requests[id] = &request{what: what, loader: e.LoaderID, over: id != e.RequestID || strings.HasPrefix(at.Path, "/favicon")}
 	if id != e.RequestID {
 		w.requests[e.RequestID].what = what

@@ -226,7 +226,7 @@ func (r *reader) shell(t *testing.T, where, commands string) {
 		t.Fatal(err)
 	}
 	if got.code != 0 {
-		started, _ := os.ReadFile(filepath.Join(r.dir, "run.log")) // of `make run`, if it was used
+		started, _ := os.ReadFile(filepath.Join(r.dir, "run.log")) // output of `make run`, if it was used
 		t.Fatalf("%s ended with %d\n%s%s%s\n%s", where, got.code, got.stdout, got.stderr, output, started)
 	}
 

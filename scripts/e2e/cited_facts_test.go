@@ -30,7 +30,7 @@ type factCitation struct {
 type corpusSource struct {
 	id      int
 	text    string
-	folded  string          // the text after plain, for comparisons
+	folded  string          // the text as plain returns it, for comparisons
 	numbers []sourceNumber  // numbers that are written unambiguously
 	read    map[string]bool // each amount that the text's digits can mean
 	signed  map[string]bool // amounts that follow a minus sign or a dash
@@ -335,8 +335,8 @@ func (g factGenerator) number(s *corpusSource, write func(sourceNumber) string) 
 	return write(pickOne(g, s.numbers...))
 }
 
-// changed returns a random number of the passage after a change. It returns "" if the changed
-// number may occur in the passage.
+// changed applies a change to a random number of the passage, and returns the result. It returns ""
+// if the passage may also contain the changed number.
 func (g factGenerator) changed(s *corpusSource, change func(*sourceNumber)) string {
 	return g.number(s, func(n sourceNumber) string {
 		was := n

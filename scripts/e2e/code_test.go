@@ -186,7 +186,7 @@ func TestChaosCode(t *testing.T) {
 	eventually(t, 20*time.Second, "all programs have ended", func() bool { return len(commands(t, mark)) == 0 })
 }
 
-// commands returns the processes on this machine whose command line contains the given mark.
+// commands returns the processes on this machine whose command line contains the given text.
 func commands(t *testing.T, mark string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")

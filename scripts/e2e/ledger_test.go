@@ -156,7 +156,7 @@ func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
 	eventually(t, 30*time.Second, strconv.Itoa(n)+" model calls of "+strconv.Quote(prompt), func() bool { return l.count(prompt) >= n })
 }
 
-// countBeyond returns the number of calls that began while at least window other calls were in
+// countBeyond returns the number of calls that began while window or more other calls were in
 // progress.
 func countBeyond(calls []call, window int) int {
 	over := 0

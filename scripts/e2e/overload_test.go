@@ -19,7 +19,7 @@ import (
 const (
 	overloadSlots   = 16 // concurrent runs of 200 ms; a peak of 80 runs per second leaves CPU time for rejections
 	overloadBacklog = 100
-	overloadTimes   = 10 // how many times the peak is offered
+	overloadTimes   = 10 // the offered load, as a multiple of the peak
 	overloadRounds  = 3
 	overloadKnown   = 20  // number of earlier, finished runs whose triggers are repeated
 	overloadConns   = 512 // persistent connections of the callers
@@ -155,8 +155,8 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 	return seen
 }
 
-// counting returns a context that makes each request using it count in written once the request has
-// been sent.
+// counting returns a context for requests. Each request with this context increments written when
+// it has been sent.
 func counting(ctx context.Context, written *atomic.Int64) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
 		if wrote.Err == nil {

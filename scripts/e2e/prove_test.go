@@ -80,8 +80,8 @@ func nothingLeft(t *testing.T, dir string) {
 }
 
 // TestChaosParleyProve makes `parley prove` kill all parts that restart quickly. It kills no
-// workers, because their runs then wait 30 s for leases to expire. The commands of docs/prove.md,
-// which another test executes, kill workers.
+// workers, because the runs of a killed worker wait 30 s for their leases to expire. Another test
+// executes the commands of docs/prove.md, which kill workers.
 func TestChaosParleyProve(t *testing.T) {
 	t.Parallel()
 	const triggers = 100

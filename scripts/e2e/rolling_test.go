@@ -34,7 +34,7 @@ type balancer struct {
 
 	mu    sync.Mutex
 	edges []*edge
-	asked map[*edge]time.Time // when the latest check began, if the ingress reported that it is ready; otherwise missing
+	asked map[*edge]time.Time // when the latest check began; missing unless the ingress was ready
 	turn  int
 }
 

@@ -246,7 +246,7 @@ func (r *rollout) await(t *testing.T, phase string, more int) {
 	})
 }
 
-// roll replaces all workers and ingresses, one by one, with processes of the cluster to, which may
+// roll replaces all workers and ingresses, one by one, with processes of another cluster, which may
 // run another release.
 func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	t.Helper()

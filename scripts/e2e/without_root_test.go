@@ -144,8 +144,8 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-// ownerFor returns the ID of a process's user, or false if the process has ended. Processes of
-// PostgreSQL connections may end at any time.
+// ownerFor returns the ID of a process's user, or false if the process has ended. A PostgreSQL
+// process that serves a connection may end at any time.
 func ownerFor(pid int) (uid int, lives bool) {
 	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil {

@@ -76,7 +76,8 @@ const twin = { model: STUB_ID, input: "sleep 1s: twin" };
 const twins = await Promise.all([openai.responses.create(twin), openai.responses.create(twin)]);
 assert.notEqual(twins[0].parley.runId, twins[1].parley.runId);
 
-// The AI SDK's provider does not say that a request is a retry. The run of its lost request is cancelled.
+// The AI SDK's provider does not announce that a request is a retry. So the run of the lost request
+// is cancelled.
 const provider = createOpenAI({ baseURL: `${LEAVING_URL}/v1`, apiKey: PARLEY_API_KEY });
 const silent = await generateText({ model: provider.responses(STUB_ID), prompt: RETRIED, providerOptions: { openai: { conversation: "stop-silent" } } });
 assert.equal(silent.text, "echo: " + RETRIED);
