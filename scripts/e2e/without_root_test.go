@@ -111,7 +111,6 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 	return child
 }
 
-// nobody returns the IDs of the user "nobody" and of that user's group.
 func nobody(t *testing.T) (uid, gid int) {
 	t.Helper()
 	found, err := user.Lookup("nobody")
