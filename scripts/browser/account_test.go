@@ -16,7 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// client prepares the content of pages through the API. The actions under test happen in the page.
+// client sends the API requests that prepare a test's data. The actions under test happen in the
+// browser.
 var client = &http.Client{Transport: &http.Transport{}, Timeout: testkit.Within(patienceOfRequests)}
 
 // account is a user with an organization.
@@ -27,7 +28,7 @@ type account struct {
 	token    string
 }
 
-// signUp creates an account through the API.
+// signUp creates a new user with an organization through the API.
 func signUp(t *testing.T) *account {
 	t.Helper()
 	a := &account{s: withTestEnv(t), email: rand.Text() + "@example.test", password: rand.Text()}
@@ -55,6 +56,8 @@ func (a *account) call(t *testing.T, method, path string, body, into any) {
 	}
 }
 
+// try is like call, but returns an error for a failed request or a response with an error status.
+// into may be nil.
 func (a *account) try(ctx context.Context, method, path string, body, into any) error {
 	var payload io.Reader
 	if body != nil {
@@ -101,7 +104,8 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 // on enables a tool.
 var on = map[string]any{"enabled": true}
 
-// agent creates an agent. fields may contain further fields.
+// agent creates an agent and returns its ID. fields are added to the request's body and override
+// its defaults.
 func (a *account) agent(t *testing.T, name string, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": name, "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
@@ -111,7 +115,8 @@ func (a *account) agent(t *testing.T, name string, fields map[string]any) (id st
 	return made.ID
 }
 
-// till returns the configuration of a tool that pays a bill after a person's approval.
+// till returns the tool configuration for an endpoint that pays a bill. Each call needs a person's
+// approval.
 func (a *account) till() map[string]any {
 	return map[string]any{"httpRequest": map[string]any{"enabled": true, "approval": "unsafe", "endpoints": []any{map[string]any{
 		"name": "payBill", "description": "Pays a bill.", "method": "POST", "url": a.s.outside.url + "/pay", "sideEffect": "unsafe",
@@ -137,7 +142,7 @@ func (a *account) document(t *testing.T, name, content string) (id string) {
 	return made.ID
 }
 
-// run is the outcome of a message.
+// run contains the fields of the API's run object that the tests read.
 type run struct {
 	ID        string            `json:"id"`
 	Status    string            `json:"status"`
@@ -146,7 +151,8 @@ type run struct {
 	Citations []json.RawMessage `json:"citations"`
 }
 
-// chat sends a message and waits for the outcome.
+// chat sends a message to an agent and returns the run once it has finished or waits for a
+// decision.
 func (a *account) chat(t *testing.T, agent, session, message string) (r run) {
 	t.Helper()
 	a.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": session, "message": message}, &r)
@@ -161,7 +167,8 @@ func (a *account) key(t *testing.T, name string) (secret string) {
 	return made.Key
 }
 
-// trigger triggers an agent like a scheduler, and waits for the outcome.
+// trigger starts a run of an agent as a scheduler does: with an API key. It returns the run's
+// outcome.
 func (a *account) trigger(t *testing.T, key, agent, automation, message string) (r run) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"target": agent, "input": map[string]any{"message": message}})

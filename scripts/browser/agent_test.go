@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAgentSettings changes an agent. The change takes effect when it is saved, and does not overwrite a concurrent change.
+// TestAgentSettings changes an agent's settings in the dashboard. Saving them does not overwrite a
+// change that someone else made in the meantime.
 func TestAgentSettings(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -20,7 +21,7 @@ func TestAgentSettings(t *testing.T) {
 	p.fill("Name", "Final")
 	p.click("switch", "Knowledge")
 	p.choose("Ask a person first", "Before each call")
-	p.choose("Model", "offline") // one that the service offers
+	p.choose("Model", "offline") // one of the models that the service offers
 	p.choose("Model", "Another model …")
 	p.fill("Name of the model", "openai/unlisted")
 	p.click("button", "Save changes")
@@ -71,7 +72,8 @@ func TestSuggestedQuestions(t *testing.T) {
 	p.isNot("button", "Where are you?")
 }
 
-// TestLeavingAsks leaves a page with unsaved settings. They are discarded only after a confirmation.
+// TestLeavingAsks leaves an agent's settings page with unsaved changes. The dashboard discards the
+// changes only after a confirmation.
 func TestLeavingAsks(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -95,8 +97,9 @@ func TestLeavingAsks(t *testing.T) {
 	p.holds("Description", "")
 }
 
-// TestPreviewOfWidget chooses the look of a widget and talks to the agent in the preview, before any origin is allowed. Then it
-// allows the service's own origin and opens the page with the widget.
+// TestPreviewOfWidget chooses the look of a widget and talks to the agent in the preview, before
+// any origin is allowed. Then it adds the service's own origin to the allowed ones, and opens a
+// page that contains the widget.
 func TestPreviewOfWidget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -143,10 +146,11 @@ func TestPreviewOfWidget(t *testing.T) {
 	end()
 	p.press("Escape")
 	p.isNot("dialog", "Greeter")
-	p.focusIs("button", "Open chat: Greeter…") // its name announces an answer that was completed while the panel was closed
+	p.focusIs("button", "Open chat: Greeter…") // the button's name announces an answer that was completed while the panel was closed
 }
 
-// TestInvitation invites a user to an organization. The user may then read, but change nothing.
+// TestInvitation invites a user to an organization. The invited user may read everything and change
+// nothing.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// lamp returns an image file's content.
+// lamp returns the content of a PNG file.
 func lamp(t *testing.T) string {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, 480, 320))
@@ -31,7 +31,8 @@ func lamp(t *testing.T) string {
 	return out.String()
 }
 
-// paste pastes an image that the page makes, together with texts by type.
+// paste pastes a new image, together with texts, into the focused element. texts is a JavaScript
+// object from MIME types to texts. taken reports whether the page handled the event.
 func (p *page) paste(texts string) (taken bool) {
 	p.t.Helper()
 	p.js(&taken, `async () => {
@@ -45,13 +46,13 @@ func (p *page) paste(texts string) (taken bool) {
 	return taken
 }
 
-// drag drags files over the middle of the window, calls over, and drops the files.
+// drag drags files to the middle of the window, calls over while they hover there, and drops them.
 func (p *page) drag(over func(), files ...string) {
 	p.t.Helper()
 	p.dragTo(640, 450, over, files...)
 }
 
-// dragTo is drag for a point in the window.
+// dragTo is like drag, but for a given point in the window.
 func (p *page) dragTo(x, y float64, over func(), files ...string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: files, DragOperationsMask: 1}
@@ -65,8 +66,8 @@ func (p *page) dragTo(x, y float64, over func(), files ...string) {
 	}
 }
 
-// TestAttachments attaches an image and documents to a message: chosen, pasted and dropped. The agent reads them, and the
-// conversation shows them.
+// TestAttachments attaches an image and documents to messages in three ways: with the file dialog,
+// by pasting, and by dropping. The agent reads the files, and the chat shows them.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -110,13 +111,14 @@ func TestAttachments(t *testing.T) {
 	turn.is("link", "Run details")
 	p.inspect("attached-sent")
 
-	// The session keeps them.
+	// The attached files are still shown after a reload.
 	p.reload()
 	turn = p.in("article", "Message: How many days…")
 	turn.is("image", "lamp.png")
 	turn.is("button", "Download returns.md…")
 
-	// A message needs no text beside a file. Lists show the file's name instead.
+	// A message may consist of only a file. Lists of sessions and runs show the file's name instead
+	// of a text.
 	p.upload(file(t, "notes.md", "# Notes\n\nThe lamp needs oil.\n"))
 	p.sees("Enter sends")
 	p.is("button", "Remove notes.md")
@@ -136,7 +138,8 @@ func TestAttachments(t *testing.T) {
 	p.sees("How many days do I have to return a lamp?")
 }
 
-// TestRefusedAttachments attaches files that the service does not take. Each says why, and the message waits until it is removed.
+// TestRefusedAttachments attaches files that the service rejects. The page shows the reason beside
+// each file, and the message can be sent only after these files have been removed.
 func TestRefusedAttachments(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -158,7 +161,7 @@ func TestRefusedAttachments(t *testing.T) {
 	attached.in("listitem", "large.png…").sees("The file's size is 21.0 MiB. The limit is 20 MiB.")
 	attached.in("listitem", "empty.txt…").sees("The file is empty.")
 	attached.in("listitem", "program.bin…").sees("type")
-	attached.isNot("button", "Try again…") // the same file would be refused again
+	attached.isNot("button", "Try again…") // because the service would reject the same file again
 	p.sees("Remove the files that failed")
 	p.inspect("attached-refused")
 	p.fill("Message", "Hello again")

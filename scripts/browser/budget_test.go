@@ -8,13 +8,14 @@ import (
 
 // The limits for the first load of a page.
 const (
-	budgetBytes    = 152 << 10 // compressed, as transferred; the tables of texts need 2 KiB of it
-	budgetRequests = 13        // one of them is for the badge of the inbox, on every page
+	budgetBytes    = 152 << 10 // compressed size; 2 KiB of this are tables of texts
+	budgetRequests = 13        // on every page, one request reads the number in the inbox's badge
 	budgetShift    = 0.02      // cumulative layout shift
 	widgetBytes    = 20 << 10
 )
 
-// budget loads a path with an empty cache in a new page, and checks the budget.
+// budget loads a path in a new page with an empty cache, and fails the test if the page exceeds a
+// limit.
 func (p *page) budget(path string) {
 	p.t.Helper()
 	yes := true

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestAgentFromTemplate signs up, creates an agent from a template, sends it a question, and opens the source that the answer
-// cites.
+// TestAgentFromTemplate signs up, creates an agent from a template, sends it a question, and opens
+// the source that the answer cites.
 func TestAgentFromTemplate(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -74,7 +74,7 @@ func TestQuestionAboutDocument(t *testing.T) {
 	p.in("dialog", "returns.md").in("region", "Text of the source").sees("within 45 days of its delivery")
 }
 
-// numbered returns a text whose words are numbered.
+// numbered returns a text of the given number of words: w1, w2, and so on.
 func numbered(words int) string {
 	list := make([]string, words)
 	for i := range list {
@@ -83,7 +83,8 @@ func numbered(words int) string {
 	return strings.Join(list, " ")
 }
 
-// TestAnswerStreams watches a slow answer stream, leaves the page before its end, and finds the answer complete afterwards.
+// TestAnswerStreams watches a slow answer appear word by word, and leaves the page before the
+// answer ends. When the test returns to the page, the answer is complete.
 func TestAnswerStreams(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -102,7 +103,7 @@ func TestAnswerStreams(t *testing.T) {
 
 	p.click("link", "Settings")
 	p.holds("Name", "Slow")
-	p.click("link", "Playground") // which shows the same session
+	p.click("link", "Playground") // the Playground shows the same session
 	turn.sees("echo: slowly")
 	p.reload()
 	turn.sees("echo: slowly " + said)
@@ -114,12 +115,13 @@ func TestAnswerStreams(t *testing.T) {
 	p.fill("Message", "again slowly "+numbered(200))
 	p.press("Enter")
 	p.in("article", "Message: again slowly…").sees("echo: again slowly w1 w2 w3")
-	p.in("complementary", "Your sessions").is("button", "again slowly w1 w2…") // the session gets its name while its run executes
+	p.in("complementary", "Your sessions").is("button", "again slowly w1 w2…") // the session gets its name while the run executes
 	p.click("button", "Stop the run")
 	p.sees("The run was cancelled")
 }
 
-// TestRefusedMessage sends a message that exceeds the budget. The message stays in the input, even after a reload.
+// TestRefusedMessage sends a message that the service rejects because the budget is used up. The
+// input field keeps the message, even after a reload.
 func TestRefusedMessage(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -145,8 +147,8 @@ func TestRefusedMessage(t *testing.T) {
 	turn.sees("echo: Hello")
 }
 
-// TestSignedOutMeanwhile signs the user out elsewhere while a message is written or sent. The message is still there after the
-// next login.
+// TestSignedOutMeanwhile signs the user out in another browser while the user writes or sends a
+// message. After the next login, the input field still contains the message.
 func TestSignedOutMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []bool{false, true} {

@@ -10,11 +10,12 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// cited is the sentence that an answer cites. It is on page 3 of the handbook and breaks across lines.
+// cited is the sentence that an answer cites. It is on page 3 of the handbook and breaks across
+// lines.
 const cited = "A Heron lamp that flickers is returned to the workshop in Alder Street, where its ballast is replaced " +
 	"without charge within twelve days."
 
-// handbook is a PDF whose third page contains the cited sentence.
+// handbook returns a PDF whose third page contains the sentence cited.
 func handbook(t *testing.T) string {
 	t.Helper()
 	filler := strings.Repeat("Shades are brushed every spring and wires are straightened. ", 12)
@@ -31,19 +32,21 @@ func handbook(t *testing.T) string {
 	return path
 }
 
-// marked describes the picture of a page and the mark on it.
+// marked describes the picture of a document's page, and the marks that highlight the cited words
+// in it.
 type marked struct {
 	Marks    int
-	Visible  bool    // the first mark is within the frame and the window
-	Left     float64 // as a share of the picture
+	Visible  bool    // the first mark is inside the picture's frame and the window
+	Left     float64 // of the first mark, as a fraction of the picture's width
 	Top      float64
 	Width    float64
 	Fills    bool // the picture has loaded and has the shape of an A4 page
-	Contents bool // the section Contents is the first of the dialog
+	Contents bool // the dialog's first section is Contents
 }
 
-// TestCitedPage uploads a PDF, asks about it, and opens the page that the answer cites: two clicks after the answer, the page is
-// shown as a picture and the cited words are marked and visible, on a desktop and on a phone.
+// TestCitedPage uploads a PDF, asks about it, and opens the page that the answer cites. The dialog
+// shows this page as a picture in which the cited words are marked and visible, on a desktop and on
+// a phone.
 func TestCitedPage(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -71,10 +74,11 @@ func TestCitedPage(t *testing.T) {
 	p.fits("cited page")
 }
 
-// citedClicks is the most clicks that the way from an answer to the cited page may take.
+// citedClicks is the maximum number of clicks from an answer to the page that it cites.
 const citedClicks = 3
 
-// opensCitedPage asks about the handbook and opens the page that the answer cites.
+// opensCitedPage asks about the handbook and opens the page that the answer cites. It fails the
+// test if this takes more than citedClicks clicks.
 func (p *page) opensCitedPage(t *testing.T) {
 	t.Helper()
 	p.fill("Message", "Where is a Heron lamp that flickers returned to?")
@@ -94,7 +98,8 @@ func (p *page) opensCitedPage(t *testing.T) {
 	}
 }
 
-// marks fails the test if the picture does not show the cited sentence, marked and within the window.
+// marks fails the test unless the picture has loaded and the marks on the cited sentence are
+// visible in the window.
 func (p *page) marks(t *testing.T) {
 	t.Helper()
 	var at marked
@@ -118,7 +123,7 @@ func (p *page) marks(t *testing.T) {
 	}
 }
 
-// TestDocumentPages looks at the pages of a PDF, enlarges one, and reads the text of one.
+// TestDocumentPages opens the pages of a PDF, enlarges one page, and reads the text of another.
 func TestDocumentPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -136,7 +141,7 @@ func TestDocumentPages(t *testing.T) {
 	dialog.in("region", "Contents").sees("Page 2 of 4")
 	p.inspect("pdf-page")
 
-	// The URL of a citation opens its page, with the words marked, also without a chat.
+	// A citation's URL opens the cited page with the words marked, even outside a chat.
 	id := p.documentID(a, "handbook.pdf")
 	p.visit("/dashboard/knowledge?id=" + id + "&page=3#quote=" + strings.ReplaceAll(cited, " ", "+"))
 	dialog.is("image", "Page 3 of handbook.pdf")
@@ -149,7 +154,7 @@ func TestDocumentPages(t *testing.T) {
 	dialog.seesNot("The cited words")
 }
 
-// documentID returns the id of the account's document of this name.
+// documentID returns the ID of the account's document with the given name.
 func (p *page) documentID(a *account, name string) string {
 	p.t.Helper()
 	var list struct {
@@ -165,8 +170,8 @@ func (p *page) documentID(a *account, name string) string {
 	return ""
 }
 
-// TestSpans opens the parts of a run: a turn shows its tokens, its cost, the messages that the model received and what it returned,
-// and a tool call its input and output, beside the timeline.
+// TestSpans opens parts of a run's timeline. A turn shows its tokens, its cost, the messages sent
+// to the model, and the model's response. A tool call shows its input and output.
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -192,7 +197,7 @@ func TestSpans(t *testing.T) {
 	last.in("region", "Output").sees("within 45 days")
 	received := last.in("region", "Input")
 	received.sees("Message Answer of turn 1 Result of Knowledge")
-	received.sees("within 45 days") // the newest message is open
+	received.sees("within 45 days") // the newest message is already expanded
 	last.in("region", "Input").is("link", "the session")
 	p.inspect("span-turn")
 	p.click("button", "Knowledge…")

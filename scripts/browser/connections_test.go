@@ -11,16 +11,18 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// Models whose connection fails. Those of Anthropic are at an address where no server listens.
+// Models whose connection fails: the provider rejects the key for lockedModel, and no server
+// listens at the address that the tests configure for Anthropic's models.
 const (
 	lockedModel      = "openai/locked"
 	unreachableModel = "anthropic/unreachable"
 )
 
-// openDoor is the credential for the MCP server.
+// openDoor is the credential that the tests' MCP server requires.
 const openDoor = "Bearer open"
 
-// locked makes a provider answer requests for one of its models as a server that has another key than the service.
+// locked wraps a model provider. Requests for lockedModel fail, because the service's key is wrong
+// for that model. All other requests go to the given provider.
 func locked(model http.Handler) http.Handler {
 	other := openaistub.New()
 	other.RequireKey("another key")
@@ -53,7 +55,8 @@ func desk() http.Handler {
 	})
 }
 
-// toolsOf returns tools with a connection of each kind. MCP servers are given by name, URL and credential.
+// toolsOf returns a tool configuration with a connection of each kind. Each of servers is the name,
+// URL and credential of an MCP server.
 func toolsOf(s *testEnv, endpoint string, servers ...[3]string) map[string]any {
 	var list []any
 	for _, server := range servers {
@@ -69,8 +72,8 @@ func toolsOf(s *testEnv, endpoint string, servers ...[3]string) map[string]any {
 	}
 }
 
-// TestConnections tests an agent's connections with the button in its settings. The page says of each connection whether it
-// works, its key is wrong, or its server is unreachable.
+// TestConnections clicks the button that tests an agent's connections. For each connection, the
+// page shows that it works, that its key is wrong, or that its server is unreachable.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -102,7 +105,7 @@ func TestConnections(t *testing.T) {
 	connections.sees("failed Tested")
 	p.inspect("connections-failed")
 
-	// The result stays, and names the version to which it belongs.
+	// After a reload, the page still shows the result and the agent's version that was tested.
 	p.reload()
 	connections.in("row", "MCP server gone…").sees("The host could not be reached.")
 	connections.seesNot("before the last change")

@@ -12,7 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// callingPage is a page that calls a service with the SDK, and shows the error.
+// callingPage is a page that calls the service with the TypeScript SDK and shows the resulting
+// error.
 const callingPage = `<!doctype html><html lang="en"><head><title>Shop</title><link rel="icon" href="data:,"></head><body><main><h1>Shop</h1><p></p></main>
 <script type="module">
 import { Parley } from "/sdk.js";
@@ -20,8 +21,9 @@ const shown = await new Parley({ baseUrl: %q, apiKey: "ak_x" }).agents.list().ca
 document.querySelector("p").textContent = shown;
 </script></body></html>`
 
-// TestSDKOnAnotherOrigin calls the service with the SDK from a page of another origin. The browser withholds the response without a
-// reason; the SDK's error explains it.
+// TestSDKOnAnotherOrigin calls the service with the TypeScript SDK from a page on another origin.
+// The browser hides the response from the page without giving a reason. The SDK's error explains
+// why.
 func TestSDKOnAnotherOrigin(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDemo uses the demo until its limit is reached. The page explains the limit.
+// TestDemo sends demo requests until the rate limit rejects one. The page then explains the limit.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -28,7 +28,7 @@ func TestDemo(t *testing.T) {
 			return errors.New("the page shows neither an answer nor a refusal")
 		})
 		if p.has("alert", "…") {
-			if n < 8 { // listing the templates counts, too
+			if n < 8 { // listing the templates also counts towards the limit
 				t.Errorf("refused after %d messages, want at least 8", n)
 			}
 			break
@@ -40,7 +40,7 @@ func TestDemo(t *testing.T) {
 	refused.is("link", "Sign up")
 	p.inspect("demo-limit")
 	p.reload()
-	p.sees("requests left") // the page still shows the remaining requests and the time of the next refill
+	p.sees("requests left") // the note that shows the remaining requests and the time of the next refill
 	refused.is("link", "Sign up")
 	refused.click("link", "Sign up")
 	p.arrives("/signup")

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDialogKeepsTypedText closes a dialog in every possible way. Typed text is discarded only after a confirmation.
+// TestDialogKeepsTypedText closes a dialog in every way that a user can. If the dialog contains
+// typed text, it closes only after a confirmation.
 func TestDialogKeepsTypedText(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -38,8 +39,8 @@ func TestDialogKeepsTypedText(t *testing.T) {
 	dialog.holds("Name", "")
 }
 
-// TestDialogFootStays opens a dialog that is taller than the window. Its buttons are visible and do
-// not cover its fields.
+// TestDialogFootStays opens a dialog that is taller than the window. The dialog's buttons stay
+// visible and do not cover its fields.
 func TestDialogFootStays(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -76,7 +77,8 @@ func (p *page) outside() {
 	p.must(p.mouse(5, 5), "clicking outside")
 }
 
-// TestDialogLeadsToFault submits invalid input. Each time the first invalid field gets the focus.
+// TestDialogLeadsToFault submits dialogs with invalid input. Each time, the first invalid field
+// receives the focus.
 func TestDialogLeadsToFault(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))

@@ -17,8 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestDocumentedPages puts every HTML block in the documents into a page on another origin, and
-// expects an agent's chat there.
+// TestDocumentedPages puts each HTML block of the documentation into a page on another origin. The
+// page must then show an agent's chat.
 func TestDocumentedPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -54,11 +54,12 @@ func TestDocumentedPages(t *testing.T) {
 	}
 }
 
-// documentedSecret is the secret for the signature that the documents show.
+// documentedSecret is the secret with which the visitor's signature in the documentation's example
+// was made.
 const documentedSecret = "a secret for the names of visitors, long enough"
 
-// showsChat puts HTML into a page of another origin, with one of the account's agents in place of the documented agent, and
-// chats with that agent.
+// showsChat serves a document's HTML in a page on another origin and chats with the agent there.
+// One of the account's agents replaces the agent named in the HTML.
 func (a *account) showsChat(t *testing.T, html string) {
 	t.Helper()
 	var agent string
@@ -84,7 +85,7 @@ func (a *account) showsChat(t *testing.T, html string) {
 	if strings.Contains(html, `data-lang="de"`) {
 		opener, field, send = "Chat öffnen: Snippet", "Nachricht", "Senden"
 	}
-	title := "Ask us" // as in the block with commands, which also opens it
+	title := "Ask us" // the title set by the block with commands, which also opens the chat
 	if !strings.Contains(html, title) {
 		title = "Snippet"
 		p.click("button", opener)

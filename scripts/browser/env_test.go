@@ -35,7 +35,7 @@ type testEnv struct {
 	servers []*httptest.Server
 
 	url, host string
-	log       *os.File        // of the browser
+	log       *os.File        // the browser's output
 	browser   context.Context //nolint:containedctx // chromedp's handle of a browser is a context
 	close     context.CancelFunc
 	addresses atomic.Int64
@@ -85,6 +85,8 @@ func (s *testEnv) startOutside() {
 	s.outside.host = strings.TrimPrefix(others.URL, "http://")
 }
 
+// startParley starts `parley up` with settings for the tests, and returns when the service is
+// ready.
 func (s *testEnv) startParley(t *testing.T, program string) error {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "output"))
@@ -100,8 +102,8 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 		fmt.Sprintf("ANTHROPIC_BASE_URL=http://127.0.0.1:%d", testkit.FreePort(t)), "ANTHROPIC_API_KEY=stub", // unreachable
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
-		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends a separate client address
-		"LIMIT_WIDGET_ADDRESS=600", // pages of other sites send none, so that all their visitors share one
+		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page sends a client address of its own
+		"LIMIT_WIDGET_ADDRESS=600", // pages on other origins send no client address, so their visitors share one
 		"SIGNUPS_PER_ADDRESS=0", "MODEL_PRICES="+slowModel+"=100/200")
 
 	cmd.Stdout, cmd.Stderr = log, log
@@ -141,8 +143,9 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 		chromedp.ExecPath(program), chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", os.Geteuid() == 0),
 		chromedp.UserDataDir(profile), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
-		chromedp.Flag("no-proxy-server", true), // no proxy from the environment, because the service is on loopback
-		// Some parts of the window around a page are pages, too. Each has a process that needs more resources than the tested page.
+		chromedp.Flag("no-proxy-server", true), // ignores the environment's proxy, because the service is on loopback
+		// Chromium implements parts of its own window as pages. Each of them runs in a process that
+		// needs more resources than the page under test, so they are disabled.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,InitialWebUI,WebUIReloadButton,PreloadTopChromeWebUI,"+
 			"SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"),
 		chromedp.Flag("disable-component-update", true),
@@ -158,7 +161,8 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 	return ctx, end, nil
 }
 
-// roomInMemory reports whether there is enough shared memory for a browser. Containers often have too little.
+// roomInMemory reports whether the machine has enough shared memory for a browser. Containers often
+// have too little.
 func roomInMemory() bool {
 	var shared syscall.Statfs_t
 	err := syscall.Statfs("/dev/shm", &shared)
@@ -174,13 +178,15 @@ func (s *testEnv) output() []byte {
 	return raw
 }
 
-// address returns an unused client address, because rate limits apply per address.
+// address returns a client address that no other page uses. Rate limits apply per address, so tests
+// with separate addresses do not exhaust each other's limits.
 func (s *testEnv) address() string {
 	n := s.addresses.Add(1)
 	return fmt.Sprintf("198.51.%d.%d", 100+n/250, 1+n%250)
 }
 
-// end stops everything. If the package failed, it prints parley's warnings and errors.
+// end stops the browser, the service and the external servers. If a test of the package failed, end
+// prints the service's warnings and errors.
 func (s *testEnv) end(failed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,6 +212,8 @@ func (s *testEnv) end(failed bool) error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
+// endParley stops the service. It kills the service and returns an error if the service does not
+// end within 30 s.
 func (s *testEnv) endParley() error {
 	if s.parley == nil {
 		return nil
@@ -217,7 +225,7 @@ func (s *testEnv) endParley() error {
 	select {
 	case <-s.parley.Done():
 	case <-time.After(30 * time.Second):
-		_ = s.parley.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
+		_ = s.parley.Signal(syscall.SIGKILL) // also ends the service's PostgreSQL
 		<-s.parley.Done()
 		return errors.New("parley did not end within 30 s")
 	}

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// outside is the set of external services: a searchable web, a till, an MCP server, and a transcription provider.
+// outside contains the external services that the tests use: a searchable web, a till, an MCP
+// server, and a transcription provider.
 type outside struct {
 	url, host string
 	desk      http.Handler
@@ -22,7 +23,8 @@ type outside struct {
 
 type webPage struct{ title, text string }
 
-// publish adds a web page. Searches for words in its title find the page.
+// publish adds a web page. A search finds the page if the query contains the first word of its
+// title.
 func (o *outside) publish(path, title, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -32,7 +34,7 @@ func (o *outside) publish(path, title, text string) {
 	o.pages[path] = webPage{title, text}
 }
 
-// payments counts the requests to the till that contain a text.
+// payments returns the number of requests to the till whose body contains the given text.
 func (o *outside) payments(with string) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,8 +46,8 @@ func (o *outside) payments(with string) (n int) {
 	return n
 }
 
-// ServeHTTP is a SearXNG at /search, a till at /pay, a hostile service at /note, a removed one at
-// /gone, an MCP server at /mcp, and web pages.
+// ServeHTTP serves all external services: a SearXNG at /search, a till at /pay, a tool with hostile
+// results at /note, a removed endpoint at /gone, an MCP server at /mcp, and web pages.
 func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/v1/audio/transcriptions":
@@ -84,6 +86,8 @@ func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// search responds in SearXNG's JSON format with the published pages that match a query. A page
+// matches if the first word of its title occurs in the query.
 func (o *outside) search(w http.ResponseWriter, query string) {
 	results := []map[string]any{}
 	for path, found := range o.pages {

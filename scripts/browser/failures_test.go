@@ -11,19 +11,21 @@ import (
 	"testing"
 )
 
-// always is more requests than a test makes.
+// always is a number of requests that no test reaches.
 const always = 10_000
 
-// lossyProxy is a proxy that loses responses.
+// lossyProxy is a proxy in front of the service. It answers a number of requests with status 503
+// instead of forwarding them.
 type lossyProxy struct {
 	url    string
 	server *httptest.Server
 
 	mu    sync.Mutex
-	times map[string]int // by path prefix, how many requests get 503
+	times map[string]int // how many further requests get status 503, by path prefix
 }
 
-// lossyProxy starts a proxy of the service. times contains, per path prefix, how many requests get 503.
+// lossyProxy starts a proxy in front of the service. times maps a path prefix to the number of
+// requests that the proxy answers with status 503.
 func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) *lossyProxy {
 	t.Helper()
 	at, err := url.Parse(s.url)
@@ -57,15 +59,15 @@ func (l *lossyProxy) losesResponse(path string) bool {
 	return false
 }
 
-// lose replaces the responses that the proxy loses from now on.
+// lose sets how many of the following requests the proxy answers with status 503, by path prefix.
 func (l *lossyProxy) lose(times map[string]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.times = maps.Clone(times)
 }
 
-// TestListsThatDoNotLoad opens each page with a list that does not load. The page reports the failure and does not say that the
-// list is empty.
+// TestListsThatDoNotLoad opens each page that shows a list, while the list's requests fail. The
+// page reports the failure and does not claim that the list is empty.
 func TestListsThatDoNotLoad(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -105,8 +107,8 @@ func TestListsThatDoNotLoad(t *testing.T) {
 	}
 }
 
-// TestEmptyListThatDoesNotReload opens an empty list, which does not load again after an event. The page reports the failure and
-// no longer says that the list is empty.
+// TestEmptyListThatDoesNotReload opens an empty list. An event makes the page load the list again,
+// and the request fails. The page then reports the failure instead of an empty list.
 func TestEmptyListThatDoesNotReload(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -135,8 +137,8 @@ func TestEmptyListThatDoesNotReload(t *testing.T) {
 	}
 }
 
-// TestLostConnection loses the connection in the middle of an answer. The chat says so until the service responds again, and then
-// the answer goes on.
+// TestLostConnection breaks the connection in the middle of an answer. The chat reports the broken
+// connection until the service responds again. Then the answer continues.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -160,5 +162,5 @@ func TestLostConnection(t *testing.T) {
 	if shown, err := turn.text(); err != nil || strings.Count(shown, "echo: slowly") != 1 {
 		t.Errorf("the answer does not appear exactly once: %s, %v", shown, err)
 	}
-	p.watch.forget() // the connections that the proxy closed
+	p.watch.forget() // discards the faults caused by the connections that the proxy closed
 }

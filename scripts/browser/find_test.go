@@ -13,14 +13,15 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// area is a part of a page, identified by a path of roles and names. Each use looks it up again, because pages are re-rendered.
+// area is a part of a page, identified by a path of roles and names. Each use looks the part up
+// again, because a page may have replaced its elements meanwhile.
 type area struct {
 	p    *page
 	path []step
 }
 
-// step is an element's role and name in the accessibility tree. In a name, "…" at the beginning or end is a wildcard; an empty
-// name matches any name.
+// step is an element's role and name in the accessibility tree. In a name, "…" at the beginning or
+// end is a wildcard; an empty name matches any name.
 type step struct {
 	role, name string
 	first      bool // use the first of several matches
@@ -28,6 +29,8 @@ type step struct {
 
 func (s step) String() string { return fmt.Sprintf("%s %q", s.role, s.name) }
 
+// fits reports whether an element's name matches the step's name, in which "…" at either end is a
+// wildcard.
 func (s step) fits(name string) bool {
 	if s.name == "…" {
 		return true
@@ -46,13 +49,14 @@ func (s step) fits(name string) bool {
 	return name == want
 }
 
-// in returns the part of the area with a role and a name.
+// in returns the part of the area that has the given role and name.
 func (a area) in(role, name string) area {
 	path := append(append([]step(nil), a.path...), step{role: role, name: name})
 	return area{p: a.p, path: path}
 }
 
-// first returns the first of several parts of the area with a role and a name.
+// first returns the first part of the area that has the given role and name; in requires that there
+// is only one.
 func (a area) first(role, name string) area {
 	found := a.in(role, name)
 	found.path[len(found.path)-1].first = true
@@ -73,7 +77,8 @@ func (a area) String() string {
 // fields are the roles of input elements.
 var fields = []string{"textbox", "searchbox", "spinbutton", "combobox", "listbox"}
 
-// matches returns the descendants of a node that match a step.
+// matches returns the descendants of root that match a step. others are the names of the elements
+// that have the step's role but another name; error messages list them.
 func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID, others []string, err error) {
 	roles := []string{s.role}
 	if s.role == "field" {
@@ -103,8 +108,8 @@ func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID
 	return found, others, nil
 }
 
-// nameFor returns an element's accessible name. For an element without a name, such as a table row, it returns the element's
-// text.
+// nameFor returns an element's accessible name. For an element without a name, such as a table row,
+// it returns the element's text.
 func (p *page) nameFor(node *accessibility.Node) (string, error) {
 	name := text(node.Name)
 	if name == "" {
@@ -130,7 +135,8 @@ func text(v *accessibility.Value) string {
 	return s
 }
 
-// node returns the only element that matches the path.
+// node returns the element that matches the area's path. It returns an error if no element or
+// several elements match.
 func (a area) node() (cdp.BackendNodeID, error) {
 	found, err := a.nodes()
 	if err != nil {
@@ -142,7 +148,7 @@ func (a area) node() (cdp.BackendNodeID, error) {
 	return found[0], nil
 }
 
-// nodes returns all elements that match the path, at least one.
+// nodes returns all elements that match the area's path. It returns an error if there is none.
 func (a area) nodes() ([]cdp.BackendNodeID, error) {
 	document, err := send(a.p, dom.GetDocument, dom.GetDocumentParams{})
 	if err != nil {
@@ -168,7 +174,8 @@ func (a area) nodes() ([]cdp.BackendNodeID, error) {
 	return found, nil
 }
 
-// object returns the element in the tests' isolated world of the page.
+// object returns a handle of the area's element in the isolated world, where the tests' scripts
+// run.
 func (a area) object() (runtime.RemoteObjectID, error) {
 	node, err := a.node()
 	if err != nil {
@@ -189,7 +196,7 @@ func (p *page) object(node cdp.BackendNodeID) (runtime.RemoteObjectID, error) {
 	return resolved.Object.ObjectID, nil
 }
 
-// ask calls a function with the element as this.
+// ask calls a JavaScript function with the area's element as this, and decodes the result.
 func (a area) ask(into any, function string) error {
 	object, err := a.object()
 	if err != nil {
@@ -198,14 +205,14 @@ func (a area) ask(into any, function string) error {
 	return a.p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ObjectID: object})
 }
 
-// is waits until the area has a part with a role and a name.
+// is waits until the area has a part with the given role and name.
 func (a area) is(role, name string) {
 	a.p.t.Helper()
 	here := a.in(role, name)
 	a.p.until("looking for "+here.String(), func() error { _, err := here.nodes(); return err })
 }
 
-// isNot waits until the area has no part with a role and a name.
+// isNot waits until the area has no part with the given role and name.
 func (a area) isNot(role, name string) {
 	a.p.t.Helper()
 	here := a.in(role, name)
@@ -217,20 +224,20 @@ func (a area) isNot(role, name string) {
 	})
 }
 
-// has reports whether the area now has a part with a role and a name.
+// has reports, without waiting, whether the area has a part with the given role and name.
 func (a area) has(role, name string) bool {
 	_, err := a.in(role, name).nodes()
 	return err == nil
 }
 
-// text returns the text in the area.
+// text returns the visible text of the area.
 func (a area) text() (string, error) {
 	var shown string
 	err := a.ask(&shown, `function () { return shown(this) }`)
 	return strings.Join(strings.Fields(shown), " "), err
 }
 
-// sees waits until a text appears. Line breaks in the area do not matter.
+// sees waits until the given text appears in the area. Line breaks count as spaces.
 func (a area) sees(words string) {
 	a.p.t.Helper()
 	words = strings.Join(strings.Fields(words), " ")
@@ -243,7 +250,7 @@ func (a area) sees(words string) {
 	})
 }
 
-// seesNot waits until a text has disappeared.
+// seesNot waits until the area does not contain the given text.
 func (a area) seesNot(words string) {
 	a.p.t.Helper()
 	a.p.until(fmt.Sprintf("waiting until %q is gone from %s", words, a), func() error {
@@ -263,12 +270,15 @@ func shortened(s string) string {
 	return s
 }
 
-// click clicks the element if it is visible and not covered.
+// click waits until the element with the given role and name is visible and not covered by another,
+// and clicks it.
 func (a area) click(role, name string) {
 	a.p.t.Helper()
 	a.in(role, name).hit()
 }
 
+// hit scrolls to the area's element and clicks it once it is visible, enabled, not covered and at
+// rest. It counts the click for the journey.
 func (a area) hit() {
 	a.p.t.Helper()
 	a.p.until("clicking "+a.String(), func() error {
@@ -307,7 +317,7 @@ func (p *page) mouse(x, y float64) error {
 	return nil
 }
 
-// fill replaces the text in the field with a label.
+// fill replaces the text in the field that has the given label.
 func (a area) fill(label, words string) {
 	a.p.t.Helper()
 	a.in("field", label).focusField()
@@ -316,7 +326,8 @@ func (a area) fill(label, words string) {
 	a.holds(label, words)
 }
 
-// focusField clicks a field until it has the focus, because a click may miss while the page moves.
+// focusField clicks a field until it has the focus. One click may miss the field, because the
+// page's layout may be changing.
 func (a area) focusField() {
 	a.p.t.Helper()
 	before := a.p.clicks
@@ -332,7 +343,7 @@ func (a area) focusField() {
 	a.p.clicks = before + 1
 }
 
-// holds waits until the field with a label has a value.
+// holds waits until the field with the given label has the given value.
 func (a area) holds(label, words string) {
 	a.p.t.Helper()
 	field := a.in("field", label)
@@ -346,8 +357,8 @@ func (a area) holds(label, words string) {
 	})
 }
 
-// choose selects an option from the list with a label. It uses the arrow keys, because a browser's popup is not part of the
-// page.
+// choose selects an option from the list that has the given label. It uses the arrow keys, because
+// the popup with the options belongs to the browser and not to the page.
 func (a area) choose(label, option string) {
 	a.p.t.Helper()
 	list := a.in("field", label)
@@ -377,7 +388,8 @@ func (a area) choose(label, option string) {
 	}
 }
 
-// upload sets the files of the area's only file input, as the browser's file dialog does.
+// upload selects files in the area's only file input, as a user does with the browser's file
+// dialog.
 func (a area) upload(files ...string) {
 	a.p.t.Helper()
 	a.p.until("giving files to "+a.String(), func() error {
@@ -432,7 +444,7 @@ func (p *page) focus() step {
 	return at
 }
 
-// focusIs waits until an element has the focus.
+// focusIs waits until the element with the given role and name has the focus.
 func (p *page) focusIs(role, name string) {
 	p.t.Helper()
 	want := step{role: role, name: name}
@@ -444,7 +456,8 @@ func (p *page) focusIs(role, name string) {
 	})
 }
 
-// tabTo presses Tab until an element has the focus. It fails the test after limit presses.
+// tabTo presses Tab until the element with the given role and name has the focus. It fails the test
+// after limit presses.
 func (p *page) tabTo(role, name string, limit int) {
 	p.t.Helper()
 	want, seen := step{role: role, name: name}, []string{}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFinder opens an agent, a run, a page and an action by typing, and looks at the finder in light and dark.
+// TestFinder opens an agent, a run and a page, and starts an action, by typing into the dashboard's
+// finder. It also inspects the finder in light and dark mode.
 func TestFinder(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -47,8 +48,9 @@ func TestFinder(t *testing.T) {
 	}
 }
 
-// TestFinderOpensDocuments finds documents by words of their names in any order and opens them: from another page, and from the
-// page of the documents. The service searches, so that documents are found that no page has loaded.
+// TestFinderOpensDocuments finds documents by words of their names, in any order, and opens them
+// from the documents' page and from another page. The service does the search, so the finder also
+// finds documents that no page has loaded.
 func TestFinderOpensDocuments(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -77,7 +79,8 @@ func TestFinderOpensDocuments(t *testing.T) {
 	}
 }
 
-// TestShortcuts uses the keys of all pages, which do nothing while a person types.
+// TestShortcuts uses the keyboard shortcuts that work on every page. They have no effect while the
+// user types into a field.
 func TestShortcuts(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

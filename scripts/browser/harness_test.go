@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// wrong is a page with every fault that these tests detect.
+// wrong is a page with every kind of fault that the tests of this package detect.
 const wrong = `<!doctype html><html lang="en"><head><title>Wrong</title><link rel="icon" href="data:,"></head><body><main><h1>Wrong</h1>
 <p style="color: #bbb; width: 500px">Pale and wide</p><img src="/missing.png"><script src="/wrong.js"></script></main></body></html>`
 
@@ -20,12 +20,13 @@ fetch("http://other.invalid/").catch(() => {});
 setTimeout(() => { throw new Error("a mistake"); });
 new Image().src = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
 const late = () => document.querySelector("main").prepend(Object.assign(document.createElement("div"), { id: "late", innerText: "Late" }));
-requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(late, 50))); // shifts content that was already visible
+requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(late, 50))); // late shifts content that was already visible
 const style = new CSSStyleSheet();
 style.replaceSync("#late { height: 400px }");
 document.adoptedStyleSheets = [style];`
 
-// TestHarnessNotices opens a page with every fault. A fault that is missed here would be missed in every test.
+// TestHarnessNotices opens a page with every kind of fault and checks that each is reported. A
+// fault that goes unnoticed here would go unnoticed in every other test.
 func TestHarnessNotices(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +85,8 @@ func TestHarnessNotices(t *testing.T) {
 	}
 }
 
-// TestHarnessClosesDialogs opens the browser's native dialogs. They count as faults, but do not block the test.
+// TestHarnessClosesDialogs opens the browser's native dialogs. The tests report each dialog as a
+// fault and close it, so that it does not block the test.
 func TestHarnessClosesDialogs(t *testing.T) {
 	t.Parallel()
 	p := open(t)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// title waits until the window's title begins or does not begin with the number of waiting runs.
+// title waits until the window's title begins with the given text or, if wanted is false, until it
+// does not.
 func (p *page) title(begins string, wanted bool) {
 	p.t.Helper()
 	p.until("reading the title", func() error {
@@ -22,7 +23,8 @@ func (p *page) title(begins string, wanted bool) {
 	})
 }
 
-// TestFirstSteps takes the first steps. Each is ticked off, and the list disappears when it is hidden or complete.
+// TestFirstSteps completes the steps that Home suggests to a new account. Home counts the completed
+// steps. The list disappears when the user hides it or has completed all steps.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -41,7 +43,7 @@ func TestFirstSteps(t *testing.T) {
 	p.in("region", "Newest runs").is("link", "Counter")
 	p.inspect("home-steps")
 
-	b := open(t).signIn(a) // hidden in one browser, shown in another
+	b := open(t).signIn(a) // another browser, where the list is not hidden
 	b.visit("/dashboard")
 	steps.click("button", "Hide the first steps")
 	p.isNot("heading", "First steps")
@@ -62,7 +64,8 @@ func TestFirstSteps(t *testing.T) {
 	}
 }
 
-// TestInbox shows a run that begins to wait, on any page, and approves it in the inbox.
+// TestInbox starts a run that needs an approval while another page is open. The window's title and
+// the menu show the number of waiting runs, and the run is approved in the inbox.
 func TestInbox(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -96,7 +99,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestInboxLeavesOutClientTools shows that a run that waits for its client asks nobody for a decision. Its page names the calls.
+// TestInboxLeavesOutClientTools checks that a run that waits for its client's tool results is not
+// in the inbox. The run's page names the calls.
 func TestInboxLeavesOutClientTools(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -120,7 +124,8 @@ func TestInboxLeavesOutClientTools(t *testing.T) {
 	calls.sees("Bern")
 }
 
-// TestHomeLeadsToTheFault follows the entries of Home to a document that could not be read and to a budget that is used up.
+// TestHomeLeadsToTheFault follows Home's links to an unreadable document and to a budget that is
+// used up.
 func TestHomeLeadsToTheFault(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestWebhook creates a hook, sends it the deliveries that the page shows, and follows a delivery to its run.
+// TestWebhook creates a hook, runs the page's example commands, which send deliveries to the hook,
+// and opens the run that a delivery started.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"curl", "openssl"} {
@@ -53,12 +54,12 @@ func TestWebhook(t *testing.T) {
 		t.Fatalf("response to a delivery with another secret: %s", out)
 	}
 
-	p.sees("The newest delivery was rejected") // on the page where the secret is set
+	p.sees("The newest delivery was rejected") // shown on the page where the secret is set
 	p.click("link", "Deliveries")
 	p.in("row", "…, delivery rejected:…").sees("the signature does not match")
 	p.in("navigation", "Pages").click("link", "Automations")
 	p.in("row", "Orders…").sees("wrong signature")
-	p.in("row", "Orders…").clickText("Signed (HMAC)") // a click anywhere in a row opens it
+	p.in("row", "Orders…").clickText("Signed (HMAC)") // a click anywhere in a row opens the row's hook
 	p.is("heading", "Orders")
 	row := p.in("row", "…, delivery sha256:…")
 	row.sees("accepted")
@@ -97,7 +98,7 @@ func TestWebhookSettings(t *testing.T) {
 	p.sees("A delivery like this is filtered out")
 	p.click("switch", "Coalesce deliveries into one run")
 	p.fill("Wait at most (seconds)", "5")
-	p.watch.expect(http.StatusBadRequest) // shorter than the coalescing window
+	p.watch.expect(http.StatusBadRequest) // rejected, because the value is shorter than the coalescing window
 	p.click("button", "Save")
 	p.is("alert", "")
 	p.fill("Wait at most (seconds)", "30")
@@ -113,15 +114,15 @@ func TestWebhookSettings(t *testing.T) {
 	p.in("dialog", "Disable Issues?").click("button", "Disable")
 	p.sees("This webhook is disabled")
 	p.click("button", "Enable")
-	p.is("button", "Disable") // the buttons have moved by then
+	p.is("button", "Disable") // waits until the buttons have moved
 	p.click("button", "Delete")
 	p.in("dialog", "Delete Issues?").click("button", "Delete")
 	p.arrives("/dashboard/automations")
 	p.sees("No webhooks yet")
 }
 
-// delivered returns the output of a command pasted into a shell, with the hook's secret in the
-// variable that it uses.
+// delivered runs a command in a shell and returns its output. The environment variable that the
+// command uses contains the hook's secret.
 func delivered(t *testing.T, command, secret string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)

@@ -36,28 +36,29 @@ type violation struct {
 	}
 }
 
-// inspect checks the current page with axe-core, on a phone and on a desktop, in light and in dark mode. It also checks that
-// nothing is wider than the phone, and takes pictures of all four combinations if requested.
+// inspect checks the current page with axe-core, on a phone and on a desktop, in light and in dark
+// mode. It also checks that nothing is wider than the phone's window. If BROWSER_SHOTS is set, it
+// saves a picture of each of the four combinations.
 func (p *page) inspect(name string) {
 	p.t.Helper()
 	defer p.lookAside()()
 	p.settled()
-	// Content that is rendered only after scrolling has no position or colour yet, and cannot be
-	// checked.
+	// The browser does not render content far below the window, so axe-core could not check its
+	// positions and colours. This style makes the browser render everything.
 	p.js(nil, `() => {
 		const all = new CSSStyleSheet();
 		all.replaceSync("* { content-visibility: visible !important }");
 		document.adoptedStyleSheets.push(all);
 	}`)
 
-	// A sample of the reference's operations and schemas is enough, because all have the same structure. Checking all takes a
-	// minute.
+	// The API reference's operations and schemas all have the same structure, and checking all
+	// takes a minute. So only the first ones remain in the page.
 	p.js(nil, `() => [...document.querySelectorAll("article.schema")].slice(8).concat([...document.querySelectorAll("article:not(.schema)")].slice(12)).forEach((a) => a.remove())`)
 	for _, scheme := range []string{"light", "dark"} {
 		p.scheme(scheme)
 		for _, size := range []screen{phone, desktop} {
 			p.resize(size)
-			p.settled() // pages that measure themselves render again
+			p.settled() // some pages measure their elements and render again
 			if size == phone {
 				p.fits(name)
 			}
@@ -69,8 +70,8 @@ func (p *page) inspect(name string) {
 	p.scheme("light")
 }
 
-// rulesFor returns the rules to check. Only the rules about colours depend on the scheme, so that the others are checked once
-// for each size.
+// rulesFor returns the rules to check. Only the rules about colours depend on the colour scheme, so
+// the other rules are checked in one scheme for each size.
 func rulesFor(size screen, scheme string) ruleset {
 	if (size == phone) == (scheme == "dark") {
 		return allRules
@@ -111,7 +112,7 @@ func (p *page) violations(rules ruleset) (found []violation) {
 	return found
 }
 
-// fits fails the test if the page scrolls horizontally.
+// fits fails the test if the page is wider than the window and scrolls horizontally.
 func (p *page) fits(what string) {
 	p.t.Helper()
 	if wide := p.tooWide(); wide != "" {
@@ -119,7 +120,7 @@ func (p *page) fits(what string) {
 	}
 }
 
-// tooWide describes the elements that do not fit into the window. It returns "" if all fit.
+// tooWide describes the elements that are wider than the window. It returns "" if there are none.
 func (p *page) tooWide() string {
 	p.t.Helper()
 	var at struct {
@@ -141,7 +142,7 @@ func (p *page) tooWide() string {
 	return fmt.Sprintf("the page is %d pixels wide, the window %d: %s", at.Page, at.Window, strings.Join(at.Wide, ", "))
 }
 
-// shot takes a picture of the whole page if BROWSER_SHOTS names a directory.
+// shot saves a picture of the whole page if BROWSER_SHOTS names a directory.
 func (p *page) shot(name string, s screen, scheme string) {
 	p.t.Helper()
 	dir := os.Getenv("BROWSER_SHOTS")

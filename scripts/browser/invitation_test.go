@@ -11,8 +11,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// resetLink returns a password reset link for the account, as an operator creates it. Using the link verifies the account's
-// email address.
+// resetLink creates a password reset link for the account, as an operator does. Using the link
+// verifies the account's email address.
 func (a *account) resetLink(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), "reset-password", a.email)
@@ -24,8 +24,8 @@ func (a *account) resetLink(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestOwnInvitations accepts and declines invitations in the dashboard, and leaves an organization again. A user whose email
-// address is not verified can do neither.
+// TestOwnInvitations accepts and declines invitations in the dashboard, and leaves an organization
+// again. A user whose email address is not verified can neither accept nor decline.
 func TestOwnInvitations(t *testing.T) {
 	t.Parallel()
 	host, other, guest := signUp(t), signUp(t), signUp(t)
@@ -41,7 +41,7 @@ func TestOwnInvitations(t *testing.T) {
 	unproven.visit("/dashboard/org")
 	unproven.sees("open the link that you received")
 	unproven.inspect("org-unproven")
-	unproven.watch.expect(401) // the reset below revokes the session
+	unproven.watch.expect(401) // the password reset below revokes the session
 
 	p := open(t)
 	p.visitURL(guest.resetLink(t))

@@ -12,14 +12,15 @@ import (
 	"parley/shared/testkit"
 )
 
-// journey is a task that people come with. A test performs it as they do, from the page where they begin to the result.
+// journey is a task that a user does in the dashboard. A test performs it as a user does, from the
+// page where the task begins to its result.
 type journey struct {
 	task   string
-	clicks int           // the most that the task may take
-	limit  time.Duration // the most time that the task may take, if it is limited
+	clicks int           // the maximum number of clicks
+	limit  time.Duration // the maximum duration; 0 if it is not limited
 }
 
-// journeys are the tasks for which the dashboard exists.
+// journeys are the main tasks of the dashboard's users, each with its limits.
 var journeys = []journey{
 	{task: "open the login link, ask the demo agent, get the answer", clicks: 2, limit: 10 * time.Second},
 	{task: "sign up, create an agent from a template, get an answer with its source", clicks: 10},
@@ -37,19 +38,19 @@ var journeys = []journey{
 
 // record is a performed journey.
 type record struct {
-	number int // in journeys, from 1
+	number int // the journey's position in journeys, from 1
 	took   time.Duration
 	clicks int
 }
 
-// performed contains the journeys of this run.
+// performed contains the journeys that the tests have completed so far.
 var performed struct {
 	mu      sync.Mutex
 	records []record
 }
 
-// begin begins a journey, which may also use other pages. The returned function ends it, and fails the test if it took too many
-// clicks or too much time. The time that the test spends in inspect does not count.
+// begin begins a journey on this page and the others. The returned function ends the journey, and
+// fails the test if it took too many clicks or too much time. Time spent in inspect does not count.
 func (p *page) begin(number int, others ...*page) (end func()) {
 	used := func() (clicks int, aside time.Duration) {
 		for _, p := range append(others, p) {
@@ -80,13 +81,14 @@ func (p *page) begin(number int, others ...*page) (end func()) {
 	}
 }
 
-// lookAside excludes the time until the returned function is called from the journeys on this page.
+// lookAside pauses the clock of journeys on this page. The returned function resumes it.
 func (p *page) lookAside() (back func()) {
 	began := time.Now()
 	return func() { p.aside += time.Since(began) }
 }
 
-// writeJourneys writes a table of the performed journeys.
+// writeJourneys writes a table with the time and the clicks of each performed journey. It writes
+// nothing if there are none.
 func writeJourneys(to io.Writer) error {
 	performed.mu.Lock()
 	defer performed.mu.Unlock()

@@ -10,7 +10,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.sees("No agents yet")
 	p.tabTo("link", "Skip to content", 1)
 	p.press("Enter")
-	p.tabTo("button", "API requests", 2) // after the link to the guide
+	p.tabTo("button", "API requests", 2) // the next element after the link to the guide
 	p.press("Enter")
 	p.is("dialog", "API requests")
 	p.tabTo("button", "Close", 6)
@@ -39,7 +39,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.press("Enter")
 	p.in("article", "…6 times 7…").sees("42")
 	p.holds("Message", "")
-	p.sees("Enter sends. Shift+Enter starts a new line.") // the answer is announced before the run has finished
+	p.sees("Enter sends. Shift+Enter starts a new line.") // shown once the run has finished; the answer is announced earlier
 	p.focusIs("textbox", "Message")
 	p.press("Control+k")
 	p.is("dialog", "Find")
@@ -47,7 +47,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.isNot("dialog", "Find")
 	p.focusIs("textbox", "Message")
 
-	// Each page is opened by its link and starts at the top.
+	// A page that is opened by its link starts at the top.
 	p.visit("/dashboard")
 	p.tabTo("link", "Runs", 9)
 	p.press("Enter")

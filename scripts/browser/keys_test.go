@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestKeyRunsTheCommandsShown creates a key, runs the commands shown on the pages, watches the runs
-// appear in another window, and revokes the key.
+// TestKeyRunsTheCommandsShown creates an API key, runs the commands that the pages show for it, and
+// revokes the key. Another window shows the runs as they start.
 func TestKeyRunsTheCommandsShown(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -67,14 +67,15 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	eventually(t, patience(), "the key is rejected", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
-// snippet returns the text of a copyable part.
+// snippet returns the text of an area that has a button to copy it.
 func (a area) snippet() (words string) {
 	a.p.t.Helper()
 	a.p.until("reading "+a.String(), func() error { return a.ask(&words, `function () { return this.textContent }`) })
 	return words
 }
 
-// commandWith returns the copyable command that contains a word.
+// commandWith returns the command on the page that contains the given word. The command has a
+// button to copy it.
 func (p *page) commandWith(word string) (command string) {
 	p.t.Helper()
 	p.until("looking for a command with "+word, func() error {
@@ -83,7 +84,8 @@ func (p *page) commandWith(word string) (command string) {
 	return command
 }
 
-// pasted returns the output of a command that is pasted into a shell. The variable that the command uses contains the key.
+// pasted runs a command in a shell and returns its output. The environment variable that the
+// command uses contains the key.
 func pasted(t *testing.T, command, key string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)

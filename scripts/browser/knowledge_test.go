@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestKnowledge uploads a file, watches its processing, searches in it and deletes it.
+// TestKnowledge uploads a file, waits until it has been processed, searches in it, and deletes it.
 func TestKnowledge(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -37,8 +37,8 @@ func TestKnowledge(t *testing.T) {
 	p.in("row", "returns.md…").sees("ready")
 }
 
-// TestFoundPassageIsCut finds a long passage, which is truncated at an empty line, and a short one. Only the long passage is
-// marked as truncated.
+// TestFoundPassageIsCut searches for a long passage and a short one. The page truncates the long
+// passage at an empty line and marks only this passage as truncated.
 func TestFoundPassageIsCut(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

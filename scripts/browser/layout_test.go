@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// clickText clicks the element in the area that contains exactly this text.
+// clickText clicks the element of the area that contains exactly the given text.
 func (a area) clickText(words string) {
 	a.p.t.Helper()
 	a.p.until(fmt.Sprintf("clicking %q in %s", words, a), func() error {
@@ -28,7 +28,8 @@ func (a area) clickText(words string) {
 	})
 }
 
-// TestComposerOfEmptyChat compares the composer's position with the end of the window, before the first message.
+// TestComposerOfEmptyChat checks that the field for messages is at the bottom of the window before
+// the first message is sent.
 func TestComposerOfEmptyChat(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -49,7 +50,8 @@ func TestComposerOfEmptyChat(t *testing.T) {
 	}
 }
 
-// TestRowsOpen clicks rows beside their links.
+// TestRowsOpen clicks table rows outside their links, which opens the same page or dialog as the
+// link.
 func TestRowsOpen(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -66,8 +68,8 @@ func TestRowsOpen(t *testing.T) {
 	p.is("dialog", "hours.md")
 }
 
-// TestUseIt checks that the page with examples is at most two phone screens longer than an example, and that it shows one
-// example at a time.
+// TestUseIt checks the tab with examples for calling an agent. It shows one example at a time, and
+// is at most two phone screens longer than this example.
 func TestUseIt(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -91,7 +93,8 @@ func TestUseIt(t *testing.T) {
 	p.focusIs("tab", "Stream")
 }
 
-// TestEmptyCharts opens the usage of a new organization. The charts explain what they will show.
+// TestEmptyCharts opens the usage page of a new organization. Instead of data, each chart shows a
+// text that explains it.
 func TestEmptyCharts(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -6,12 +6,13 @@ import (
 	"testing"
 )
 
-// TestLater opens pages whose code fails to load at first. The pages report the failure, the rest of the dashboard works, and
-// the next use loads the code again.
+// TestLater opens pages whose code fails to load at first. The pages report the failure, and the
+// rest of the dashboard works. The next visit requests the code again.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	// The proxy ends when the page that uses it is closed.
+	// Cleanups run in reverse order. So the proxy starts before the page is opened, and stops after
+	// the page has been closed.
 	proxy := a.s.lossyProxy(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
 	p := open(t).signIn(a)
 	p.watch.talksTo(strings.TrimPrefix(proxy.url, "http://"))

@@ -10,8 +10,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is the default number of parallel tests. They share one browser and one service. The flag -parallel overrides the
-// number.
+// sideBySide is the default number of parallel tests, which share one browser and one service. The
+// flag -parallel overrides it.
 const sideBySide = 3
 
 func TestMain(m *testing.M) {
@@ -29,14 +29,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience bounds the wait until something appears on a page.
+// patience is the maximum time that a test waits for something to appear on a page.
 func patience() time.Duration { return testkit.Within(15 * time.Second) }
 
-// patienceOfRequests bounds a request, including its wait for a run.
+// patienceOfRequests is the timeout of an API request, which may wait for a run to finish.
 const patienceOfRequests = 60 * time.Second
 
-// eventually polls until done returns true. It fails the test if that takes longer than the
-// duration within.
+// eventually polls until done returns true. It fails the test if done does not return true within
+// the given duration.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {
@@ -44,8 +44,8 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 	}
 }
 
-// polled polls until done returns true, at increasing intervals, because polling a browser uses a lot of CPU time. It returns
-// false if the time or the test ends first.
+// polled polls until done returns true, and returns false if the time runs out or the test ends
+// first. The intervals increase, because polling a browser uses a lot of CPU time.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
 	over := time.NewTimer(within)

@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// slowModel is the model of slow agents. It repeats the message word by word.
+// slowModel is the model of agents that answer slowly. It repeats the message word by word.
 const slowModel = "openai/stub"
 
 // pause is the slow model's pause before each word.
 const pause = 120 * time.Millisecond
 
-// paused makes a stub pause after each piece of an answer if the prompt contains the word "slowly".
+// paused wraps a stub model. It pauses after each piece of an answer if the request's body contains
+// the word "slowly".
 func paused(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := bodyOf(r)
@@ -30,7 +31,7 @@ func paused(model http.Handler) http.Handler {
 	})
 }
 
-// bodyOf returns the body of a request, which can still be read afterwards.
+// bodyOf reads a request's body, and restores it so that a handler can read it again.
 func bodyOf(r *http.Request) (string, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -49,7 +50,7 @@ type pausing struct {
 
 // Flush sends a piece and pauses.
 func (w *pausing) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may have disconnected
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // an error means that the client has disconnected
 	select {
 	case <-time.After(pause):
 	case <-w.ctx.Done():

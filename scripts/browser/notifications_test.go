@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNotifications creates an endpoint, tests it, and reads its deliveries. An endpoint that returns 410 is disabled, and the
-// dashboard reports that.
+// TestNotifications creates a notification endpoint, sends it a test delivery, and reads its
+// deliveries. The service disables an endpoint that returns 410, and the dashboard shows this.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -45,7 +45,7 @@ func TestNotifications(t *testing.T) {
 	p.sees("Endpoint enabled. Waiting messages are being sent.")
 }
 
-// TestBudget sets a budget with only the keyboard, and uses it up.
+// TestBudget sets a budget using only the keyboard, and then uses the budget up.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -25,8 +25,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// world is the isolated world in which the tests' scripts run. The scripts access the page's elements, but are invisible to the
-// page's scripts and exempt from its content security policy.
+// world is the name of the isolated JavaScript world in which the tests' scripts run. These scripts
+// access the page's elements, but are invisible to the page's scripts and exempt from its content
+// security policy.
 const world = "tests"
 
 // watchScript runs in each document before the document's own scripts.
@@ -42,7 +43,7 @@ var (
 	desktop = screen{1280, 900}
 )
 
-// page is a tab in a browser with an empty profile. As an area it is the whole page.
+// page is a tab in a browser with an empty profile. Its embedded area is the whole page.
 type page struct {
 	area
 
@@ -51,11 +52,12 @@ type page struct {
 	ctx   context.Context //nolint:containedctx // chromedp's handle of a tab is a context
 	watch *watch
 
-	clicks int           // so far
-	aside  time.Duration // spent on looks that are no part of a journey
+	clicks int           // clicks made so far
+	aside  time.Duration // time spent outside journeys, for example in inspect
 }
 
-// open opens a new tab. Faults in it fail the test. If the test fails, the page's text is printed.
+// open opens a new tab. A fault on its page fails the test. If the test fails, the page's text is
+// printed.
 func open(t *testing.T) *page {
 	t.Helper()
 	s := withTestEnv(t)
@@ -86,12 +88,12 @@ func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 	return p
 }
 
-// handleEvent handles an event of the tab. It closes native dialogs, which no test expects and which would
-// block the tab.
+// handleEvent passes an event of the tab to watch. It also closes native dialogs, because they
+// would block the tab. No test expects a native dialog.
 func (p *page) handleEvent(event any) {
 	p.watch.handleEvent(event)
 	if _, opened := event.(*cdppage.EventJavascriptDialogOpening); opened {
-		go func() { // events arrive on the goroutine that receives responses
+		go func() { // a command sent on this goroutine would never receive its response
 			_, _ = send(p, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{Accept: true})
 		}()
 	}
@@ -113,12 +115,13 @@ func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// send sends a command to the tab. If a navigation interrupts the command, there may never be a response, and the command must
-// be sent again.
+// send sends a command to the tab. A navigation may interrupt the command, and then no response
+// arrives. In this case send returns an error after a timeout, and the caller must send the command
+// again.
 func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	within := 12 * time.Second
 	if command.Method == runtime.CommandCallFunctionOn {
-		within = time.Minute // axe-core examines the whole page
+		within = time.Minute // enough for axe-core, which examines the whole page
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(within))
 	defer cancel()
@@ -146,8 +149,8 @@ func (p *page) reload() {
 	p.must(chromedp.Do(p.ctx, chromedp.Reload()), "reloading")
 }
 
-// reloaded waits until the page has reloaded. Chromium 148 crashes in a few percent of cases if
-// parts of the page are requested during a reload.
+// reloaded waits until the page has reloaded. Tests must not query the page during a reload,
+// because Chromium 148 then crashes in a few percent of cases.
 func (p *page) reloaded() {
 	p.t.Helper()
 	p.until("the page has reloaded", func() error {
@@ -166,7 +169,7 @@ func (p *page) path() string {
 	return strings.TrimPrefix(at, p.s.url)
 }
 
-// arrives waits until the page is at a path, whatever its query.
+// arrives waits until the page's path is the given one. It ignores the query.
 func (p *page) arrives(path string) {
 	p.t.Helper()
 	p.until("the page is at "+path, func() error {
@@ -178,8 +181,8 @@ func (p *page) arrives(path string) {
 	})
 }
 
-// until polls until a condition holds. On timeout it fails the test with the condition's last
-// error.
+// until polls until holds returns nil. On timeout, it fails the test with the last error that holds
+// returned.
 func (p *page) until(what string, holds func() error) {
 	p.t.Helper()
 	var objection error
@@ -191,10 +194,12 @@ func (p *page) until(what string, holds func() error) {
 // js calls a function in the page's isolated world for tests, and decodes the result.
 func (p *page) js(into any, function string) {
 	p.t.Helper()
-	// A navigation destroys the isolated world. Then the call is repeated in the next document.
+	// A navigation destroys the isolated world, and the call fails. The call is then repeated in
+	// the new document.
 	p.until("calling a function in the page", func() error { return p.try(into, function) })
 }
 
+// try is like js, but returns an error instead of repeating the call.
 func (p *page) try(into any, function string, arguments ...any) error {
 	in, err := p.worldID()
 	if err != nil {
@@ -203,7 +208,8 @@ func (p *page) try(into any, function string, arguments ...any) error {
 	return p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ExecutionContextID: in}, arguments...)
 }
 
-// worldID returns the tests' isolated world of the current document.
+// worldID returns the ID of the tests' isolated world in the current document, and creates this
+// world if necessary.
 func (p *page) worldID() (runtime.ExecutionContextID, error) {
 	frame := cdp.FrameID(chromedp.FromContext(p.ctx).Target.TargetID)
 	made, err := send(p, cdppage.CreateIsolatedWorld, cdppage.CreateIsolatedWorldParams{FrameID: frame, WorldName: world})
@@ -213,6 +219,8 @@ func (p *page) worldID() (runtime.ExecutionContextID, error) {
 	return made.ExecutionContextID, nil
 }
 
+// apply calls a function in the page, awaits its promise, and decodes the result into into. It
+// returns an error if the function throws or if the page navigates meanwhile.
 func (p *page) apply(into any, params runtime.CallFunctionOnParams, arguments ...any) error {
 	yes := true
 	params.ReturnByValue, params.AwaitPromise = &yes, &yes
@@ -257,13 +265,14 @@ func (p *page) scheme(name string) {
 	}})
 }
 
-// keys contains the keys that do not produce a character, by name.
+// keys maps the names of keys that are not letters to the values that chromedp uses for them.
 var keys = map[string]string{
 	"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "Space": " ", "Backspace": kb.Backspace, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp,
 	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "Home": kb.Home, "End": kb.End,
 }
 
-// press presses keys in order. Each is a letter or a name in keys, possibly with modifiers as in Shift+Tab and Control+a.
+// press presses keys one after the other. A key is a letter or a name in keys, possibly with
+// modifiers as in Shift+Tab and Control+a.
 func (p *page) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -281,8 +290,9 @@ func (p *page) press(names ...string) {
 	}
 }
 
-// rawKeyDown makes the browser leave out the character of a key that the page handles, as it does for a real key. Otherwise, Enter
-// would also start a new line in a field where it sends.
+// rawKeyDown changes a key press so that the browser inserts no character if the page handles the
+// key, as with a real keyboard. Otherwise, Enter in the field for messages would send the message
+// and also start a new line.
 func rawKeyDown(event *input.DispatchKeyEventParams) {
 	if event.Type == kb.KeyDown {
 		event.Type = input.DispatchKeyEventTypeRawKeyDown
@@ -299,7 +309,7 @@ func (p *page) enter(text string) {
 func (p *page) settled() {
 	p.t.Helper()
 	p.until("the page has settled", func() error {
-		if err := p.watch.quiet(); err != nil { // first, because waiting for a paint is slow
+		if err := p.watch.quiet(); err != nil { // checked first, because waiting for a paint is slow
 			return err
 		}
 		var state string
@@ -313,7 +323,8 @@ func (p *page) settled() {
 	})
 }
 
-// verdict fails the test for each fault on the page. If the test failed, it prints the page's text.
+// verdict reports each fault on the page as a test failure. If the test has failed, it also saves a
+// screenshot and prints the page's text.
 func (p *page) verdict() {
 	for _, fault := range p.watch.allFaults() {
 		p.t.Errorf("fault on the page: %s", fault)
@@ -329,7 +340,8 @@ func (p *page) verdict() {
 	p.t.Logf("at %s\n%s\n--- on the page:\n%s", stood.Address, p.picture(), shortened(stood.Text))
 }
 
-// picture saves a screenshot and returns its path.
+// picture saves a screenshot and returns a message that names its file. If saving fails, the
+// message contains the error.
 func (p *page) picture() string {
 	dir := os.Getenv("BROWSER_ARTIFACTS")
 	if dir == "" {

@@ -30,7 +30,7 @@ func TestPublicPages(t *testing.T) {
 	}
 }
 
-// TestMissingPages inspects what the service shows at addresses without a page.
+// TestMissingPages inspects the page that the service shows at a URL that does not exist.
 func TestMissingPages(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{"missing": "/nope", "missing-guide": "/docs/nope"} {
@@ -66,7 +66,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// TestLinkPages inspects the pages to which emailed and shared links lead.
+// TestLinkPages inspects the pages that links in emails and shared links open.
 func TestLinkPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -97,7 +97,8 @@ func TestLinkPages(t *testing.T) {
 // place is a page's path and its heading.
 type place struct{ path, heading string }
 
-// look loads a place with an empty cache, checks the budget, and inspects the page.
+// look loads a page with an empty cache, checks it against the limits for a first load, and
+// inspects it.
 func (p *page) look(name string, at place) {
 	p.t.Helper()
 	p.budget(at.path)
@@ -130,7 +131,7 @@ func TestEmptyPages(t *testing.T) {
 	}
 }
 
-// furnished is an account with some data of every kind.
+// furnished is an account with some data of every kind that the dashboard shows.
 type furnished struct {
 	*account
 
@@ -140,7 +141,8 @@ type furnished struct {
 	question, hook    string
 }
 
-// furnish creates some data of every kind. A test may choose hostile names.
+// furnish creates an account with some data of every kind. name maps each plain name to the name to
+// use, which may be hostile.
 func furnish(t *testing.T, name func(plain string) string) furnished {
 	t.Helper()
 	f := furnished{account: signUp(t), question: "How many days do I have to return a lamp?"}
@@ -170,7 +172,7 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	return f
 }
 
-// places returns the dashboard's pages for the account's data.
+// places returns the dashboard's pages that show the account's data, by a name for each.
 func (f furnished) places() map[string]place {
 	return map[string]place{
 		"home":        {"/dashboard", "Home"},
@@ -208,7 +210,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestMenuOnAPhone opens the menu of a phone, goes to another page, changes the theme, and signs out.
+// TestMenuOnAPhone opens the menu of a phone, goes to another page, changes the theme, and signs
+// out.
 func TestMenuOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -251,14 +254,16 @@ func TestMenuOnAPhone(t *testing.T) {
 	p.arrives("/login")
 }
 
-// nameOfDocument is the name of a document that is uploaded with a hostile path: the path's last element.
+// nameOfDocument is the name that the service gives to a document uploaded with the hostile text as
+// its path: the path's last element.
 var nameOfDocument = hostile[strings.LastIndex(hostile, "/")+1:]
 
-// hostile is a name, message or document with an attempted script injection.
+// hostile is a text that attempts to inject scripts. Tests use it as a name, a message or a
+// document.
 const hostile = `<img src=x onerror="owned=1"><script>owned=2</script>"><svg onload="owned=3">'{{7*7}}`
 
-// TestHostileText shows hostile names, messages and tool results on every page. They appear as text
-// and are not executed.
+// TestHostileText opens every page with hostile names, messages and tool results. The page must
+// show them as text and must not execute them.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	f := furnish(t, func(plain string) string { return plain + hostile })
@@ -266,7 +271,7 @@ func TestHostileText(t *testing.T) {
 	shows := map[string]string{
 		"agents": "Shop agent" + hostile, "agent": "Shop agent" + hostile, "session": nameOfDocument,
 		"settings": "Answers customers." + hostile, "embed": "Shop agent" + hostile, "use": "Shop agent" + hostile, "runs": "Shop agent" + hostile, "run": "first" + hostile,
-		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // a document's name is the last element of the uploaded path
+		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // the service names a document after the last element of its path
 		"home":        "Payer" + hostile,
 		"inbox":       "17" + strings.ReplaceAll(hostile, `"`, `\"`),
 		"waiting":     "17" + strings.ReplaceAll(hostile, `"`, `\"`),
@@ -322,7 +327,7 @@ func TestHostileText(t *testing.T) {
 	})
 }
 
-// hostileSource opens a cited web page with hostile text.
+// hostileSource opens the source of an answer that cites a web page with hostile text.
 func hostileSource(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
 	a.s.outside.publish("/stork", "Stork lamps "+hostile, "The Stork lamp was first made in 1948 in Malmö. "+hostile)
 	found := a.chat(t, a.agent(t, "Searcher", map[string]any{"tools": map[string]any{"webSearch": on}}), "stork", "When was the Stork lamp first made?")
@@ -333,7 +338,8 @@ func hostileSource(t *testing.T, a *account) { //nolint:thelper // a subtest, no
 	p.unharmed()
 }
 
-// hostileDelivery checks a hostile delivery and the organization's administration pages.
+// hostileDelivery checks the page of a hostile webhook delivery, and the organization's
+// administration pages.
 func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest, not a helper
 	p := open(t).signIn(f.account)
 	p.visit("/dashboard/automations/" + f.hook)
@@ -344,7 +350,8 @@ func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest,
 	p.unharmed()
 }
 
-// hostileTool checks a tool's hostile result and the agent's answer.
+// hostileTool checks how pages show a tool's hostile result and the answer that the agent makes of
+// it.
 func hostileTool(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
 	noted := a.chat(t, a.agent(t, "Reader", map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
 		"enabled": true, "endpoints": []any{map[string]any{
@@ -383,7 +390,7 @@ func quoted(text string) string {
 	return string(raw)
 }
 
-// unharmed fails the test if hostile text was executed.
+// unharmed fails the test if the page executed the hostile text or turned it into elements.
 func (p *page) unharmed() {
 	p.t.Helper()
 	if promised[bool](p, `Promise.resolve("owned" in window)`) {

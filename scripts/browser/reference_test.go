@@ -2,8 +2,8 @@ package browser
 
 import "testing"
 
-// TestReferenceSendsRequests sends examples of the API reference with the session of the browser, and
-// searches the documentation.
+// TestReferenceSendsRequests sends the API reference's example requests with the browser's login
+// session. It also searches the documentation.
 func TestReferenceSendsRequests(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestRunsAppear watches the list of runs while a scheduler triggers one.
+// TestRunsAppear keeps the list of runs open while a scheduler triggers a run, which then appears
+// in the list.
 func TestRunsAppear(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -27,7 +28,8 @@ func TestRunsAppear(t *testing.T) {
 	p.sees("echo: Write the report")
 }
 
-// TestRunsFound finds a run by words, trigger and time, opens the same list by its URL, and exports it.
+// TestRunsFound filters the list of runs by words, trigger and time. It opens the filtered list by
+// its URL and exports it.
 func TestRunsFound(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -38,7 +40,7 @@ func TestRunsFound(t *testing.T) {
 	p := open(t).signIn(a)
 	end := p.begin(8)
 	p.visit("/dashboard/runs")
-	p.sees("Write the report about lighthouses") // the question, beside the answer
+	p.sees("Write the report about lighthouses") // the run's question, shown beside its answer
 	p.sees("echo: Write the report about lighthouses")
 	p.sees("Runs per hour")
 	p.inspect("runs-filters")
@@ -56,7 +58,7 @@ func TestRunsFound(t *testing.T) {
 	p.sees("No runs match these filters")
 	p.choose("Trigger", "schedule")
 	p.sees("echo: Write the report about lighthouses")
-	p.reload() // the filters are in the URL
+	p.reload() // keeps the filters, because they are in the URL
 	p.sees("echo: Write the report about lighthouses")
 	p.isNot("row", "…How tall…")
 	p.click("button", "Clear filters")
@@ -66,9 +68,12 @@ func TestRunsFound(t *testing.T) {
 	p.sees("No runs match these filters")
 	p.visit("/dashboard/runs?q=lighthouse")
 	p.sees("echo: Write the report about lighthouses")
-	a.trigger(t, key, agent, "nightly", "Count the lighthouse keepers") // appears although its words are added after its finish
+	// The filtered list shows this run, although its words become searchable only some time after
+	// it has finished.
+	a.trigger(t, key, agent, "nightly", "Count the lighthouse keepers")
 	p.sees("echo: Count the lighthouse keepers")
-	// Pages cannot read downloads. The page's own functions note the name and content of each.
+	// A script in a page cannot read a downloaded file. So the page's functions for downloads are
+	// replaced by functions that store each file's name and content.
 	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`{
 		const noted = document.documentElement.dataset;
 		URL.createObjectURL = (blob) => (blob.text().then((text) => (noted.content = text)), "#");
@@ -93,7 +98,8 @@ func TestRunsFound(t *testing.T) {
 	}
 }
 
-// TestFiltersOnAPhone filters the list on a phone: the filters are in a dialog, so that the list begins on the first screen.
+// TestFiltersOnAPhone filters the list of runs on a phone. The filters are in a dialog, so that the
+// list's first row is visible without scrolling.
 func TestFiltersOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -126,7 +132,8 @@ func TestFiltersOnAPhone(t *testing.T) {
 	p.listBeginsOnTheScreen()
 }
 
-// listBeginsOnTheScreen fails the test if the first run is below the first screen.
+// listBeginsOnTheScreen fails the test if the first run in the list is not visible without
+// scrolling.
 func (p *page) listBeginsOnTheScreen() {
 	p.t.Helper()
 	var at struct{ Row, Screen float64 }
@@ -136,8 +143,8 @@ func (p *page) listBeginsOnTheScreen() {
 	}
 }
 
-// TestNeedsYou filters the runs that wait for a person, and those that wait for their clients. A search finds only finished runs,
-// and says so.
+// TestNeedsYou filters the list by runs that wait for a person, and by runs that wait for their
+// client. If words are searched too, the page says that a search finds only finished runs.
 func TestNeedsYou(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -151,7 +158,7 @@ func TestNeedsYou(t *testing.T) {
 		}}},
 	}, nil)
 	p := open(t).signIn(a)
-	p.visit("/dashboard/runs?status=requires_action") // a link of an earlier release
+	p.visit("/dashboard/runs?status=requires_action") // links of earlier releases have this form
 	p.is("row", "…Payer…")
 	p.isNot("row", "…Forecaster…")
 	p.choose("Status", "Waits for its client")
@@ -164,7 +171,7 @@ func TestNeedsYou(t *testing.T) {
 	p.sees("A search finds finished runs only")
 }
 
-// TestApproval approves one action of an agent and rejects another.
+// TestApproval approves one tool call of an agent and rejects another.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -199,7 +206,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestApprovalInChat approves an action in the chat.
+// TestApprovalInChat approves a tool call of an agent in the chat.
 func TestApprovalInChat(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -15,9 +15,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestScripts runs the unit tests of the pages' TypeScript in the browser. Each *.test.ts file
-// below ingress/web exports `tests: { name: string; run(): void | Promise<void> }[]`. A test that
-// throws has failed.
+// TestScripts runs the TypeScript unit tests of the service's pages in the browser. Each *.test.ts
+// file below ingress/web exports `tests: { name: string; run(): void | Promise<void> }[]`. A test
+// fails by throwing an error.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	web := filepath.Join(testkit.Root(t), "ingress", "web")
@@ -45,7 +45,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// bundled returns a directory with a script for each file and a page to run them.
+// bundled returns a new directory that contains a bundled script for each file, and a page that can
+// load the scripts.
 func bundled(t *testing.T, web string, files []string) string {
 	t.Helper()
 	out := t.TempDir()
@@ -73,7 +74,8 @@ func bundled(t *testing.T, web string, files []string) string {
 	return out
 }
 
-// runTests runs the tests exported by a script in the page's main world.
+// runTests loads a script in the page's main JavaScript world, and runs each test that the script
+// exports.
 func runTests(p *page, script string) {
 	p.t.Helper()
 	names := promised[[]string](p, fmt.Sprintf(`import(%q).then(({ tests }) => tests.map((t) => t.name))`, script))

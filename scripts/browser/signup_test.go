@@ -22,7 +22,7 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.click("button", "Account: Grace Example")
 	p.click("button", "Sign out")
 	p.arrives("/login")
-	p.visit("/dashboard/runs") // nothing is shown after a logout
+	p.visit("/dashboard/runs") // after a logout, this page leads to the login form
 	p.arrives("/login")
 	p.fill("Email address", email)
 	p.fill("Password", "not "+password)
@@ -32,11 +32,12 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.inspect("login-refused")
 	p.fill("Password", password)
 	p.click("button", "Sign in")
-	p.arrives("/dashboard/runs") // the page that was requested before the login
+	p.arrives("/dashboard/runs") // the login leads to the page that was requested before it
 	p.is("heading", "Runs")
 }
 
-// signsUp fills in the form for a new account, as a new user.
+// signsUp fills in the form for a new account, and returns the account's email address and
+// password.
 func (p *page) signsUp(name string) (email, password string) {
 	p.t.Helper()
 	email, password = rand.Text()+"@example.test", rand.Text()

@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write the screenshots to docs/images")
 
-// TestTour follows the section "Start" of README.md: it opens the login link of `parley up`, asks
-// the lamp question, opens the answer's source and inspects the run's timeline. With -update it
-// writes the README's screenshots.
+// TestTour follows the section "Start" of README.md. It opens the login link that `parley up`
+// prints, asks the question about the lamp, opens the answer's source, and inspects the run's
+// timeline. With -update, it writes the README's screenshots.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -60,8 +60,8 @@ func TestTour(t *testing.T) {
 	p.screenshot("timeline")
 }
 
-// screenshot writes the window to docs/images in light and dark mode if the flag -update is set. Otherwise, it checks that the
-// files exist.
+// screenshot saves screenshots of the window in light and dark mode to docs/images if the flag
+// -update is set. Otherwise, it checks that the files exist.
 func (p *page) screenshot(name string) {
 	p.t.Helper()
 	dir := filepath.Join(testkit.Root(p.t), "docs", "images")

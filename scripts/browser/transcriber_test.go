@@ -7,14 +7,15 @@ import (
 	"net/http"
 )
 
-// question is the speech that the microphones in these tests pick up.
+// question is the sentence that the tests' fake microphones play.
 const question = "Please tell me about the weather in London."
 
-// loudEnough is an amplitude that speech reaches and noise does not.
+// loudEnough is a sample value that speech exceeds and noise does not reach.
 const loudEnough = 1000
 
-// ear is a transcription provider that returns question for any loud audio. Other tests use pocketsphinx, but on a busy machine
-// a browser's audio has gaps, with which pocketsphinx would not recognize the words.
+// ear is a transcription provider that returns the constant question for any loud audio. Other
+// packages test with pocketsphinx. Here it would not recognize the words, because on a busy machine
+// a browser's audio has gaps.
 func ear(w http.ResponseWriter, r *http.Request) {
 	file, _, err := r.FormFile("file")
 	if err != nil {
@@ -36,7 +37,7 @@ func ear(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"text":`+quoted(words)+`}`)
 }
 
-// loudest returns the largest 16-bit sample.
+// loudest returns the largest absolute value of the 16-bit samples.
 func loudest(pcm []byte) (limit int) {
 	for ; len(pcm) > 1; pcm = pcm[2:] {
 		sample := int(int16(binary.LittleEndian.Uint16(pcm)))

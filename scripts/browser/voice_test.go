@@ -22,7 +22,8 @@ import (
 	"parley/scripts/internal/realtimeclient"
 )
 
-// forecast is the document from which the agent answers: half a minute of speech without a pause.
+// forecast is the document from which the agent answers. It is one sentence that takes half a
+// minute to speak.
 const forecast = "The weather in London is mild and often cloudy, with rain in each month of the year and little snow, with fog along the river in autumn, " +
 	"cold mornings and bright afternoons in spring, warm evenings in summer, and wind from the west on most days, which brings the clouds over the hills, " +
 	"keeps the winters green, and makes people carry an umbrella wherever they go, even on days that begin without a cloud.\n"
@@ -35,7 +36,8 @@ func needsVoice(t *testing.T) {
 	}
 }
 
-// recording creates a file with speech between silences, for a fake microphone.
+// recording creates a WAV file for a fake microphone: the given words, with silence before and
+// after them.
 func recording(t *testing.T, words string) (path string) {
 	t.Helper()
 	said, err := realtimeclient.Speech(t.Context(), "en-us+f5", words)
@@ -43,7 +45,8 @@ func recording(t *testing.T, words string) (path string) {
 		t.Fatal(err)
 	}
 
-	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // one silence lasts until the connection is open, the other ends the turn
+	// The connection opens during the first silence. The second one ends the turn.
+	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second)
 	samples := slices.Concat(before, said, behind)
 	const rate = realtimeclient.Rate
 	head := []byte("RIFF....WAVEfmt ")
@@ -62,7 +65,8 @@ func recording(t *testing.T, words string) (path string) {
 	return path
 }
 
-// openHearing opens a tab in a browser whose fake microphones play a recording each time a page opens them.
+// openHearing opens a tab in a browser with fake microphones. Each time a page opens a microphone,
+// it plays the recording from the beginning.
 func openHearing(t *testing.T, recording string) *page {
 	t.Helper()
 	s := withTestEnv(t)
@@ -82,7 +86,8 @@ func openHearing(t *testing.T, recording string) *page {
 	return s.tab(t, chromium{browser})
 }
 
-// speaker creates an account and an agent with voice that answers questions about the weather.
+// speaker creates an account and an agent that answers questions about the weather. Voice is
+// enabled for the agent.
 func speaker(t *testing.T) (a *account, agent string) {
 	t.Helper()
 	a = signUp(t)
@@ -102,7 +107,7 @@ func (p *page) level(name string) int {
 	return level
 }
 
-// loud waits until a meter shows more than noise.
+// loud waits until the level meter with the given name shows a level that noise does not reach.
 func (p *page) loud(name string) {
 	p.t.Helper()
 	p.until(name+" shows something", func() error {
@@ -113,10 +118,12 @@ func (p *page) loud(name string) {
 	})
 }
 
-// heardSeconds matches the duration on the page for which an answer was played.
+// heardSeconds matches the text that shows for how long an answer was played, such as "2.5 s
+// played".
 var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) played`)
 
-// heard waits until a turn's answer was played for more than the given number of seconds.
+// heard waits until the area shows that a turn's answer was played for at least the given number of
+// seconds.
 func (a area) heard(seconds float64) {
 	a.p.t.Helper()
 	a.p.until(fmt.Sprintf("%.1f s are played in %s", seconds, a), func() error {
@@ -139,8 +146,9 @@ func (a area) heard(seconds float64) {
 	})
 }
 
-// spoke evaluates the frames sent since the last call. It returns the loudest sample of the speech, the number of speech
-// frames, and the types of other frames.
+// spoke evaluates the WebSocket frames that the page has sent since the last call. It returns the
+// loudest sample in frames with audio, the number of such frames, and the types of all other
+// frames.
 func (p *page) spoke() (limit, frames int, others []string) {
 	p.t.Helper()
 	for _, frame := range p.watch.sent() {
@@ -161,8 +169,8 @@ func (p *page) spoke() (limit, frames int, others []string) {
 	return limit, frames, others
 }
 
-// TestSpeak asks an agent by voice, listens to the answer, interrupts it by speaking, stays silent, and continues by text in
-// the same session.
+// TestSpeak asks an agent a question by voice, listens to the answer, and interrupts it by
+// speaking. It then mutes the microphone, ends the call, and continues the session by text.
 func TestSpeak(t *testing.T) {
 	needsVoice(t)
 	t.Parallel()
@@ -189,7 +197,8 @@ func TestSpeak(t *testing.T) {
 	}
 	p.inspect("speaking")
 
-	// Another microphone plays the same question in the middle of the answer.
+	// A second microphone plays the question again while the agent speaks, which interrupts the
+	// answer.
 	panel.choose("Microphone", "Fake Audio Input 1")
 	turn.sees("Interrupted")
 	p.until("the playback position is reported", func() error {
@@ -202,7 +211,7 @@ func TestSpeak(t *testing.T) {
 	panel.sees("The agent is speaking")
 
 	// Mute and stop with the keyboard.
-	p.press("Shift+Tab", "Shift+Tab") // from the list of microphones
+	p.press("Shift+Tab", "Shift+Tab") // moves the focus back from the list of microphones
 	p.focusIs("button", "Mute")
 	p.press("m")
 	panel.sees("You are muted.")
@@ -227,7 +236,7 @@ func TestSpeak(t *testing.T) {
 	p.press("Enter")
 	p.focusIs("textbox", "Message")
 
-	// Continue by text. The history is the same after a reload.
+	// Continue the session by text. After a reload, the page still shows the spoken turns.
 	p.enter("What is 6 times 7?")
 	p.press("Enter")
 	p.in("article", "…6 times 7…").sees("42")
@@ -238,7 +247,8 @@ func TestSpeak(t *testing.T) {
 	p.inspect("spoken")
 }
 
-// TestSpeakEnd ends the call in the middle of the answer. Only the part that was played is kept.
+// TestSpeakEnd ends the call while the agent speaks. The session keeps only the part of the answer
+// that was played.
 func TestSpeakEnd(t *testing.T) {
 	needsVoice(t)
 	t.Parallel()
@@ -251,7 +261,7 @@ func TestSpeakEnd(t *testing.T) {
 	panel.sees("Listening")
 	panel.is("button", "End speaking")
 	turn := p.first("article", "Message: Please tell me…")
-	turn.heard(8) // the played text is counted in sentences; a busy machine synthesizes several at a time
+	turn.heard(8) // played text is counted in pieces of one or more sentences
 	p.spoke()
 	panel.click("button", "End speaking")
 	p.focusIs("textbox", "Message")
@@ -263,7 +273,7 @@ func TestSpeakEnd(t *testing.T) {
 	turn.sees("(Offline") // the offline model's answers begin like this
 	turn.seesNot("carry an umbrella")
 
-	// The page shows the interruption at once, and the service stores it a moment later.
+	// The page shows the interruption immediately, but the service stores it a moment later.
 	eventually(t, patience(), "the service has stored the interruption", func() bool {
 		var list struct {
 			Data []struct {
@@ -285,7 +295,8 @@ func TestSpeakEnd(t *testing.T) {
 	turn.seesNot("carry an umbrella")
 }
 
-// TestSpeakNotEnabled enables an agent's voice from the speaking page, and then speaks.
+// TestSpeakNotEnabled clicks Speak on the page of an agent whose voice is off. The dialog that
+// opens enables voice and starts a call.
 func TestSpeakNotEnabled(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -310,7 +321,8 @@ func TestSpeakNotEnabled(t *testing.T) {
 	}
 }
 
-// TestSpeakNoMicrophone shows an explanation in a browser without a microphone.
+// TestSpeakNoMicrophone starts a call in a browser without a microphone. The page explains the
+// problem and offers to continue by text.
 func TestSpeakNoMicrophone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

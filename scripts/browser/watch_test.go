@@ -18,23 +18,23 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// calm is the time without requests after which a page counts as loaded.
+// calm is how long a page must have no pending requests before the tests consider it loaded.
 const calm = 150 * time.Millisecond
 
-// watch receives all events of a tab and records its faults.
+// watch receives all events of a tab and records the faults on its page.
 type watch struct {
 	mu       sync.Mutex
 	hosts    []string // hosts that the page may call
-	refusals []int64  // error statuses that the test expects
-	origin   bool     // the test expects that the page's origin is rejected
-	refused  bool     // the origin was rejected
+	refusals []int64  // HTTP error statuses that the test expects
+	origin   bool     // whether the test expects the service to reject the page's origin
+	refused  bool     // whether the service has rejected the page's origin
 	faults   []string
 	requests map[network.RequestID]*request
 	changed  time.Time
 	frames   []string // the latest WebSocket frames sent
 }
 
-// framesKept is the maximum number of recorded frames: a few seconds of speech.
+// framesKept is the maximum number of WebSocket frames to keep, which is a few seconds of speech.
 const framesKept = 200
 
 // request is a request that the page has made.
@@ -43,7 +43,7 @@ type request struct {
 	bytes  int64
 	over   bool
 	stream bool
-	loader cdp.LoaderID // the requesting document
+	loader cdp.LoaderID // the document that sent the request
 }
 
 func newWatch(host string) *watch {
@@ -57,14 +57,16 @@ func (w *watch) talksTo(host string) {
 	w.hosts = append(w.hosts, host)
 }
 
-// expect allows responses with this status, because the test causes them.
+// expect marks an error status as expected, so that responses with this status do not count as
+// faults.
 func (w *watch) expect(status int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refusals = append(w.refusals, status)
 }
 
-// expectForbiddenOrigin marks a rejection of the page's origin as expected.
+// expectForbiddenOrigin marks the rejection of the page's origin as expected, so that it does not
+// count as a fault.
 func (w *watch) expectForbiddenOrigin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +74,7 @@ func (w *watch) expectForbiddenOrigin() {
 	w.refusals = append(w.refusals, http.StatusForbidden, http.StatusMethodNotAllowed)
 }
 
-// forbidden reports whether the page's origin was rejected.
+// forbidden reports whether the service has rejected the page's origin.
 func (w *watch) forbidden() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +95,8 @@ func (w *watch) forget() {
 	w.faults = nil
 }
 
-// quiet returns an error while requests are pending, or if the last one has only just finished.
+// quiet returns an error while requests are pending, and for a short time (calm) after the last
+// request has finished.
 func (w *watch) quiet() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +123,8 @@ func (w *watch) hasAsked(parts ...string) bool {
 	return false
 }
 
-// weight returns the number of requests and of transferred bytes, and a list of the requests.
+// weight returns the number of the page's requests, the number of transferred bytes, and a
+// printable list of the requests.
 func (w *watch) weight() (requests int, bytes int64, list string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +147,8 @@ func (w *watch) sent() []string {
 	return frames
 }
 
-// handleEvent handles an event. It is called on the goroutine that reads events.
+// handleEvent records an event of the tab. It must not send commands, because it runs on the
+// goroutine that reads events and responses.
 func (w *watch) handleEvent(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +164,8 @@ func (w *watch) handleEvent(event any) {
 	case *runtime.EventBindingCalled:
 		w.faultf("%s", e.Payload)
 	case *log.EventEntryAdded:
-		// Network events are handled below in full.
+		// Errors of network requests are skipped here, because changes handles them with more
+		// detail.
 		refusal := w.origin && strings.Contains(e.Entry.Text, "blocked by CORS policy")
 		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork && !refusal {
 			w.faultf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
@@ -197,7 +203,7 @@ func (w *watch) changes(event any) {
 		w.frames = append(w.frames[max(0, len(w.frames)+1-framesKept):], string(e.Response.PayloadData))
 	case *cdppage.EventFrameNavigated:
 		if e.Frame.ParentID == "" {
-			for _, r := range w.requests { // requests of the previous document no longer count
+			for _, r := range w.requests { // requests of the previous document are no longer waited for
 				r.over = r.over || r.loader != e.Frame.LoaderID
 			}
 		}
@@ -217,11 +223,12 @@ func (w *watch) asked(e *network.EventRequestWillBeSent) {
 	}
 
 	id := e.RequestID
-	if e.RedirectResponse != nil { // the redirected request has the same ID
+	if e.RedirectResponse != nil { // the request that a redirect causes has the same ID
 		id += "'"
 	}
 
-	// No event reports the end of a request for an icon that was requested before.
+	// The request for the page's icon counts as finished from the start, because Chromium does not
+	// report the end of a repeated request for an icon.
 	w.requests[id] = &request{what: what, loader: e.LoaderID, over: id != e.RequestID || strings.HasPrefix(at.Path, "/favicon")}
 	if id != e.RequestID {
 		w.requests[e.RequestID].what = what
@@ -249,7 +256,7 @@ func (w *watch) failed(e *network.EventLoadingFailed) {
 	r.over = true
 	refusal := e.CorsErrorStatus != nil && w.origin
 	w.refused = w.refused || refusal
-	// Requests canceled by a navigation or the page are not faults.
+	// A request that a navigation or the page itself has canceled is not a fault.
 	if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" && !refusal {
 		w.faultf("%s failed: %s %s", r.what, e.ErrorText, e.BlockedReason)
 	}

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestWidgetAttachments attaches files to a visitor's message: chosen, pasted and dropped. The page's policy allows no images, and
-// the agent reads the files. They are shown again after a reload.
+// TestWidgetAttachments attaches files to a visitor's message with the file dialog, by pasting and
+// by dropping. The agent reads them, and the widget shows them again after a reload. The page's
+// content security policy allows no images from the service.
 func TestWidgetAttachments(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -55,7 +56,7 @@ func TestWidgetAttachments(t *testing.T) {
 	chat.upload(large, file(t, "program.bin", "\x7fELF\x00\x01"+strings.Repeat("\x00\xff", 200)))
 	attached.sees("The file is larger than 20 MiB.")
 	attached.sees("This type of file is not accepted.")
-	attached.isNot("button", "Try again…") // the same file would be refused again
+	attached.isNot("button", "Try again…") // because the service would reject the same file again
 	chat.fill("Message", "How many days do I have to return a lamp?")
 	p.press("Enter")
 	chat.sees("Remove the files that were not sent.")
@@ -79,7 +80,8 @@ func TestWidgetAttachments(t *testing.T) {
 	p.inspect("widget-attached-sent")
 }
 
-// interruptedPage serves a page with an agent's widget. The first upload of the page fails, as without a connection.
+// interruptedPage serves a page with an agent's widget. The page's first upload fails as if there
+// were no connection. holds sets the agent and must be called before the page is opened.
 func interruptedPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -97,7 +99,8 @@ func interruptedPage(t *testing.T, s *testEnv) (origin string, holds func(agent 
 	return server.URL, func(id string) { agent = id }
 }
 
-// TestWidgetFilesThatCannotBeSent shows why a file was not sent, and sends it again.
+// TestWidgetFilesThatCannotBeSent uploads a file while the connection is broken. The widget shows
+// why the upload failed, and a click on "Try again" repeats it.
 func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -120,14 +123,14 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	p.press("Enter")
 	chat.in("log", "Messages").sees("echo: read it")
 
-	// A file needs no message.
+	// A visitor can send a file without a message.
 	chat.upload(file(t, "alone.txt", "A note without a message."))
 	chat.is("button", "Remove alone.txt")
 	chat.click("button", "Send")
 	chat.in("log", "Messages").sees("alone.txt")
 	chat.isNot("button", "Remove alone.txt")
 
-	// Files of a message belong to its session.
+	// Attached files that were not sent are removed when the visitor starts a new session.
 	chat.upload(file(t, "other.txt", "Another note."))
 	chat.is("button", "Remove other.txt")
 	chat.click("button", "New session")
@@ -143,7 +146,8 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 	chat.isNot("button", "Remove partk.txt")
 }
 
-// TestWidgetSuggestions sends a suggested question with a click. Suggestions are shown while the conversation is empty.
+// TestWidgetSuggestions sends a suggested question with a click. The widget shows suggestions only
+// while the session is empty.
 func TestWidgetSuggestions(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -163,7 +167,7 @@ func TestWidgetSuggestions(t *testing.T) {
 	p.resize(phone)
 	p.settled()
 	p.until("nothing in the widget is wider than the window", p.widgetFits)
-	p.resize(desktop) // in a narrow window, a reload closes the panel
+	p.resize(desktop) // because a reload in a narrow window closes the panel
 
 	suggested.click("button", "Which lamp dims without a switch?")
 	chat.in("log", "Messages").sees("echo: Which lamp dims without a switch?")

@@ -9,7 +9,9 @@ import (
 	"testing"
 )
 
-// languagePage serves a page in a language. Its script element may name another language for the widget.
+// languagePage serves a page in the given language. attributes are added to its script element, and
+// may set another language for the widget. holds sets the agent and must be called before the page
+// is opened.
 func languagePage(t *testing.T, s *testEnv, language, attributes string) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -23,8 +25,8 @@ func languagePage(t *testing.T, s *testEnv, language, attributes string) (origin
 	return server.URL, func(id string) { agent = id }
 }
 
-// TestWidgetLanguages chats in German and Spanish: the language is that of the page, or the one that the page asks for. On a phone,
-// nothing is wider than the window.
+// TestWidgetLanguages chats in German and Spanish. The widget takes its language from the page or
+// from the attribute data-lang of its script element. On a phone, nothing is wider than the window.
 func TestWidgetLanguages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -69,12 +71,13 @@ func TestWidgetLanguages(t *testing.T) {
 			p.settled()
 			p.until("nothing in the widget is wider than the window", p.widgetFits)
 			chat.click("button", in.restart)
-			chat.seesNot(in.failed) // not even in the region for screen readers
+			chat.seesNot(in.failed) // not even in the text for screen readers
 		})
 	}
 }
 
-// widgetFits returns an error that names the elements of the widget that are cut off or reach beyond the window.
+// widgetFits returns an error if elements of the widget are cut off or reach beyond the window. The
+// error names these elements.
 func (p *page) widgetFits() error {
 	var wide []string
 	p.js(&wide, `() => [...document.querySelector("agent-chat").shadowRoot.querySelectorAll("*:not(.unseen)")]

@@ -13,7 +13,9 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// widgetPage serves a third-party page with an agent's widget. The page's content security policy allows nothing else.
+// widgetPage serves a page on another origin with an agent's widget. The page's content security
+// policy allows scripts and requests only of the service. holds sets the agent and must be called
+// before the page is opened.
 func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -35,7 +37,8 @@ func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent strin
 	return server.URL, func(id string) { agent = id }
 }
 
-// earlyPage serves a page that issues commands in its head before the widget's script has loaded.
+// earlyPage serves a page that calls the widget's commands in its head, before the widget's script
+// has loaded.
 func earlyPage(w http.ResponseWriter, r *http.Request, service, agent string) {
 	if r.URL.Path == "/commands.js" {
 		w.Header().Set("Content-Type", "text/javascript")
@@ -48,15 +51,17 @@ func earlyPage(w http.ResponseWriter, r *http.Request, service, agent string) {
 		`<script src="/commands.js"></script><script src="%s/widget.js"></script></head><body><main><h1>Early</h1></main></body></html>`, service)
 }
 
-// withoutAddress removes the header with the client address, because a cross-origin request with this header would fail.
+// withoutAddress stops sending the tests' header with the client address, because a cross-origin
+// request with this header would fail.
 func (p *page) withoutAddress() *page {
 	p.t.Helper()
 	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{}})
 	return p
 }
 
-// TestWidgetElsewhere chats with an agent on a page of another origin, and reloads the page in the middle of an answer. On an
-// origin that the agent does not list, the widget is rejected.
+// TestWidgetElsewhere chats with an agent on a page of another origin, and reloads the page in the
+// middle of an answer. On an origin that is not among the agent's allowed origins, the service
+// rejects the widget.
 func TestWidgetElsewhere(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -2,8 +2,8 @@ package clients
 
 import "testing"
 
-// TestBranches continues conversations with the AI SDK's OpenAI provider, with useChat and with
-// OpenAI's client. The script checks the answers of a model that knows the earlier messages.
+// TestBranches continues sessions with the AI SDK's OpenAI provider, with useChat and with OpenAI's
+// client. The script checks that each answer takes the earlier messages into account.
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -2,8 +2,8 @@ package clients
 
 import "testing"
 
-// TestCitations reads citations of documents from chat completions with clients that reject
-// annotations they do not know.
+// TestCitations reads chat completions that cite documents, with several clients. Some of the
+// clients reject annotations of unknown types.
 func TestCitations(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

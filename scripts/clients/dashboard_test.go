@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// examplesOf prints the examples of the tab "Use it" on an agent's page.
+// examplesOf is a script that prints the examples in the tab "Use it" of an agent's page.
 const examplesOf = `import * as examples from "./examples.mjs";
 const where = { baseUrl: process.env.PARLEY_BASE_URL, id: process.env.AGENT_ID };
 const of = (name) => Object.entries(examples[name](where)).map(([language, text]) => ({ name, language, text }));

@@ -16,7 +16,8 @@ var (
 	tabulated = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (v\\S+) \\| .+ \\|$")
 )
 
-// TestDependencies compares docs/dependencies.md to the direct dependencies of the modules.
+// TestDependencies compares docs/dependencies.md with the direct dependencies of the repository's
+// Go modules.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -41,7 +42,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// versions returns the version of each module that the pattern matches in a file.
+// versions returns the modules that the pattern matches in a file, with their versions.
 func versions(t *testing.T, file string, pattern *regexp.Regexp) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -1,16 +1,20 @@
-// Package clients tests Parley with real clients: the packaged SDKs, and third-party clients from npm, each against a real
-// `parley up`.
+// Package clients tests Parley with real clients: the packaged SDKs, and third-party clients from
+// npm, each against a real `parley up`.
 //
 //	test ──▶ node npm/<name>.mjs, python ──▶ (faultproxy) ──▶ parley up ──▶ ledger: counts effects by their keys
 //	                                                               └──────▶ model "openai/stub": scripted answers
 //
-// The tests share one Parley, one ledger and one installation of the npm packages, which the first test creates (env_test.go).
-// If the machine lacks a program, a test is skipped with "NOT TESTED: … because …".
+// The tests share one Parley, one ledger and one installation of the npm packages, which the first
+// test creates (env_test.go). If the machine lacks a program, the tests that need it are skipped
+// with a message that begins with "NOT TESTED:".
 //
-// Each test records what its client can do (matrix_test.go). The tables of docs/clients.md have these outcomes.
+// Each test records what its client can do (matrix_test.go). The tables of docs/clients.md contain
+// these outcomes, and a test fails if they differ.
 //
-// Clients of the Realtime API require TLS. They use a TLS proxy in front of the service, and trust its certificate.
+// Clients of the Realtime API require TLS. So their tests start a TLS proxy in front of the
+// service, whose certificate the clients trust.
 //
-// The test for a client is <name>_test.go, and its script npm/<name>.mjs. The script reads PARLEY_BASE_URL, PARLEY_API_KEY,
-// AGENT_ID and ORGANIZATION_ID, and prints the values that the test checks. If something is wrong, its exit status is not 0.
+// The test for a client is <name>_test.go, and its script npm/<name>.mjs. The script reads
+// PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID and ORGANIZATION_ID, and prints the values that the
+// test checks. If one of the script's own checks fails, its exit status is not 0.
 package clients

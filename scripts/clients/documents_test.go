@@ -27,14 +27,16 @@ var languages = map[string]func(*reader, *testing.T, fenced.Block){
 	"text":   (*reader).shown,
 }
 
-// testedElsewhere lists documents whose blocks other tests run. The blocks in the SDKs' documents run in empty projects. The
-// blocks about the command line, backup and upgrade run in scripts/e2e. The blocks about deployment run in `make test-compose`,
-// which needs a container engine, and in `make manifests`.
+// testedElsewhere lists documents whose code blocks other tests run. Tests of the SDKs run the
+// blocks of the SDKs' documents in empty projects. Tests in scripts/e2e run the blocks about the
+// command line, backups and upgrades. `make test-compose`, which needs a container engine, and
+// `make manifests` run the blocks about deployment.
 var testedElsewhere = []string{
 	"sdk/typescript/README.md", "sdk/python/README.md", "docs/cli.md", "docs/deploy.md", "docs/operations.md", "docs/upgrade.md",
 }
 
-// TestDocuments runs every block in every document. A block without a language, or with an unknown language, is an error.
+// TestDocuments runs every code block in every document. It fails if a block has no language or an
+// unknown one.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)

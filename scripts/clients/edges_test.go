@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestWebhookSenders delivers to hooks with the libraries of Svix, Standard Webhooks, Stripe and GitHub.
+// TestWebhookSenders sends deliveries to hooks, signed with the libraries of Svix, Standard
+// Webhooks, Stripe and GitHub.
 func TestWebhookSenders(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -29,7 +30,8 @@ func (s *testEnv) wholeRun(t *testing.T, runID string) (run struct{ Status, Mess
 	return run
 }
 
-// TestAgentsSDK runs OpenAI's Agents SDK, which sends failed calls back: of a program, and of an MCP server's tool.
+// TestAgentsSDK runs OpenAI's Agents SDK. The SDK sends the items of earlier responses back to the
+// service. Two of them are failed calls: of a program, and of an MCP server's tool.
 func TestAgentsSDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -41,7 +43,8 @@ func TestAgentsSDK(t *testing.T) {
 	}
 }
 
-// TestOpenAIEdges runs OpenAI's client at the edges of the API.
+// TestOpenAIEdges checks unusual requests of OpenAI's client, for example to wrong paths or with
+// very long messages.
 func TestOpenAIEdges(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

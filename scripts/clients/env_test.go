@@ -34,7 +34,7 @@ type testEnv struct {
 	model  *openaistub.Server // the model "openai/stub"
 	ledger *ledger
 	creds  quickstart.Credentials
-	owner  string // session token of the owner of the tests' organizations; empty until needed
+	owner  string // session token of the user who owns the tests' organizations; empty until needed
 }
 
 var theEnv testEnv
@@ -66,7 +66,8 @@ func withTestEnv(t *testing.T) *testEnv {
 	return s
 }
 
-// place creates the environment's directory, which outlives the first test. The caller must hold s.mu.
+// place creates the environment's directory if it does not exist yet. All tests share the
+// directory, so no single test removes it. The caller must hold s.mu.
 func (s *testEnv) place(t *testing.T) {
 	t.Helper()
 	if s.dir != "" {
@@ -79,6 +80,8 @@ func (s *testEnv) place(t *testing.T) {
 	s.dir = dir
 }
 
+// startParley starts `parley up` with settings for the tests, and returns when the service is
+// ready.
 func (s *testEnv) startParley(t *testing.T, program, model string) error {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "output"))
@@ -110,8 +113,9 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 	return err
 }
 
-// env returns the environment for a client's script: the service's URL, a valid key, and an agent with every tool. Later
-// entries take precedence, so extra can replace variables: s.env("PARLEY_BASE_URL=" + door.URL).
+// env returns the environment for a client's script: the service's URL, a valid key, and an agent
+// with every tool. The entries of extra take precedence, so they can replace these variables:
+// s.env("PARLEY_BASE_URL=" + door.URL).
 func (s *testEnv) env(extra ...string) []string {
 	return append([]string{
 		"PARLEY_BASE_URL=" + s.creds.BaseURL, "PARLEY_API_KEY=" + s.creds.APIKey,
@@ -119,7 +123,8 @@ func (s *testEnv) env(extra ...string) []string {
 	}, extra...)
 }
 
-// faults starts a fault proxy for the service. s.faults(t).DropFirst().URL is then a base URL for clients.
+// faults starts a proxy that causes connection faults between clients and the service. For example,
+// clients use s.faults(t).DropFirst().URL as their base URL.
 func (s *testEnv) faults(t *testing.T) *faultproxy.Proxy {
 	t.Helper()
 	return faultproxy.Start(t, s.creds.BaseURL)
@@ -134,7 +139,8 @@ func (s *testEnv) output() []byte {
 	return raw
 }
 
-// end stops everything. If the package failed, it prints parley's warnings and errors.
+// end stops the service and the servers that it uses. If a test of the package failed, end prints
+// the service's warnings and errors.
 func (s *testEnv) end(langChainError bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,6 +160,8 @@ func (s *testEnv) end(langChainError bool) error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
+// endParley stops the service. It kills the service and returns an error if the service does not
+// end within 30 s.
 func (s *testEnv) endParley() error {
 	if s.parley == nil {
 		return nil
@@ -165,7 +173,7 @@ func (s *testEnv) endParley() error {
 	select {
 	case <-s.parley.Done():
 	case <-time.After(30 * time.Second):
-		_ = s.parley.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
+		_ = s.parley.Signal(syscall.SIGKILL) // also ends the service's PostgreSQL
 		<-s.parley.Done()
 		return errors.New("parley did not end within 30 s")
 	}
@@ -187,7 +195,8 @@ func complaints(log []byte) string {
 // pause is a slow model's pause after each piece of its answer.
 const pause = 20 * time.Millisecond
 
-// paused makes a stub pause after each piece of an answer if the prompt contains the word "slowly".
+// paused wraps a stub model. It pauses after each piece of an answer if the prompt contains the
+// word "slowly".
 func paused(model *openaistub.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readAll(r)

@@ -11,7 +11,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestLedger has an agent book a bill.
+// TestLedger checks that a booking agent's call reaches the ledger.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -38,7 +38,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestPython runs an interpreter that can build packages.
+// TestPython checks that the tests' Python interpreter runs and can build packages.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	python := needsPython(t)
@@ -62,7 +62,8 @@ func TestNewEnough(t *testing.T) {
 	}
 }
 
-// TestLockFiles checks that lock files name no private registry, and that every version is exact.
+// TestLockFiles checks that no lock file names a private registry, and that every dependency has an
+// exact version.
 func TestLockFiles(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)

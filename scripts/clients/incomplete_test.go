@@ -9,13 +9,13 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// longMessage has 3,000 words. With a budget of shortBudget tokens, its echo must end early: the
-// budget has room for the prompt and at least 256 tokens of the answer, but not for all of it.
+// longMessage has 3,000 words. A budget of shortBudget tokens has room for this message as the
+// prompt and for at least 256 tokens of its echo, but not for the whole echo.
 var longMessage = strings.TrimSpace(strings.Repeat("a ", 3000))
 
 const shortBudget = 9_000
 
-// cuts creates an agent that has room for one incomplete echo of longMessage.
+// cuts creates an agent whose budget has room for one incomplete echo of longMessage.
 func (s *testEnv) cuts(t *testing.T) (agentID string) {
 	t.Helper()
 	agentID = s.agent(t, map[string]any{"model": "offline/echo"})
@@ -25,8 +25,9 @@ func (s *testEnv) cuts(t *testing.T) (agentID string) {
 	return agentID
 }
 
-// TestOpenAIGoIncompleteAnswers checks that OpenAI's client learns that an answer ended at the output
-// limit: with and without a stream, of both endpoints. The run says the same.
+// TestOpenAIGoIncompleteAnswers checks the finish reason of an answer that ended at the output
+// limit. OpenAI's client receives it from chat completions and from responses, streamed or whole.
+// The run has the same finish reason.
 func TestOpenAIGoIncompleteAnswers(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -70,8 +71,9 @@ func TestOpenAIGoIncompleteAnswers(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoFilteredAnswers checks that OpenAI's client learns that the provider's filter ended an answer. The run says the
-// same, and names the agent's version.
+// TestOpenAIGoFilteredAnswers checks the finish reason of an answer that the provider's content
+// filter ended. OpenAI's client receives it from both endpoints. The run has the same finish
+// reason, and names the agent's version.
 func TestOpenAIGoFilteredAnswers(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)

@@ -9,8 +9,8 @@ import (
 // langChainError is the error that LangChain returns for a failed request.
 type langChainError struct{ Text, Name, Code, Message string }
 
-// TestLangChain uses LangChain: plain, with a history, streamed, in chains, over both of OpenAI's
-// protocols, and with errors.
+// TestLangChain calls agents through LangChain: with single messages, with a history, streamed, in
+// chains, and with requests that fail. It uses chat completions and responses.
 func TestLangChain(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -67,7 +67,7 @@ func TestLangChain(t *testing.T) {
 	if !t.Failed() {
 		proves(t, "`@langchain/openai`", works, "history")
 	}
-	// There is one request for each of the fifteen calls: failed calls were not retried.
+	// Each of the fifteen calls sent one request, so LangChain did not retry failed calls.
 	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 15 {
 		t.Errorf("%d requests: %+v", sent, recording.Requests())
 	}

@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// js runs a program on Node with the tests' npm packages and the packaged SDK.
+// js runs a block's program on Node with the tests' npm packages and the packaged TypeScript SDK.
 func (r *reader) js(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(r.dir, "node_modules")); err != nil {
@@ -34,7 +34,7 @@ func (r *reader) js(t *testing.T, b fenced.Block) {
 	r.run(t, b.String(), needsNode(t), "block.mjs")
 }
 
-// packages returns the directory of the npm packages, including the SDK.
+// packages returns a directory with the tests' npm packages and the TypeScript SDK.
 func (s *testEnv) packages(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(s.npmInstall(t), "node_modules")
@@ -46,12 +46,12 @@ func (s *testEnv) packages(t *testing.T) string {
 	return dir
 }
 
-// python runs a program with the packaged SDK.
+// python runs a block's program with the packaged Python SDK.
 func (r *reader) python(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.interpreter == "" {
 		r.interpreter = r.testEnv.environment(t)
-		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter)) // the `python3` in the reader's shell
+		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter)) // becomes `python3` in the reader's shell
 		if err := os.WriteFile(filepath.Join(r.dir, "bin", "python3"), []byte(call), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,8 @@ func (r *reader) python(t *testing.T, b fenced.Block) {
 	r.run(t, b.String(), r.interpreter, "block.py")
 }
 
-// golang runs a program within this module, so that the program can use the module's dependencies.
+// golang runs a block's program inside this Go module, so that the program can import the module's
+// dependencies.
 func (r *reader) golang(t *testing.T, b fenced.Block) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "main.go")
@@ -78,13 +79,15 @@ func (r *reader) golang(t *testing.T, b fenced.Block) {
 	}
 }
 
-// schedules matches the time fields of a crontab line, and settings a line that sets a variable.
+// schedules matches the time fields of a crontab line. settings matches a crontab line that sets a
+// variable.
 var (
 	schedules = regexp.MustCompile(`^(@\w+|([\d*/,-]+\s+){4}[\w*/,-]+)\s+`)
 	settings  = regexp.MustCompile(`^\w+=`)
 )
 
-// cron runs the command of each crontab line as cron does: with sh. Percent signs must be escaped with a backslash.
+// cron runs the command of each crontab line with sh, as cron does. Percent signs in a command must
+// be escaped with a backslash.
 func (r *reader) cron(t *testing.T, b fenced.Block) {
 	t.Helper()
 	for line := range strings.Lines(r.text(b)) {
@@ -92,7 +95,7 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 		when := schedules.FindString(line)
 		switch {
 		case line == "", strings.HasPrefix(line, "#"), settings.MatchString(line):
-			continue // the variables come from the reader
+			continue // the reader's environment already has the variables
 		case when == "":
 			t.Errorf("%s: %q is not a crontab line", b, line)
 			continue
@@ -107,7 +110,8 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 	}
 }
 
-// sql runs statements on the reader's server as its owner. It first creates the roles that documents assume to exist.
+// sql runs a block's statements as the owner of the reader's PostgreSQL server. It first creates
+// the roles that documents assume to exist.
 func (r *reader) sql(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.database == nil {
@@ -140,7 +144,8 @@ func handbook(t *testing.T) []byte {
 	return pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})
 }
 
-// goSettings returns those of Go's settings that would otherwise depend on HOME.
+// goSettings returns the Go settings whose defaults depend on HOME, because the reader's HOME is
+// another directory.
 var goSettings = sync.OnceValues(func() ([]string, error) {
 	names := []string{"GOMODCACHE", "GOCACHE", "GOPATH"}
 	out, err := exec.CommandContext(context.Background(), "go", append([]string{"env"}, names...)...).Output()

@@ -14,7 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ledger is a real receiver of side effects. It records every booking with its key.
+// ledger is an HTTP server that agents' tools call. It records each booking and its idempotency
+// key, so that tests can count the effects.
 type ledger struct {
 	url string
 
@@ -37,11 +38,11 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.bookings = append(l.bookings, booking{key: r.Header.Get("Idempotency-Key"), body: body})
 	l.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"booked":true}`) // the caller may be gone
+	_, _ = io.WriteString(w, `{"booked":true}`) // the caller may have disconnected
 }
 
-// of returns the number of requests to book a bill, and the number of effects that a receiver executes if it honours
-// idempotency keys.
+// of returns how many requests booked the bill, and how many effects they have in a receiver that
+// honours idempotency keys.
 func (l *ledger) of(bill string) (requests, effects int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,11 +56,12 @@ func (l *ledger) of(bill string) (requests, effects int) {
 	return requests, len(keys)
 }
 
-// booksFor returns a message that makes a booking agent (with the offline model) book a bill in the ledger once.
+// booksFor returns a message that makes a booking agent with the offline model book a bill in the
+// ledger once.
 func booksFor(bill string) string { return fmt.Sprintf(`Use bookBill with {"bill": %q}`, bill) }
 
-// books creates a booking agent: each run with the message booksFor(bill) calls the ledger once. fields may contain further
-// fields.
+// books creates a booking agent. Each of its runs with the message booksFor(bill) calls the ledger
+// once. fields are added to the request that creates the agent.
 func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	t.Helper()
 	body := map[string]any{"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
@@ -85,7 +87,7 @@ func shop() http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 }
 
-// refunds creates an agent with the tool of the shop.
+// refunds creates an agent that can call the tool of the MCP server shop.
 func (s *testEnv) refunds(t *testing.T) (agentID string) {
 	t.Helper()
 	return s.agent(t, map[string]any{"model": "offline", "tools": map[string]any{"mcp": map[string]any{
@@ -93,7 +95,7 @@ func (s *testEnv) refunds(t *testing.T) (agentID string) {
 	}}})
 }
 
-// agent creates an agent that allows users and automations, with the given fields.
+// agent creates an agent with the given fields, which users and automations may call.
 func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": t.Name(), "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}

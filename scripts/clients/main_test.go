@@ -10,7 +10,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is the default number of parallel tests. Each starts processes. The flag -parallel overrides the number.
+// sideBySide is the default number of parallel tests. It is small because each test starts
+// processes. The flag -parallel overrides it.
 const sideBySide = 4
 
 func TestMain(m *testing.M) {
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// ranAll reports whether no flag selected some of the tests.
+// ranAll reports whether the test process ran all tests, because no flag selected or skipped some.
 func ranAll() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		if flag.Lookup(name).Value.String() != "" {
@@ -38,11 +39,11 @@ func ranAll() bool {
 	return true
 }
 
-// patience bounds the run time of a client's script.
+// patience is the maximum time that a client's script may run.
 func patience() time.Duration { return testkit.Within(2 * time.Minute) }
 
-// eventually polls until done returns true. It fails the test if that takes longer than the
-// duration within.
+// eventually polls until done returns true. It fails the test if done does not return true within
+// the given duration.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {
@@ -50,7 +51,8 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 	}
 }
 
-// polled polls until done returns true. It returns false if the time or the test ends first.
+// polled polls until done returns true. It returns false if the time runs out or the test ends
+// first.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
 	over := time.NewTimer(within)

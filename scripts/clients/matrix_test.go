@@ -18,14 +18,16 @@ import (
 	"parley/shared/testkit"
 )
 
-// update makes the tests write the rows of docs/clients.md for the clients that they run.
+// update is the flag -update: the tests write their outcomes to docs/clients.md, into the rows of
+// the clients that they run.
 var update = flag.Bool("update", false, "write the outcomes into docs/clients.md")
 
-// matrixTable is a table of docs/clients.md: a row for each client, and a column for each feature.
+// matrixTable is a table in docs/clients.md. It has a row for each client and a column for each
+// feature.
 type matrixTable struct {
-	begin    string   // the comment before the table
-	head     string   // with a title for each feature
-	features []string // in the order of the columns, by the names that tests use; each is in one table
+	begin    string   // the HTML comment before the table
+	head     string   // the table's head, with a title for each feature
+	features []string // the names that tests use, in the order of the columns; no feature is in two tables
 }
 
 var matrixTables = []matrixTable{
@@ -44,30 +46,31 @@ var matrixTables = []matrixTable{
 	},
 }
 
-// isFeature reports whether a table has a column for a feature.
+// isFeature reports whether one of the tables has a column for the feature.
 func isFeature(name string) bool {
 	return slices.ContainsFunc(matrixTables, func(table matrixTable) bool { return slices.Contains(table.features, name) })
 }
 
-// Outcomes of a feature, as the table writes them.
+// The outcomes that a client can have for a feature, as the tables show them.
 const (
 	works      = "works"
-	refused    = "refused"     // with an error that names the reason
-	notOffered = "not offered" // by the client or by its protocol
+	refused    = "refused"     // the service returns an error that names the reason
+	notOffered = "not offered" // the client or its protocol lacks the feature
 	notTested  = "not tested"
 )
 
 // clientMatrix collects the outcomes of a test process.
 type clientMatrix struct {
 	mu     sync.Mutex
-	page   map[string]map[string]string // by client and feature, as docs/clients.md has them
+	page   map[string]map[string]string // the outcomes in docs/clients.md, by client and feature
 	root   string                       // the repository
-	proven map[string]map[string]string // by client and feature, as the tests have found them
+	proven map[string]map[string]string // the outcomes that tests have found, by client and feature
 }
 
 var theMatrix clientMatrix
 
-// proves records that a client has an outcome for features. It fails the test if docs/clients.md says something else.
+// proves records a client's outcome for each of the named features. It fails the test if
+// docs/clients.md has another outcome.
 func proves(t *testing.T, client, outcome string, names ...string) {
 	t.Helper()
 	m := &theMatrix
@@ -94,7 +97,8 @@ func proves(t *testing.T, client, outcome string, names ...string) {
 	}
 }
 
-// provesAll records what a client's script has written by features.mjs or features.py.
+// provesAll records the outcomes that a client's script has written to a file with features.mjs or
+// features.py.
 func provesAll(t *testing.T, file string) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -122,7 +126,7 @@ const (
 	matrixEnd  = "<!-- End of the table. -->\n"
 )
 
-// read reads the tables of the page.
+// read reads the tables of docs/clients.md.
 func (m *clientMatrix) read(root string) error {
 	m.root, m.page, m.proven = root, map[string]map[string]string{}, map[string]map[string]string{}
 	raw, err := os.ReadFile(filepath.Join(root, matrixPage))
@@ -137,6 +141,8 @@ func (m *clientMatrix) read(root string) error {
 	return nil
 }
 
+// readTable adds the outcomes of a table in the page's text to m.page. It returns an error if the
+// table is missing or malformed.
 func (m *clientMatrix) readTable(page string, table matrixTable) error {
 	_, rest, begun := strings.Cut(page, table.begin)
 	rows, _, ended := strings.Cut(rest, matrixEnd)
@@ -160,8 +166,9 @@ func (m *clientMatrix) readTable(page string, table matrixTable) error {
 	return nil
 }
 
-// end writes the page with -update. If all tests ran, it returns an error for each outcome of the page that no test has shown. On a
-// machine that lacks Node or Python, it leaves out the clients without any outcome.
+// end writes docs/clients.md if the flag -update is set. If all tests ran, it returns an error for
+// each outcome in docs/clients.md that no test has shown. On a machine without Node or Python, it
+// ignores clients for which no test has recorded an outcome.
 func (m *clientMatrix) end(all bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,8 +187,9 @@ func (m *clientMatrix) end(all bool) error {
 	return m.unproven(noNode != nil || noPython != nil)
 }
 
-// unproven returns an error for each outcome of the page that no test has shown. With skips, it leaves out the clients without any
-// outcome, because their tests were skipped.
+// unproven returns an error for each outcome in docs/clients.md that no test has shown. If skips is
+// true, it ignores clients for which no test has recorded an outcome, because their tests were
+// skipped.
 func (m *clientMatrix) unproven(skips bool) error {
 	var wrong []error
 	for client, row := range m.page {
@@ -197,7 +205,8 @@ func (m *clientMatrix) unproven(skips bool) error {
 	return errors.Join(wrong...)
 }
 
-// write writes the page. Clients without outcomes keep their rows.
+// write updates the tables of docs/clients.md. Clients for which no test has recorded an outcome
+// keep their rows.
 func (m *clientMatrix) write(root string) error {
 	for client, row := range m.proven {
 		if m.page[client] == nil {
@@ -223,7 +232,8 @@ func (m *clientMatrix) write(root string) error {
 	return nil
 }
 
-// rows returns the rows of a table: the clients with an outcome for one of its features, by name.
+// rows returns the rows of a table, sorted by client. It contains the clients that have an outcome
+// for one of the table's features.
 func (m *clientMatrix) rows(table matrixTable) string {
 	var rows strings.Builder
 	for _, client := range slices.Sorted(maps.Keys(m.page)) {
@@ -240,7 +250,8 @@ func (m *clientMatrix) rows(table matrixTable) string {
 	return rows.String()
 }
 
-// TestMatrix checks the form of the tables: each client has an outcome for each feature of its table.
+// TestMatrix checks that each client in docs/clients.md has an outcome for each feature of its
+// table.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	var m clientMatrix
@@ -259,7 +270,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestUnprovenOutcomes checks that each outcome of the page needs a test, and also those of a client that has none.
+// TestUnprovenOutcomes checks that unproven reports each outcome that no test has shown. It reports
+// clients that no test has run, too, unless tests were skipped.
 func TestUnprovenOutcomes(t *testing.T) {
 	t.Parallel()
 	m := clientMatrix{

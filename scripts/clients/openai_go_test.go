@@ -109,8 +109,8 @@ func TestOpenAIGoChat(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoResponses requests responses: whole, streamed, in the background, and as
-// continuations.
+// TestOpenAIGoResponses requests responses that are whole, streamed, in the background, or
+// continuations of earlier responses.
 func TestOpenAIGoResponses(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -162,7 +162,7 @@ func bySequence(a, b responses.ResponseStreamEventUnion) int {
 	return int(a.SequenceNumber - b.SequenceNumber)
 }
 
-// TestOpenAIGoItems reads tool calls and citations with the client's types.
+// TestOpenAIGoItems reads the tool calls and citations of responses with the client's types.
 func TestOpenAIGoItems(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -206,7 +206,8 @@ func TestOpenAIGoItems(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoErrors reads errors with the client's error type. The client does not retry after errors that a retry cannot fix.
+// TestOpenAIGoErrors reads errors with the client's error type. The client does not retry requests
+// that would fail again.
 func TestOpenAIGoErrors(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -253,7 +254,8 @@ func TestOpenAIGoErrors(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoRetries breaks the connection. The client's retry gets the run that the first request started.
+// TestOpenAIGoRetries breaks the connection during a request. The client's retry gets the run that
+// the first request started.
 func TestOpenAIGoRetries(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -276,7 +278,8 @@ func TestOpenAIGoRetries(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoLimits checks the errors for what agents do not support. They name the reason.
+// TestOpenAIGoLimits sends requests that use features that agents do not support. Each error names
+// the reason.
 func TestOpenAIGoLimits(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -298,7 +301,8 @@ func TestOpenAIGoLimits(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoTools lets an agent call a function of the client, and sends the function's result.
+// TestOpenAIGoTools lets an agent call a function of the client, and sends the function's result
+// back.
 func TestOpenAIGoTools(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -343,7 +347,8 @@ func TestOpenAIGoImages(t *testing.T) {
 	proves(t, openAIGo, works, "images")
 }
 
-// TestOpenAIGoStructured asks for answers that match a schema. An answer that does not match is an error.
+// TestOpenAIGoStructured requests answers that match a schema. The request fails if the model's
+// answer does not match.
 func TestOpenAIGoStructured(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -379,7 +384,7 @@ func TestOpenAIGoStructured(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoStop closes a stream. Its run is cancelled.
+// TestOpenAIGoStop closes a stream, which cancels the stream's run.
 func TestOpenAIGoStop(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)

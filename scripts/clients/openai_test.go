@@ -9,7 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// openAIAgents creates the agents for the tests of OpenAI's clients, and returns the environment variables with their IDs.
+// openAIAgents creates the agents for the tests of OpenAI's clients. It returns the environment
+// variables that contain their IDs.
 func openAIAgents(t *testing.T, s *testEnv) map[string]string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year. The canteen opens at noon. "+t.Name())
@@ -27,7 +28,8 @@ func openAIAgents(t *testing.T, s *testEnv) map[string]string {
 	}
 }
 
-// openAIEnvironment returns the environment variables with the IDs from openAIAgents.
+// openAIEnvironment creates the agents of openAIAgents, and returns their environment variables as
+// NAME=value.
 func openAIEnvironment(t *testing.T, s *testEnv) (env []string) {
 	t.Helper()
 	for name, value := range openAIAgents(t, s) {
@@ -72,13 +74,13 @@ func TestOpenAI(t *testing.T) {
 	}
 
 	checkDropped(t, s, dropping, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 2}, "OPENAI-3", "OPENAI-4", "OPENAI-5")
-	if sent := recording.Requests(); len(sent) != 7 { // failed runs and a used key: no request was retried
+	if sent := recording.Requests(); len(sent) != 7 { // failed runs and a reused key are not retried
 		t.Errorf("%d requests: %+v", len(sent), sent)
 	}
 }
 
-// checkDropped checks that every dropped request was retried once, and that each bill was booked
-// once.
+// checkDropped checks that the client retried each dropped request once, and that each bill was
+// booked once. distinct is the number of different requests, by path.
 func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[string]int, bills ...string) {
 	t.Helper()
 	for path, want := range distinct {
@@ -93,8 +95,9 @@ func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[
 	}
 }
 
-// TestFrameworks runs frameworks that use OpenAI's API. A connection of each breaks once: after the response to a request with a
-// key, or while the model answers a request without a key. No retry calls the model again.
+// TestFrameworks runs frameworks that use OpenAI's API. Each framework loses a connection once:
+// after the response if it sends idempotency keys, otherwise while the model answers. No retry
+// calls the model again.
 func TestFrameworks(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

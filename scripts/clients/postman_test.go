@@ -15,8 +15,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestPostman runs the collection with newman from top to bottom. The OpenAPI document must allow each response, no response
-// may be a server error, and the main requests must succeed.
+// TestPostman runs the Postman collection with newman, request by request. The OpenAPI document
+// must allow each response, no response may be a server error, and the main requests must succeed.
 func TestPostman(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -64,8 +64,9 @@ func TestPostman(t *testing.T) {
 	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(output.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
 }
 
-// mainRequests must succeed in a service that has only an agent. The other requests need values that only a person has (an
-// invitation's token, a login provider), or that no request in the collection creates (a file, a widget).
+// mainRequests names the requests that must succeed in a new service that has one agent. The other
+// requests need values that only a person has (an invitation's token, a login provider), or data
+// that no request in the collection creates (a file, a widget).
 var mainRequests = []string{
 	"Chat / Chat with an agent", "Chat / Stream the answer", "Chat / Demo mode", "Automation / From a scheduler", "Automation / Without waiting",
 	"Runs / Wait for a run", "Runs / Stream a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Get one", "Sessions / Erase",
@@ -75,7 +76,8 @@ var mainRequests = []string{
 	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as AI SDK messages", "Chat / Stream as AG-UI events",
 }
 
-// writeCollection sets the agent and the organization in the collection, as a user does after importing it.
+// writeCollection sets the agent and the organization in the collection, as a user does after
+// importing it.
 func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
@@ -114,6 +116,8 @@ func documentedStatuses(t *testing.T, root string) statuses {
 	return document.Paths
 }
 
+// of returns the documented status codes of an operation, or nil if the document does not contain
+// it.
 func (s statuses) of(method, path string) []int {
 	for pattern, operations := range s {
 		if !fits(pattern, path) {

@@ -30,8 +30,9 @@ type ended struct {
 	code           int
 }
 
-// execute runs a program in a directory to its end, and then kills the processes that the program started. env is added to a
-// minimal environment that has no settings of Parley or model providers, and in which loopback bypasses proxies.
+// execute runs a program in a directory to its end, and then kills the processes that the program
+// has started. The program gets env and a minimal environment, which has no settings of Parley or
+// of model providers. In this environment, requests to loopback bypass proxies.
 func execute(t *testing.T, dir string, env []string, name string, args ...string) ended {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience())
@@ -92,6 +93,8 @@ func needsNode(t *testing.T) (node string) {
 	return node
 }
 
+// lookForNode returns the path of Node. It returns an error if Node is missing or too old, or if
+// npm is missing.
 func lookForNode() (string, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -123,7 +126,8 @@ func newEnough(printed string) error {
 	return nil
 }
 
-// npmInstall returns a directory with the scripts from scripts/clients/npm and the packages in their lock file.
+// npmInstall returns a directory that contains the scripts of scripts/clients/npm and the packages
+// of their lock file.
 func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 	t.Helper()
 	needsNode(t)
@@ -144,8 +148,9 @@ func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 	return dir
 }
 
-// installed returns a directory with the packages in the lock file. npm installs them once per machine, because that takes
-// longer than most tests. The directory's name is the lock file's hash, so its content never changes.
+// installed returns a directory that contains the packages of a lock file. npm installs them only
+// once per machine, because the installation takes longer than most tests. The directory's name is
+// the lock file's hash, so the directory never needs an update.
 func installed(t *testing.T, from string) (modules string) {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(from, "package-lock.json"))
@@ -168,7 +173,7 @@ func installed(t *testing.T, from string) (modules string) {
 		t.Fatal(err)
 	}
 
-	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // the draft becomes the directory for all test processes
+	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // renamed to dir, which all test processes share
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,14 +182,15 @@ func installed(t *testing.T, from string) (modules string) {
 	copyFiles(t, from, draft)
 	succeed(t, draft, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 	if err := os.Rename(draft, dir); err != nil {
-		if _, other := os.Stat(modules); other != nil { // another test process may have been faster
+		if _, other := os.Stat(modules); other != nil { // unless another test process was faster
 			t.Fatal(err)
 		}
 	}
 	return modules
 }
 
-// linkEntries creates a directory with a link to each entry of another directory, so that entries can be added.
+// linkEntries creates the directory to, with a link to each entry of from. More entries can then be
+// added to the new directory without changing from.
 func linkEntries(t *testing.T, from, to string) {
 	t.Helper()
 	entries, err := os.ReadDir(from)
@@ -199,7 +205,8 @@ func linkEntries(t *testing.T, from, to string) {
 	}
 }
 
-// node runs scripts/clients/npm/<script> and returns its output. env adds variables to the environment.
+// node runs scripts/clients/npm/<script> and returns its output. env adds variables to the
+// environment.
 func (s *testEnv) node(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	features := filepath.Join(t.TempDir(), "features")
@@ -219,7 +226,7 @@ func needsPython(t *testing.T) (python string) {
 	return python
 }
 
-// pythonHas checks the interpreter's version and its build modules.
+// pythonHas is a program that checks the interpreter's version and modules for building packages.
 const pythonHas = `import importlib.util as u, sys
 lacks = [m for m in ("venv", "ensurepip", "pip", "setuptools", "wheel") if not u.find_spec(m)]
 if sys.version_info < (3, 11): sys.exit("version " + sys.version.split()[0] + " is too old (minimum: 3.11)")
@@ -248,8 +255,9 @@ func lookForPython() (string, error) {
 	return "", errors.Join(faults...)
 }
 
-// python runs an interpreter (from needsPython or a virtual environment) in a directory and returns its output. env adds
-// variables to the environment. Only modules installed in the virtual environment can be imported.
+// python runs an interpreter in a directory and returns its output. The interpreter is that of
+// needsPython or of a virtual environment, and can import only the modules installed there. env
+// adds variables to the environment.
 func (s *testEnv) python(t *testing.T, interpreter, dir string, env []string, args ...string) string {
 	t.Helper()
 	return succeed(t, dir, s.env(append([]string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONPATH="}, env...)...), interpreter, args...)

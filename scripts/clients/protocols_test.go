@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// protocolAgents creates the agents for the tests of other protocols' clients, and returns the environment variables with their
-// IDs.
+// protocolAgents creates the agents for tests of clients that do not use OpenAI's API. It returns
+// the environment variables that contain their IDs.
 func protocolAgents(t *testing.T, s *testEnv) []string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year.\n\n"+t.Name())
@@ -30,7 +30,8 @@ func TestMCPAdapters(t *testing.T) {
 	checkMCP(t, "mcpadapters.mjs", 1)
 }
 
-// checkMCP runs the script for a number of MCP clients, and checks the run of each. It cancels the runs that wait for a person.
+// checkMCP runs a script with the given number of MCP clients, and checks each client's run. It
+// cancels the runs that wait for a person's decision.
 func checkMCP(t *testing.T, script string, clients int) {
 	t.Helper()
 	needsNode(t)
@@ -57,7 +58,8 @@ func checkMCP(t *testing.T, script string, clients int) {
 	}
 }
 
-// TestAISDK runs the AI SDK's client and its package for React: the transport, the chats, and the schema of chunks.
+// TestAISDK runs the AI SDK's client and its package for React. It covers the transport, the chats,
+// and the schema of chunks.
 func TestAISDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -76,7 +78,7 @@ func TestAISDK(t *testing.T) {
 	}
 }
 
-// TestAGUI runs AG-UI's client, which rejects events out of order.
+// TestAGUI runs AG-UI's client, which rejects events that arrive out of order.
 func TestAGUI(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -93,7 +95,7 @@ func TestAGUI(t *testing.T) {
 		t.Errorf("the approved bill was booked %d times, want 1", effects)
 	}
 
-	// Each message of the seeded thread is in the prompt once.
+	// The prompt contains each message of the seeded thread exactly once.
 	prompt := ""
 	for _, r := range s.model.Requests() {
 		if n := len(r.Messages); n > 0 && r.Messages[n-1].Content == "AGUI-SEEDED two" {

@@ -19,15 +19,15 @@ import (
 	"parley/shared/testkit"
 )
 
-// pythonWheel is the packaged Python SDK, and pythonInterpreter the interpreter in a virtual environment that contains only the
-// SDK. Both are created once.
+// pythonWheel is the packaged Python SDK. pythonInterpreter is the interpreter of a virtual
+// environment that contains only the SDK. Both are created once and shared by all tests.
 var pythonWheel, pythonInterpreter struct {
 	sync.Mutex
 
 	path string
 }
 
-// wheel builds the package from a copy of sdk/python, because builds leave files behind.
+// wheel builds the package in a copy of sdk/python, because a build leaves files in its directory.
 func (s *testEnv) wheel(t *testing.T) (path string) {
 	t.Helper()
 	python := needsPython(t)
@@ -60,14 +60,15 @@ func pythonSource(t *testing.T, to string) {
 	copyFiles(t, filepath.Join(from, "src", "parley"), filepath.Join(to, "src", "parley"))
 }
 
-// pythonProject creates an empty project. It returns the project's directory, and the interpreter in a virtual environment that
-// contains only the SDK.
+// pythonProject creates an empty project. It returns the project's directory, and the interpreter
+// of a virtual environment that contains only the SDK.
 func (s *testEnv) pythonProject(t *testing.T) (dir, interpreter string) {
 	t.Helper()
 	return t.TempDir(), s.environment(t)
 }
 
-// environment creates a virtual environment with the SDK.
+// environment creates a virtual environment that contains only the SDK, and returns its
+// interpreter.
 func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	t.Helper()
 	python, wheel := needsPython(t), s.wheel(t)
@@ -78,7 +79,7 @@ func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	}
 
 	dir := filepath.Join(s.dir, "python", "environment")
-	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // much faster; pip of the outer Python installs into dir
+	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // much faster without pip; the outer Python's pip installs into dir
 	interpreter = filepath.Join(dir, "bin", "python")
 	succeed(t, s.dir, nil, python, "-m", "pip", "--python", interpreter, "install", "--no-index", "--no-deps", wheel)
 	pythonInterpreter.path = interpreter
@@ -140,7 +141,8 @@ func TestPythonPackage(t *testing.T) {
 	}
 }
 
-// contractVersion returns the version of the OpenAPI document, which must also be the SDK's version.
+// contractVersion returns the version of the OpenAPI document, which must also be the SDK's
+// version.
 func contractVersion(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(testkit.Root(t), "ingress", "internal", "openapi", "openapi.yaml"))
@@ -168,8 +170,8 @@ func unzipped(t *testing.T, file *zip.File) string {
 	return string(raw)
 }
 
-// TestPythonReadme runs each block in the README: commands in a clone of the repository, programs in an empty project with the
-// package installed.
+// TestPythonReadme runs each block of the SDK's README. Commands run in a clone of the repository.
+// Programs run in an empty project in which the package is installed.
 func TestPythonReadme(t *testing.T) {
 	t.Parallel()
 	python := needsPython(t)
@@ -201,9 +203,10 @@ func TestPythonReadme(t *testing.T) {
 	}
 }
 
-// pythonInstall runs commands that install the SDK in a clone, and checks that the virtual environment they created contains
-// the SDK. Tests download nothing: if commands would download build dependencies, pip settings provide these instead. With
-// -short, only the block without downloads runs; the other block does the same.
+// pythonInstall runs a block's commands, which install the SDK in a clone, and checks that the
+// virtual environment that they create contains the SDK. Tests download nothing, so settings of pip
+// provide the build dependencies that the commands would download. With -short, only the block
+// without downloads runs, because the other has the same result.
 func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	t.Helper()
 	commands := block.Text
@@ -228,7 +231,7 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	}
 }
 
-// namedPython returns a directory in which the interpreter is named python3.
+// namedPython returns a directory for PATH in which the interpreter has the name python3.
 func namedPython(t *testing.T, interpreter string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -238,7 +241,8 @@ func namedPython(t *testing.T, interpreter string) string {
 	return dir
 }
 
-// TestPythonTransport runs the client against scripted misbehaving services.
+// TestPythonTransport runs the unit tests of the client's transport, which use a scripted service
+// that misbehaves.
 func TestPythonTransport(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -254,7 +258,7 @@ func TestPythonTransport(t *testing.T) {
 	}
 }
 
-// TestPythonSurface calls every method of the client, sync and async.
+// TestPythonSurface calls every method of the synchronous and of the asynchronous client.
 func TestPythonSurface(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -276,8 +280,8 @@ func TestPythonSurface(t *testing.T) {
 	}
 }
 
-// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted the request. The retry
-// attaches to the existing run, and the ledger records one effect.
+// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted
+// the request. The retry attaches to the existing run, and the ledger records one effect.
 func TestPythonRetriesAttach(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -332,7 +336,8 @@ type reading struct {
 	Run    struct{ ID, Message, Status string }
 }
 
-// TestPythonStreamsAreResumed interrupts a stream ten times. No character is lost or repeated.
+// TestPythonStreamsAreResumed interrupts a stream ten times. The client resumes it without losing
+// or repeating a character.
 func TestPythonStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -366,7 +371,7 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 	}
 }
 
-// sameEvents compares a reading with interruptions to a reading without.
+// sameEvents checks that an interrupted stream delivered the same events as an uninterrupted one.
 func sameEvents(t *testing.T, cut, uncut reading) {
 	t.Helper()
 	if len(uncut.IDs) < 20 || !slices.Equal(cut.IDs, uncut.IDs) {

@@ -21,23 +21,24 @@ import (
 	"parley/shared/testkit"
 )
 
-// reader follows a document step by step in a new directory. The variables and working directory of its shell persist from
-// block to block.
+// reader runs a document's blocks one by one, starting in a new directory. The shell's variables
+// and working directory persist from block to block.
 type reader struct {
 	testEnv     *testEnv
 	root        string
 	dir         string
-	address     string  // of the running service; it replaces the address shown in documents
-	port        int     // of another service, which `make run` starts
+	address     string  // address of the running service, which replaces the one in documents
+	port        int     // port of another service, which `make run` starts
 	receiver    int     // of a webhook receiver
 	database    *sql.DB // for SQL blocks; nil until needed
 	env         []string
-	interpreter string            // a Python with the SDK; empty until needed
-	saved       map[string]string // from names of files to the blocks that contain them
-	ran         string            // everything run so far, to find unused files
+	interpreter string            // path of a Python that has the SDK; empty until needed
+	saved       map[string]string // the blocks that are files, by file name
+	ran         string            // the text of all blocks run so far, to find unused files
 }
 
-// documented is Parley's address in documents, and repository the placeholder for the clone URL.
+// documented is Parley's address in documents. repository is the documents' placeholder for the URL
+// of the repository to clone.
 const (
 	documented = "127.0.0.1:8080"
 	repository = "<this repository>"
@@ -46,6 +47,8 @@ const (
 // receivers matches the ports of webhook receivers in documents.
 var receivers = regexp.MustCompile(`\b900[1-9]\b`)
 
+// newReader creates a reader with its own organization and a directory that contains links to
+// Parley's programs and the files that documents assume to exist.
 func newReader(t *testing.T, root string) *reader {
 	t.Helper()
 	s := withTestEnv(t)
@@ -78,8 +81,8 @@ func newReader(t *testing.T, root string) *reader {
 	return r
 }
 
-// built is a `go` wrapper. It reuses an existing build of Parley from the same files, because for Go's cache a program in
-// another directory is another program.
+// built is a wrapper for `go`. It reuses an existing build of Parley from the same files. Go's
+// build cache cannot do this, because it distinguishes programs by their directory.
 const built = `#!/bin/sh
 case "$*" in "build "*" ./deploy/standalone/cmd/parley")
 	while [ "$1" != -o ]; do shift; done
@@ -88,8 +91,8 @@ esac
 exec %s "$@"
 `
 
-// builds makes clones of the repository build Parley again. With -short it reuses the existing program if the clone has the
-// same files.
+// builds saves the build of a clone of the repository. With -short, if no file of the repository
+// has changed, it puts the wrapper built into the reader's PATH. Otherwise, it does nothing.
 func (r *reader) builds(t *testing.T) {
 	t.Helper()
 	changes, err := exec.CommandContext(t.Context(), "git", "-C", r.root, "status", "--porcelain").Output()
@@ -104,7 +107,7 @@ func (r *reader) builds(t *testing.T) {
 	r.save(t, "bin/go", fmt.Appendf(nil, built, quoted(program)))
 }
 
-// ranOnce returns the ID of a finished run of an agent in an organization.
+// ranOnce runs the organization's agent once, and returns the finished run's ID.
 func (s *testEnv) ranOnce(t *testing.T, own quickstart.Credentials) string {
 	t.Helper()
 	var run struct{ ID string }
@@ -124,13 +127,14 @@ func (r *reader) save(t *testing.T, name string, content []byte) {
 	}
 }
 
-// text returns a block's text with the running service's URL filled in.
+// text returns a block's text with the running service's URL in place of the documented one.
 func (r *reader) text(b fenced.Block) string {
 	text := strings.NewReplacer(documented, r.address, repository, r.root).Replace(b.Text)
 	return receivers.ReplaceAllString(text, strconv.Itoa(r.receiver))
 }
 
-// keep saves a block that is a file. It returns false if the block is not a file.
+// keep saves a block as a file if its first line names one. It returns false if the block is not a
+// file.
 func (r *reader) keep(t *testing.T, b fenced.Block) bool {
 	t.Helper()
 	if b.File == "" {
@@ -141,7 +145,7 @@ func (r *reader) keep(t *testing.T, b fenced.Block) bool {
 	return true
 }
 
-// checkUsed fails the test if files are unused, because nothing shows that they work.
+// checkUsed fails the test if no later block uses a saved file, because the file is then untested.
 func (r *reader) checkUsed(t *testing.T) {
 	t.Helper()
 	for name, where := range r.saved {
@@ -151,7 +155,8 @@ func (r *reader) checkUsed(t *testing.T) {
 	}
 }
 
-// prelude defines a shell for a user who waits for servers to start, and interrupts commands that do not end.
+// prelude configures a shell so that it acts like a user who waits until servers have started, and
+// interrupts commands that do not end.
 const prelude = `
 echo $$ >>"$READER/.groups"; exec >"$READER/.output" 2>&1
 set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"; set +a
@@ -198,18 +203,19 @@ set -euo pipefail
 set -a
 `
 
-// shell runs commands unchanged. Their variables and working directory persist.
+// shell runs a block's commands unchanged. Their variables and working directory persist for later
+// blocks.
 func (r *reader) shell(t *testing.T, where, commands string) {
 	t.Helper()
 	r.ran += commands
 	if strings.Contains(commands, "git clone") {
 		r.builds(t)
 	}
-	if strings.Contains(commands, "make run") { // later blocks use that service
+	if strings.Contains(commands, "make run") { // later blocks use the service that `make run` starts
 		commands = strings.ReplaceAll(commands, r.address, "127.0.0.1:"+strconv.Itoa(r.port))
 		r.address = "127.0.0.1:" + strconv.Itoa(r.port)
 	}
-	if strings.Contains(commands, "parley migrate") { // migrate a database on separate servers
+	if strings.Contains(commands, "parley migrate") { // commands that migrate a database use separate servers
 		postgres, nats := testkit.PostgresProcess(t), testkit.NATSProcess(t, "")
 		commands = "export DATABASE_URL=" + quoted(postgres.DSN()) + " NATS_URL=" + nats.URL + "\n" + commands
 	}
@@ -220,7 +226,7 @@ func (r *reader) shell(t *testing.T, where, commands string) {
 		t.Fatal(err)
 	}
 	if got.code != 0 {
-		started, _ := os.ReadFile(filepath.Join(r.dir, "run.log")) // of `make run`, if it was used
+		started, _ := os.ReadFile(filepath.Join(r.dir, "run.log")) // output of `make run`, if it was used
 		t.Fatalf("%s ended with %d\n%s%s%s\n%s", where, got.code, got.stdout, got.stderr, output, started)
 	}
 
@@ -256,7 +262,7 @@ func (r *reader) endAll(t *testing.T) {
 			t.Errorf("%q is not a process group", group)
 			continue
 		}
-		_ = syscall.Kill(-pid, syscall.SIGTERM) // most groups have already ended
+		_ = syscall.Kill(-pid, syscall.SIGTERM) // most process groups have already ended
 		if !polled(t, testkit.Within(20*time.Second), func() bool { return syscall.Kill(-pid, 0) != nil }) {
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		}
@@ -270,11 +276,12 @@ func (r *reader) sh(t *testing.T, b fenced.Block) {
 	}
 }
 
+// json parses a block, and uses the configurations of n8n and of assistants that it contains.
 func (r *reader) json(t *testing.T, b fenced.Block) {
 	t.Helper()
 	var value struct {
 		Nodes      []node            `json:"nodes"`      // of n8n
-		MCPServers map[string]server `json:"mcpServers"` // of assistants, under one key
+		MCPServers map[string]server `json:"mcpServers"` // the settings of assistants have this key
 		Servers    map[string]server `json:"servers"`    // or another
 	}
 	if err := json.Unmarshal([]byte(r.text(b)), &value); err != nil {
@@ -294,7 +301,8 @@ func (r *reader) json(t *testing.T, b fenced.Block) {
 	r.keep(t, b)
 }
 
-// shown handles output and drawings, which are not run. Commands must be in blocks with another language.
+// shown handles blocks with the language text: output and drawings, which are not run. It fails the
+// test if the block contains commands.
 func (r *reader) shown(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if command := fenced.Command(b.Text); command != "" {

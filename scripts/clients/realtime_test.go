@@ -17,8 +17,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// sentences are spoken by espeak-ng. They are so short that pocketsphinx recognizes every word, both alone and after the "echo"
-// in an answer.
+// sentences contains the texts that espeak-ng speaks. They are so short that pocketsphinx
+// recognizes every word, both alone and after the word "echo" in an answer.
 var sentences = map[string]string{
 	"first":  "please tell me about the weather in london",
 	"second": "it is going to rain tomorrow",
@@ -35,8 +35,8 @@ func needsSpeech(t *testing.T) {
 	}
 }
 
-// secure starts a TLS proxy for the service, as in a public deployment, because clients of the Realtime API only use wss. ca is
-// the path of the proxy's certificate.
+// secure starts a TLS proxy in front of the service, because clients of the Realtime API accept
+// only wss URLs. ca is the path of the proxy's certificate.
 func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	t.Helper()
 	target, err := url.Parse(s.creds.BaseURL)
@@ -58,7 +58,8 @@ func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	return server.URL, ca
 }
 
-// spoken synthesizes the sentences, and returns the input for the script.
+// spoken synthesizes the sentences and writes them to files. It returns each sentence's text and
+// file, as the script expects them.
 func spoken(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	dir, said := t.TempDir(), map[string]map[string]string{}
@@ -76,14 +77,15 @@ func spoken(t *testing.T) map[string]map[string]string {
 	return said
 }
 
-// says answers a message that starts with "say: " with the rest of the message, instead of an echo.
+// says makes the stub model answer a message that starts with "say: " with the rest of the message
+// instead of an echo.
 func says(req openaistub.Request) (openaistub.Reply, bool) {
 	text, ok := strings.CutPrefix(req.Prompt(), "say: ")
 	return openaistub.Reply{Text: text}, ok
 }
 
-// TestRealtime holds conversations with OpenAI's clients, both with `ws` and with the WebSocket of browsers. With -short, each
-// spoken conversation runs with only one of the clients.
+// TestRealtime talks to agents with OpenAI's two Realtime clients: one uses the package `ws`, the
+// other the browser's WebSocket. With -short, each spoken part runs with only one of them.
 func TestRealtime(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -127,7 +129,8 @@ func TestRealtime(t *testing.T) {
 	}
 }
 
-// realtimeTypes returns the event types in the client's declarations.
+// realtimeTypes returns the event types that the TypeScript declarations of OpenAI's client
+// contain.
 func realtimeTypes(t *testing.T, path string) []string {
 	t.Helper()
 	declarations, err := os.ReadFile(path)

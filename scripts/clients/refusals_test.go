@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// refusing makes a model provider reject a request whose last message begins with "refuse ". The error's message is that
-// message.
+// refusing wraps a model provider. It rejects a request whose last message begins with "refuse ".
+// The error's message is the text of this message.
 func refusing(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readAll(r)
@@ -38,7 +38,8 @@ func refusing(model http.Handler) http.Handler {
 	})
 }
 
-// memberKey returns a key of a new member of a tenant's organization, who is no admin.
+// memberKey adds a member who is not an admin to the organization, and returns an API key of this
+// member.
 func (s *testEnv) memberKey(t *testing.T, organization string) string {
 	t.Helper()
 	s.mu.Lock()
@@ -60,15 +61,16 @@ func (s *testEnv) memberKey(t *testing.T, organization string) string {
 	return key.Key
 }
 
-// TestRefusals lets a model's provider refuse requests and drop streams. The script checks what OpenAI's client, admins and
-// members see; the test checks the log, and how often the model was called.
+// TestRefusals runs agents whose model provider rejects requests and drops streams. The script
+// checks the errors that OpenAI's client, admins and members receive. The test checks the log and
+// the number of calls of the model.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
 	var got struct {
 		Rejected string
-		Took     float64 // seconds until the dropped streams failed the run
+		Took     float64 // seconds until the run failed because of dropped streams
 	}
 	home := s.tenant(t)
 	agent := func(model string) string {
@@ -78,7 +80,7 @@ func TestRefusals(t *testing.T) {
 		return made.ID
 	}
 	decode(t, []byte(s.node(t, "refusals.mjs", "PARLEY_API_KEY="+home.APIKey, "ORGANIZATION_ID="+home.OrganizationID, "MEMBER_KEY="+s.memberKey(t, home.OrganizationID),
-		"STUB_ID="+agent("openai/stub"), "DROPS_ID="+agent("openai/drops"))), &got) // the breaker of the model "drops" counts its faults
+		"STUB_ID="+agent("openai/stub"), "DROPS_ID="+agent("openai/drops"))), &got) // "drops" has its own circuit breaker, which counts faults
 	if got.Took > testkit.Within(20*time.Second).Seconds() {
 		t.Errorf("a provider that drops every stream was given up after %.0f s", got.Took)
 	}

@@ -19,7 +19,8 @@ func (s *testEnv) goSDK(t *testing.T, url string) *parley.Client {
 	return client
 }
 
-// must fails a test if a call failed, and returns the call's result.
+// must returns a function that passes a call's result through and fails the test if the call
+// failed.
 func must[T any](t *testing.T) func(value T, err error) T {
 	t.Helper()
 	return func(value T, err error) T {
@@ -31,7 +32,7 @@ func must[T any](t *testing.T) func(value T, err error) T {
 	}
 }
 
-// lists reports whether a list contains an entry with an id.
+// lists reports whether a paginated list contains an entry with the ID want.
 func lists[T any](t *testing.T, pages parley.Pages[T], id func(T) string, want string) {
 	t.Helper()
 	for entry, err := range pages.All(t.Context()) {
@@ -74,7 +75,8 @@ func TestGoSurface(t *testing.T) {
 	}
 }
 
-// TestGoFaults drops the response to a message, and cuts a stream ten times. The run has one effect, and no text is lost.
+// TestGoFaults drops the response to a message and interrupts a stream ten times. The message's run
+// has one effect, and no text of the stream is lost.
 func TestGoFaults(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -102,6 +104,7 @@ func TestGoFaults(t *testing.T) {
 	}
 }
 
+// goAgents calls the methods for agents and templates.
 func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 	t.Helper()
 	ctx := t.Context()
@@ -133,7 +136,7 @@ func goAgents(t *testing.T, client *parley.Client, agent *parley.Agent) {
 	}
 }
 
-// goTalks attaches files to messages, and continues a session.
+// goTalks sends messages with attached files, and continues their session.
 func goTalks(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx, session := t.Context(), "go-talks-"+agentID
@@ -154,7 +157,7 @@ func goTalks(t *testing.T, client *parley.Client, agentID string) {
 	}
 }
 
-// goTools uploads a file, and executes a tool of the client.
+// goTools uploads a file and executes a tool that the client provides.
 func goTools(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()
@@ -177,6 +180,7 @@ func goTools(t *testing.T, client *parley.Client, agentID string) {
 	}
 }
 
+// goRuns calls the methods for chats, files, runs, sessions and automations.
 func goRuns(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx, session := t.Context(), "go-"+agentID
@@ -231,7 +235,7 @@ func goRuns(t *testing.T, client *parley.Client, agentID string) {
 	lists(t, client.Automations.List(parley.Paging{}), func(a parley.Automation) string { return a.ID }, session)
 }
 
-// goDecisions approves, denies and cancels runs that wait for a person.
+// goDecisions approves, denies and cancels runs that wait for a person's decision.
 func goDecisions(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()
@@ -251,6 +255,7 @@ func goDecisions(t *testing.T, client *parley.Client, agentID string) {
 	}
 }
 
+// goKnowledge calls the methods for documents.
 func goKnowledge(t *testing.T, client *parley.Client) {
 	t.Helper()
 	ctx, name, text := t.Context(), t.Name()+".md", "# "+t.Name()+"\n\nTickets are counted."
@@ -292,6 +297,7 @@ func goKnowledge(t *testing.T, client *parley.Client) {
 	}
 }
 
+// goHooks calls the methods for hooks and their deliveries.
 func goHooks(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()
@@ -312,6 +318,7 @@ func goHooks(t *testing.T, client *parley.Client, agentID string) {
 	}
 }
 
+// goNotifications calls the methods for notification endpoints.
 func goNotifications(t *testing.T, client *parley.Client, agentID, url string) {
 	t.Helper()
 	ctx := t.Context()
@@ -332,6 +339,7 @@ func goNotifications(t *testing.T, client *parley.Client, agentID, url string) {
 	}
 }
 
+// goOrganization calls the methods for keys, budgets, usage and limits.
 func goOrganization(t *testing.T, client *parley.Client, agentID string) {
 	t.Helper()
 	ctx := t.Context()

@@ -2,8 +2,8 @@ package clients
 
 import "testing"
 
-// TestSources reads lists of sources and links to files with OpenAI's client, and checks an agent's
-// connections.
+// TestSources reads answers that end with a list of sources or with links to files, using OpenAI's
+// client. It also tests an agent's connections.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// TestStop stops answers with the clients of each protocol, and lets clients lose responses and retry.
-// The script checks the runs, and a neighbour's run.
+// TestStop stops answers with clients of each protocol, and makes clients lose responses and retry.
+// The script checks that their runs are cancelled and another client's run is not.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
-	message := "slowly " + strings.TrimSpace(strings.Repeat("word ", 400)) // the model needs longer than the client waits before its retry
+	message := "slowly " + strings.TrimSpace(strings.Repeat("word ", 400)) // the answer takes longer than the client waits before its retry
 	leaving := s.faults(t).DropWhen(func() bool { return s.model.Count(message) > 0 })
-	var took struct{ Completion, Following, Chat, AGUI, MCP float64 } // seconds until the run was cancelled, or the next answer arrived
+	var took struct{ Completion, Following, Chat, AGUI, MCP float64 } // in seconds, until the run was cancelled or the next answer arrived
 	decode(t, []byte(s.node(t, "stop.mjs", "STUB_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),
 		"LEAVING_URL="+leaving.URL, "RETRIED="+message)), &took)
 	if n := s.model.Count(message); n != 2 || leaving.Faults() != 1 {

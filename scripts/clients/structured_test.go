@@ -30,7 +30,7 @@ func TestStructuredOutput(t *testing.T) {
 	}
 }
 
-// goStructured asks for data with the Go SDK.
+// goStructured requests answers that match a schema with the Go SDK.
 func goStructured(t *testing.T, client *parley.Client) {
 	t.Helper()
 	agent := must[*parley.Agent](t)(client.Agents.Create(t.Context(), parley.NewAgent{

@@ -17,10 +17,11 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// sent is how a client sends an operation.
+// sent describes the request that a client sends for an operation of the OpenAPI document.
 type sent struct{ method, path, action string }
 
-// documentOperations returns the operations of the OpenAPI document and their actions, in the document's order.
+// documentOperations returns the operations of the OpenAPI document in the document's order, one
+// for each action, and how a client sends each of them.
 func documentOperations(t *testing.T) (names []string, operations map[string]sent) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(testkit.Root(t), "ingress", "internal", "openapi", "openapi.yaml"))
@@ -49,7 +50,8 @@ func documentOperations(t *testing.T) (names []string, operations map[string]sen
 	return names, operations
 }
 
-// actions returns the values of an operation's parameter action. An empty one stands for the operation without an action.
+// actions returns the values of an operation's query parameter "action". An empty string stands for
+// a request without this parameter.
 func actions(operation yamldoc.Object) []string {
 	for _, parameter := range operation.Objects("parameters") {
 		if parameter.Text("name") != "action" {
@@ -64,8 +66,8 @@ func actions(operation yamldoc.Object) []string {
 	return []string{""}
 }
 
-// TestSurfaceOfDocument compares the list of the SDKs' methods with the OpenAPI document: each operation has a method, or a
-// reason why it has none.
+// TestSurfaceOfDocument compares the list of the SDKs' methods with the OpenAPI document. For each
+// operation, the list must contain a method, or a reason why there is none.
 func TestSurfaceOfDocument(t *testing.T) {
 	t.Parallel()
 	want, _ := documentOperations(t)
@@ -124,7 +126,8 @@ func TestSurfaceOfTypeScript(t *testing.T) {
 	compareMethods(t, "typescript", got)
 }
 
-// TestSurfaceOfPython compares the methods of both clients with the list. No name shadows a builtin of Python.
+// TestSurfaceOfPython compares the methods of the synchronous and the asynchronous client with the
+// list. No method's name may shadow a Python builtin.
 func TestSurfaceOfPython(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -170,7 +173,8 @@ func uncapitalized(name string) string {
 	return string(unicode.ToLower(rune(name[0]))) + name[1:]
 }
 
-// checkRequested checks that requests contain each operation for which the SDKs have a method.
+// checkRequested checks that the recorded requests contain each operation for which the SDKs have a
+// method.
 func checkRequested(t *testing.T, requests []faultproxy.Request) {
 	t.Helper()
 	seen := map[sent]bool{}
@@ -185,7 +189,7 @@ func checkRequested(t *testing.T, requests []faultproxy.Request) {
 	_, operations := documentOperations(t)
 	for _, o := range surface.Operations {
 		want := operations[strings.TrimSpace(o.ID+" "+o.Action)]
-		rare := slices.Contains([]string{"happened", "resend", "abandon"}, o.Action) && o.ID == "postRuns" // calls of unknown outcome
+		rare := slices.Contains([]string{"happened", "resend", "abandon"}, o.Action) && o.ID == "postRuns" // for calls of unknown outcome
 		if o.None == "" && !rare && !seen[want] {
 			t.Errorf("the client sent no %+v (%v)", want, o.SDK)
 		}

@@ -8,8 +8,8 @@ import (
 	"parley/scripts/internal/quickstart"
 )
 
-// tenant creates an organization for one test, with a key and an agent with tools. Names in a document, such as idempotency
-// keys, are then unique to the test.
+// tenant creates an organization for one test, with a key and an agent that has tools. In its own
+// organization, a test can use fixed names from a document, such as idempotency keys.
 func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 	t.Helper()
 	s.mu.Lock()

@@ -2,8 +2,9 @@ package clients
 
 import "testing"
 
-// TestTools gives an agent with a tool of its own functions of the client, with the packages that people use for that. The
-// agent's tool is called once for each question, however many requests the client sends.
+// TestTools lets an agent that has its own tool call functions of the client, through several npm
+// packages. The agent's own tool is called once for each question, even if the client sends several
+// requests.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -22,7 +23,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestToolAgents runs frameworks that call functions of the client in a loop. No call is repeated, of the client or of the agent.
+// TestToolAgents runs frameworks that call functions of the client in a loop. Neither the client's
+// functions nor the agent's own tool are called twice for the same question.
 func TestToolAgents(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

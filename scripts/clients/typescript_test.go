@@ -16,16 +16,16 @@ import (
 	"parley/shared/testkit"
 )
 
-// typeScript is the packaged TypeScript SDK, built once with the commands in its README. It consists of the package, a project
-// that uses the package, and the source with the compiler.
+// typeScript contains the packaged TypeScript SDK, built once with the commands of its README. It
+// has the package, a project that uses the package, and the source directory with the compiler.
 var typeScript struct {
 	sync.Mutex
 
 	tarball, project, source string
 }
 
-// packTypeScript builds the package as the README describes, in a fresh checkout next to a project. Both are in a directory
-// that outlives the test.
+// packTypeScript builds the package as the SDK's README describes, in a fresh checkout next to a
+// project. All tests share the checkout and the project, so they stay after the test.
 func packTypeScript(t *testing.T, below string) {
 	t.Helper()
 	needsNode(t)
@@ -71,7 +71,7 @@ func unpackTypeScript(t *testing.T, into string) {
 	succeed(t, into, nil, "tar", "-xzf", typeScript.tarball, "--strip-components=1")
 }
 
-// packsTypeScript builds the package once for all tests.
+// packsTypeScript builds the SDK's package once for all tests.
 func (s *testEnv) packsTypeScript(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func save(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestTypeScriptPackage checks that the package contains only files that users need.
+// TestTypeScriptPackage checks that the npm package contains only files that users need.
 func TestTypeScriptPackage(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -173,8 +173,9 @@ func TestTypeScriptUnits(t *testing.T) {
 	}
 }
 
-// TestTypeScriptTypes compiles a program that uses the package, and the programs in the README, with each module resolution.
-// Some lines are marked because they must not compile; if such a line compiles, the test fails.
+// TestTypeScriptTypes compiles a program that uses the package, and the README's programs, with
+// each of TypeScript's module resolutions. Lines marked with @ts-expect-error must not compile; if
+// one does, the test fails.
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -208,7 +209,7 @@ func TestTypeScriptTypes(t *testing.T) {
 	}
 }
 
-// typeScriptPrograms returns the programs in the package's README.
+// typeScriptPrograms returns the blocks of the package's README that are programs.
 func typeScriptPrograms(t *testing.T) []fenced.Block {
 	t.Helper()
 	programs := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "ts" })
@@ -223,8 +224,9 @@ func typeScriptBlocks(t *testing.T) []fenced.Block {
 	return blocksFor(t, testkit.Root(t), "sdk/typescript/README.md")
 }
 
-// TestTypeScriptReadme runs every block in the package's README unchanged: first the install command, then the programs in the
-// resulting project. The programs are also valid JavaScript.
+// TestTypeScriptReadme runs every block of the package's README unchanged: first the install
+// command, then the programs in the resulting project. Node can run the programs, because they are
+// valid JavaScript.
 func TestTypeScriptReadme(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
@@ -249,8 +251,8 @@ func TestTypeScriptReadme(t *testing.T) {
 	}
 }
 
-// installedTypeScript checks the results of the README's commands: the package is in the project, and the checkout has no new
-// files.
+// installedTypeScript checks the results of the README's commands: the package is in the project,
+// and the checkout has no new files.
 func installedTypeScript(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(typeScript.project, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
@@ -274,7 +276,8 @@ func installedTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptSurface calls every method of the client, which sends every operation of the list of surfaces.
+// TestTypeScriptSurface calls every method of the client. Together, the methods must send each
+// operation for which the SDKs have a method.
 func TestTypeScriptSurface(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -289,8 +292,8 @@ func TestTypeScriptSurface(t *testing.T) {
 	}
 }
 
-// TestTypeScriptEffects drops the first response to each call after the service has accepted the request. The retries attach to
-// the existing runs, and each run has one effect.
+// TestTypeScriptEffects drops the first response to each call, after the service has accepted the
+// request. The client's retries attach to the existing runs, and each run has one effect.
 func TestTypeScriptEffects(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -323,8 +326,8 @@ func TestTypeScriptEffects(t *testing.T) {
 	}
 }
 
-// TestTypeScriptCuts interrupts streams ten times: while the run executes, after the run has finished, and twice for a demo
-// visitor.
+// TestTypeScriptCuts interrupts a run's stream ten times while the run executes, and ten times
+// after the run has finished. A demo visitor's stream is interrupted twice.
 func TestTypeScriptCuts(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

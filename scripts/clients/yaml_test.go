@@ -15,8 +15,8 @@ import (
 	"parley/scripts/internal/fenced"
 )
 
-// structure is a YAML block in a document: the configuration of a program that calls Parley. The test executes the block as
-// that program would.
+// structure is the content of a YAML block in a document: the configuration of a program that calls
+// Parley. The tests execute the block as the program would.
 type structure struct {
 	Jobs map[string]struct { // of GitHub Actions
 		Env   map[string]string
@@ -41,7 +41,7 @@ type structure struct {
 			APIKey  string `yaml:"apiKey"`
 		}
 	}
-	Services map[string]struct{ Environment map[string]string } // of Compose, for Open WebUI
+	Services map[string]struct{ Environment map[string]string } // the services of a Compose file for Open WebUI
 }
 
 // container is a container in a pod.
@@ -55,6 +55,8 @@ type container struct {
 	}
 }
 
+// yaml runs a block as the workflow, CronJob or client configuration that it contains. It fails the
+// test if the block contains none of them.
 func (r *reader) yaml(t *testing.T, b fenced.Block) {
 	t.Helper()
 	var s structure
@@ -80,7 +82,7 @@ func (r *reader) yaml(t *testing.T, b fenced.Block) {
 	}
 }
 
-// workflow runs the steps of a GitHub Actions workflow as a runner does.
+// workflow runs the steps of a GitHub Actions workflow as GitHub's runner does.
 func (r *reader) workflow(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	for _, job := range s.Jobs {
@@ -104,7 +106,8 @@ func (r *reader) workflow(t *testing.T, b fenced.Block, s structure) (done int) 
 
 var expression = regexp.MustCompile(`\$\{\{\s*([\w.]+)\s*\}\}`)
 
-// expressions replaces a runner's expressions. Secrets and variables come from the reader.
+// expressions replaces the expressions of GitHub Actions in a text. Secrets and variables have the
+// values of the reader's environment.
 func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	t.Helper()
 	return expression.ReplaceAllStringFunc(text, func(found string) string {
@@ -121,7 +124,7 @@ func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	})
 }
 
-// cronJob runs the commands in a Kubernetes CronJob's containers.
+// cronJob runs the commands of the containers of a Kubernetes CronJob, and returns their number.
 func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	if s.Kind != "CronJob" {
@@ -134,7 +137,7 @@ func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 			if key := e.ValueFrom.SecretKeyRef.Key; key != "" {
 				e.Value = r.variable(t, b, key)
 			}
-			if e.Name == "AGENT_ID" { // the placeholder for the user's agent
+			if e.Name == "AGENT_ID" { // replaces the placeholder for the user's agent
 				e.Value = r.variable(t, b, e.Name)
 			}
 			args = append(args, e.Name+"="+e.Value)
@@ -145,7 +148,8 @@ func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	return done
 }
 
-// variable returns one of the reader's variables.
+// variable returns the value of a variable in the reader's environment. It fails the test if there
+// is none.
 func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 	t.Helper()
 	value, known := "", false
@@ -162,7 +166,7 @@ func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 
 var reference = regexp.MustCompile(`\$\{(\w+)\}`)
 
-// variables replaces references to the reader's variables.
+// variables replaces references to environment variables in a text with the reader's values.
 func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 	t.Helper()
 	return reference.ReplaceAllStringFunc(text, func(found string) string { return r.variable(t, b, found[2:len(found)-1]) })
@@ -170,7 +174,7 @@ func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// dotenv checks the configuration of an OpenAI client.
+// dotenv checks a block with the environment variables of an OpenAI client.
 func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	t.Helper()
 	set := map[string]string{}
@@ -183,7 +187,8 @@ func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	r.asOpenAIClient(t, b, base, set["OPENAI_API_KEY"])
 }
 
-// asOpenAIClient acts like a program with this URL and key: it lists the models, and calls the first one in the list.
+// asOpenAIClient acts like a program that is configured with the given URL and key. It lists the
+// models, and calls the first one in the list.
 func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) {
 	t.Helper()
 	base, key = r.variables(t, b, base), r.variables(t, b, key)
@@ -301,10 +306,11 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 type server struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
-	Args    []string          `json:"args"` // of a program that connects to the server
+	Args    []string          `json:"args"` // arguments of a program that connects to the server
 }
 
-// server connects as the assistant would, with the reader's key in place of the document's.
+// server connects to the MCP server as the assistant would, with the reader's key in place of the
+// document's.
 func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 	t.Helper()
 	url := s.URL

@@ -22,9 +22,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestBackupUnderLoadIsRestored takes a backup while triggers, messages and documents arrive. It restores the backup to an
-// empty server, and starts the service there with an empty bus. Everything in the backup is complete, the open runs continue,
-// and later changes are missing.
+// TestBackupUnderLoadIsRestored takes a backup while triggers, messages and documents arrive. It
+// restores the backup to an empty server, and starts the service there with an empty bus. All data
+// in the backup is complete, its open runs continue, and changes made after the backup are missing.
 func TestBackupUnderLoadIsRestored(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -69,11 +69,13 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	signUp(t, owner.url).get(t.Context(), "/api/runs?id="+u.line[0]).want(t, http.StatusNotFound)
 }
 
-// backupStatements matches the statements in docs/operations.md that create the login.
+// backupStatements matches the SQL statements in docs/operations.md that create the login for
+// backups.
 var backupStatements = regexp.MustCompile(`(CREATE ROLE parley_backup|GRANT CONNECT ON DATABASE parley TO parley_backup)[^;]*;`)
 
-// backupLogin revokes public access to the database, as deploy/compose/postgres-roles.sh does, and creates the login that
-// docs/operations.md describes. It returns a database URL with that login.
+// backupLogin revokes public access to the database, as deploy/compose/postgres-roles.sh does, and
+// creates the login that docs/operations.md describes. It returns a database URL that uses this
+// login.
 func (c *cluster) backupLogin(t *testing.T) (address string) {
 	t.Helper()
 	at, err := url.Parse(c.postgres.DSN())
@@ -103,7 +105,7 @@ func (c *cluster) backupLogin(t *testing.T) (address string) {
 	return at.String()
 }
 
-// script runs a script from deploy/ on a database. The script must succeed.
+// script runs a script from deploy/ on the database at address. The script must succeed.
 func (c *cluster) script(t *testing.T, name, file, address string) {
 	t.Helper()
 	said, err := c.tryScript(t, name, file, address)
@@ -121,7 +123,8 @@ func (c *cluster) tryScript(t *testing.T, name, file, address string) (said stri
 	return string(output), err
 }
 
-// refusesJunk restores a file that is not a backup. The restore must fail without changes.
+// refusesJunk tries to restore a file that is not a backup. The restore must fail and leave the
+// database unchanged.
 func (c *cluster) refusesJunk(t *testing.T) {
 	t.Helper()
 	junk := filepath.Join(t.TempDir(), "junk")
@@ -194,7 +197,7 @@ func (c *cluster) wantConsistentRows(t *testing.T) {
 	}
 }
 
-// column returns the texts selected by a query.
+// column returns the texts that a query selects, one for each row.
 func (c *cluster) column(t *testing.T, query string) (found []string) {
 	t.Helper()
 	rows, err := c.db.QueryContext(t.Context(), query)
@@ -217,9 +220,9 @@ func (c *cluster) column(t *testing.T, query string) (found []string) {
 	return found
 }
 
-// inBackup is the state of a restored database before the service has run on it.
+// inBackup contains the runs and documents of a restored database before the service has used it.
 type inBackup struct {
-	status    map[string]string // of runs, by ID
+	status    map[string]string // status of each run, by ID
 	open      int
 	documents map[string]bool
 }
@@ -238,7 +241,8 @@ func (c *cluster) restored(t *testing.T) inBackup {
 	return b
 }
 
-// wantRuns checks every run in the backup: finished runs are replayed byte for byte, and the others finish.
+// wantRuns checks every run in the backup. A repeated request for a finished run returns its
+// response byte for byte. Open runs finish.
 func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	for n, id := range u.line {
@@ -266,8 +270,8 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 	}
 }
 
-// wantSession continues a session. The model receives the session's messages that are in the backup, in order and without a
-// gap.
+// wantSession sends a message in a restored session. The model must receive the session's messages
+// from the backup, in order and without a gap.
 func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *ledger) {
 	t.Helper()
 	owner.chats(t, useSession, "chat after the restore")
@@ -285,7 +289,8 @@ func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *l
 	}
 }
 
-// wantDocuments searches for the documents in the backup. Unfinished documents must first become ready.
+// wantDocuments searches for the documents in the backup. Unfinished documents must first become
+// ready.
 func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	kept := 0
@@ -309,12 +314,13 @@ func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 }
 
 const (
-	useLine    = 4 // queued runs of one session
+	useLine    = 4 // number of queued runs of one session
 	useClients = 4
 	useSession = "kept"
 )
 
-// workload sends keyed triggers, messages in a session, and documents.
+// workload sends triggers with idempotency keys, messages in one session, and documents, all at the
+// same time.
 type workload struct {
 	owner account
 	line  []string // IDs of the queued runs of one session, in order
@@ -334,7 +340,7 @@ func keyedUse(n int) trigger {
 
 func chatUse(n int) string { return fmt.Sprintf("sleep 200ms: chat %d", n) }
 
-// documentWord returns a word that occurs in only one document.
+// documentWord returns a word that occurs only in the nth document.
 func documentWord(n int) string { return fmt.Sprintf("heron%dlamp", n) }
 
 // begin starts the clients, which work until end is called.
@@ -349,7 +355,7 @@ func (u *workload) begin(t *testing.T) {
 	u.client(ctx, func(n int) { u.uploadDocument(ctx, n) })
 }
 
-// client repeats an activity until the load ends. It completes the current activity first.
+// client repeats an activity until the load ends. It never interrupts an activity.
 func (u *workload) client(ctx context.Context, one func(n int)) {
 	u.clients.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
@@ -384,7 +390,8 @@ func (u *workload) uploadDocument(ctx context.Context, n int) {
 	}
 }
 
-// keep records a response with the ID of the created resource.
+// keep passes the ID of the resource that a response created to note. It records a failure if the
+// response has another status.
 func (u *workload) keep(got answer, status int, note func(id string)) (id string) {
 	var made struct {
 		ID string `json:"id"`
@@ -400,14 +407,15 @@ func (u *workload) keep(got answer, status int, note func(id string)) (id string
 	return made.ID
 }
 
-// answers returns the number of answered runs.
+// answers returns the number of runs whose responses have arrived.
 func (u *workload) answers() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.keyed) + len(u.chats)
 }
 
-// await waits until the given number of runs have returned responses and a document can be searched.
+// await waits until the given number of responses have arrived and a second document has been
+// uploaded.
 func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
 	eventually(t, requestTimeout, fmt.Sprintf("%d responses", answers), func() bool {
@@ -417,7 +425,8 @@ func (u *workload) await(t *testing.T, answers int) {
 	})
 }
 
-// end waits for the current activities. None may have failed.
+// end stops the clients and waits for their current activities. It fails the test if an activity
+// has failed.
 func (u *workload) end(t *testing.T) {
 	t.Helper()
 	u.stop()

@@ -20,6 +20,7 @@ type wiretap struct {
 	heard []busMessage
 }
 
+// tap subscribes a wiretap to all subjects of a cluster's bus.
 func tap(t *testing.T, c *cluster) *wiretap {
 	t.Helper()
 	nc, err := nats.Connect(c.nats.URL, nats.Timeout(20*time.Second))
@@ -64,10 +65,12 @@ func (w *wiretap) with(word string) []busMessage {
 type markedOrg struct {
 	account
 	word   string
-	secret string // value of a header that the agent may send, and secret of the hook
+	secret string // value of a header that the agent's tool sends, and secret of the hook
 	hook   string // URL of a hook that runs the agent
 }
 
+// newMarked creates an organization with an agent and a hook, whose texts all contain a new unique
+// word.
 func newMarked(t *testing.T, in *edge) markedOrg {
 	t.Helper()
 	m := markedOrg{account: signUp(t, in.url), word: "canary" + strings.ToLower(rand.Text()), secret: "secret" + rand.Text()}
@@ -103,8 +106,9 @@ func (m markedOrg) delivered(t *testing.T) {
 	m.result(t, taken.RunID, time.Minute)
 }
 
-// TestCanariesStayWithTheirOrganization fills two organizations with unique words. Both work in parallel with the same session
-// IDs and keys. The test checks that no word appears in the other organization.
+// TestCanariesStayWithTheirOrganization fills two organizations with unique words. Both
+// organizations work in parallel and use the same session IDs and idempotency keys. No word of one
+// organization may appear in the other.
 func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -139,7 +143,8 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 		}
 	}
 
-	// All earlier bus messages have arrived before this response.
+	// When the ingress has answered this request, the wiretap has received all earlier messages on
+	// the bus.
 	first.awaitReady(t)
 	for i, m := range both {
 		checkMarks(t, c, bus, m, both[1-i])
@@ -154,7 +159,8 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	}
 }
 
-// checkMarks searches for one organization's marks in the other organization's model messages and in the bus messages.
+// checkMarks searches for the marks of organization m in the other organization's model calls and
+// in the messages on the bus.
 func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	t.Helper()
 	prompts := 0
@@ -199,7 +205,8 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	eventually(t, 10*time.Second, "all runs have finished", func() bool {
 		return c.number(t, "SELECT count(*) FROM open_runs") == 0
 	})
-	// Both organizations use the same names, but have separate runs and sessions.
+	// Both organizations use the same session IDs and keys, but must have separate runs and
+	// sessions.
 	if n := c.number(t, `SELECT count(DISTINCT r.org_id) FROM runs r WHERE r.input::text LIKE '%' || $1 || '%' OR r.result LIKE '%' || $1 || '%'`, m.word); n != 1 {
 		t.Errorf("runs of %d organizations contain the organization's word, want 1", n)
 	}

@@ -12,47 +12,51 @@ import (
 	"unicode/utf8"
 )
 
-// fact is a value of an answer, as JSON, and its citations.
+// fact is a value in an answer, as JSON, and the citations that the answer gives for it.
 type fact struct {
 	kind      string
 	value     string
 	citations []factCitation
 }
 
+// factCitation is a citation of a value. path is the value's JSON Pointer in the answer.
 type factCitation struct {
 	path   string
 	source int
-	stands bool // the value stands in the source
+	stands bool // whether the value occurs in the source
 }
 
-// corpusSource is a passage, and what the test knows about it.
+// corpusSource is a passage of a document, and the numbers and words that the test has found in it.
 type corpusSource struct {
 	id      int
 	text    string
-	folded  string          // for the comparison of texts
-	numbers []sourceNumber  // that are written in an unambiguous way
-	read    map[string]bool // each amount that a reader could find in the text, under any reading of its digits
-	signed  map[string]bool // the amounts before which a minus sign or dash stands
-	words   []string        // in order, with their punctuation
+	folded  string          // the text as plain returns it, for comparisons
+	numbers []sourceNumber  // numbers that are written unambiguously
+	read    map[string]bool // each amount that the text's digits can mean
+	signed  map[string]bool // amounts that follow a minus sign or a dash
+	words   []string        // in the text's order, with their punctuation
 }
 
-// sourceNumber is a number of a passage: its amount as a decimal number, and its sign.
+// sourceNumber is a number in a passage: its absolute value in decimal notation, and its sign.
 type sourceNumber struct {
 	amount   string
 	negative bool
 }
 
-// Numbers in the notation of a language: of three digits between separators, or without separators.
+// notations matches numbers as a language writes them: with a separator after every three digits,
+// or without separators.
 var notations = map[string]*regexp.Regexp{
 	"en": regexp.MustCompile(`\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?`),
 	"de": regexp.MustCompile(`\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+(?:,\d+)?`),
 	"fr": regexp.MustCompile(`\d{1,3}(?:[\x{A0}\x{202F}]\d{3})+(?:,\d+)?|\d+(?:,\d+)?`),
 }
 
-// digitRuns matches digits with everything that can separate the groups of a number.
+// digitRuns matches groups of digits, with the characters that may separate the groups of one
+// number.
 var digitRuns = regexp.MustCompile(`\d+(?:[.,'’\x{A0}\x{202F} ]\d+)*`)
 
-// notationOf returns the notation of a document by its name, such as tour.fr.md.
+// notationOf returns the key in notations for a document, whose name contains its language:
+// tour.fr.md.
 func notationOf(name string) string {
 	language := ""
 	if parts := strings.Split(name, "."); len(parts) == 3 {
@@ -68,12 +72,15 @@ func notationOf(name string) string {
 	}
 }
 
+// newCorpusSource finds the numbers in a passage. numbers gets only the unambiguous ones, and read
+// and signed get every amount that the digits may mean.
 func newCorpusSource(id int, name, text string) corpusSource {
 	s := corpusSource{id: id, text: text, folded: plain(text), read: map[string]bool{}, signed: map[string]bool{}, words: strings.Fields(text)}
 	for _, at := range digitRuns.FindAllStringIndex(text, -1) {
 		before, _ := utf8.DecodeLastRuneInString(text[:at[0]])
 		if unicode.Is(unicode.Latin, before) || before == '_' {
-			// The digits are a part of a word, such as B12: only those after a separator may be a number.
+			// The first digits are a part of a word such as B12. Only digits after a separator may
+			// be a number.
 			next := strings.IndexFunc(text[at[0]:at[1]], func(r rune) bool { return !unicode.IsDigit(r) })
 			if next < 0 {
 				continue
@@ -101,7 +108,8 @@ func newCorpusSource(id int, name, text string) corpusSource {
 	return s
 }
 
-// cutSign removes a minus sign from the end of a text.
+// cutSign removes a minus sign from the end of a text. It returns false if the text does not end
+// with one.
 func cutSign(text string) (string, bool) {
 	if rest, ok := strings.CutSuffix(text, "-"); ok {
 		return rest, true
@@ -109,7 +117,8 @@ func cutSign(text string) (string, bool) {
 	return strings.CutSuffix(text, "−")
 }
 
-// isClear reports whether the texts around a number leave no doubt that it is a number of its own.
+// isClear reports whether the texts before and after a number show that it is a whole number by
+// itself, and not a part of a word, a range or a longer number.
 func isClear(before, after string) bool {
 	a, size := utf8.DecodeLastRuneInString(before)
 	further, _ := utf8.DecodeLastRuneInString(before[:len(before)-size])
@@ -120,7 +129,7 @@ func isClear(before, after string) bool {
 	return begins && ends
 }
 
-// amountOf returns the amount of a number in a notation as a decimal number.
+// amountOf converts a number from a language's notation to a decimal number without separators.
 func amountOf(digits, notation string) string {
 	if notation == "en" {
 		return decimal(strings.ReplaceAll(digits, ",", ""))
@@ -128,7 +137,7 @@ func amountOf(digits, notation string) string {
 	return decimal(strings.ReplaceAll(strings.NewReplacer(".", "", "\u00A0", "", "\u202F", "").Replace(digits), ",", "."))
 }
 
-// decimal returns a decimal number without superfluous zeros.
+// decimal removes superfluous zeros from a decimal number.
 func decimal(digits string) string {
 	whole, fraction, _ := strings.Cut(digits, ".")
 	if whole = strings.TrimLeft(whole, "0"); whole == "" {
@@ -140,8 +149,8 @@ func decimal(digits string) string {
 	return whole + "." + fraction
 }
 
-// readings returns each amount that neighbouring groups of digits can stand for, with the decimal point
-// in any place between them.
+// readings returns each amount that neighbouring groups of digits can mean, alone or joined. The
+// decimal point may be between any two groups.
 func readings(run string) (amounts []string) {
 	groups := strings.FieldsFunc(run, func(r rune) bool { return !unicode.IsDigit(r) })
 	for from := range groups {
@@ -155,8 +164,8 @@ func readings(run string) (amounts []string) {
 	return amounts
 }
 
-// plain returns a text with one space for all white space, and one character for all quotation marks
-// and dashes. It removes characters that nobody sees.
+// plain returns a text with one space for all white space, and one character for all quotation
+// marks and dashes. It removes invisible characters.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -178,7 +187,8 @@ func plain(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// occurs reports whether a text occurs in the passage, and whether it does so as whole words.
+// occurs reports whether a text occurs somewhere in the passage, and whether it occurs as whole
+// words.
 func (s *corpusSource) occurs(text string) (somewhere, whole bool) {
 	wanted := plain(text)
 	for at := 0; wanted != "" && at < len(s.folded); at++ {
@@ -199,7 +209,7 @@ func isWordy(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_')
 }
 
-// hasNumber reports whether a number may stand in the passage under any reading.
+// hasNumber reports whether any reading of the passage's digits results in the number.
 func (s *corpusSource) hasNumber(n sourceNumber) bool {
 	if n.negative {
 		return s.signed[n.amount]
@@ -214,8 +224,8 @@ type factGenerator struct {
 	sources []corpusSource
 }
 
-// factKind generates a value from a passage, or returns "" if the passage has none of its kind. stands
-// is whether the value stands there.
+// factKind is a way to make a value from a passage. value returns "" if the passage does not allow
+// such a value. stands reports whether the values occur in the passage.
 type factKind struct {
 	name   string
 	stands bool
@@ -294,14 +304,14 @@ var factKinds = []factKind{
 
 func pickOne[T any](g factGenerator, all ...T) T { return all[g.IntN(len(all))] }
 
-// quoted returns a JSON string, or "" for no text.
+// quoted returns a text as a JSON string. It returns "" for an empty text.
 func quoted(text string) string {
 	if text == "" {
 		return ""
 	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // the run has the value as it is written
+	e.SetEscapeHTML(false) // the run's message contains the value unescaped
 	if err := e.Encode(text); err != nil {
 		panic(err) // unreachable
 	}
@@ -316,7 +326,8 @@ func (n sourceNumber) json() string {
 	return n.amount
 }
 
-// number returns a number of the passage in the form that write gives it.
+// number formats a random number of the passage with write. It returns "" if the passage has no
+// numbers.
 func (g factGenerator) number(s *corpusSource, write func(sourceNumber) string) string {
 	if len(s.numbers) == 0 {
 		return ""
@@ -324,7 +335,8 @@ func (g factGenerator) number(s *corpusSource, write func(sourceNumber) string) 
 	return write(pickOne(g, s.numbers...))
 }
 
-// changed returns a number of the passage after a change, if it then certainly does not stand there.
+// changed applies a change to a random number of the passage, and returns the result. It returns ""
+// if the passage may also contain the changed number.
 func (g factGenerator) changed(s *corpusSource, change func(*sourceNumber)) string {
 	return g.number(s, func(n sourceNumber) string {
 		was := n
@@ -337,7 +349,8 @@ func (g factGenerator) changed(s *corpusSource, change func(*sourceNumber)) stri
 	})
 }
 
-// phrase returns one to six neighbouring words of the passage, which are not inside of longer words.
+// phrase returns one to six neighbouring words of the passage. It returns "" if it finds none that
+// occur as whole words.
 func (g factGenerator) phrase(s *corpusSource) string {
 	for range 20 {
 		if len(s.words) == 0 {
@@ -352,7 +365,7 @@ func (g factGenerator) phrase(s *corpusSource) string {
 	return ""
 }
 
-// absent returns the text as JSON if it certainly does not stand in the passage.
+// absent returns the text as JSON, or "" if the text occurs in the passage.
 func (s *corpusSource) absent(text string) string {
 	if somewhere, _ := s.occurs(text); somewhere || text == "" {
 		return ""
@@ -360,7 +373,8 @@ func (s *corpusSource) absent(text string) string {
 	return quoted(text)
 }
 
-// fact returns the nth fact of an answer: a value of a random kind, and its citations.
+// fact returns the nth fact of an answer: a value of a random kind with a citation, and sometimes a
+// second citation that is repeated or wrong.
 func (g factGenerator) fact(n int) fact {
 	for {
 		kind, s := &factKinds[g.IntN(len(factKinds))], &g.sources[g.IntN(len(g.sources))]
@@ -373,12 +387,12 @@ func (g factGenerator) fact(n int) fact {
 		switch g.IntN(6) {
 		case 0: // twice
 			f.citations = append(f.citations, f.citations[0])
-		case 1: // a source that the run does not have
+		case 1: // a source that does not exist in the run
 			f.citations = append(f.citations, factCitation{path, 9_000 + g.IntN(9), false})
-		case 2: // a value that the data does not have, or that no source can have
+		case 2: // the path of a value that does not exist, or that cannot be cited
 			f.citations = append(f.citations, factCitation{pickOne(g, path+"/x", "/facts/4000/a~1b", strings.Replace(path, "~1", "/", 1),
 				fmt.Sprintf("/facts/%d", n), fmt.Sprintf("/facts/%d/m~0n", n), "facts", ""), s.id, false})
-		case 3: // a source in which the value certainly does not stand
+		case 3: // a source that certainly does not contain the value
 			if other := &g.sources[g.IntN(len(g.sources))]; other.id != s.id && other.lacks(value) {
 				f.citations = append(f.citations, factCitation{path, other.id, false})
 			}
@@ -387,7 +401,7 @@ func (g factGenerator) fact(n int) fact {
 	}
 }
 
-// lacks reports whether a value certainly does not stand in the passage.
+// lacks reports whether the passage certainly does not contain a value.
 func (s *corpusSource) lacks(value string) bool {
 	var text string
 	if json.Unmarshal([]byte(value), &text) == nil {

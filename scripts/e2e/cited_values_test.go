@@ -18,15 +18,15 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// factsSchema is the schema of the answers. Its names need escapes in a JSON Pointer.
+// factsSchema is the schema of the answers. Its property names must be escaped in a JSON Pointer.
 const factsSchema = `{"type":"object","required":["facts"],"additionalProperties":false,"properties":{"facts":{"type":"array","items":{
 	"type":"object","additionalProperties":false,"required":["a/b"],"properties":{"a/b":{"type":["string","number"]},"m~n":{"type":"boolean"}}}}}}`
 
 // factCount is the number of facts in an answer.
 const factCount = 40
 
-// corpusModel is a model that answers from the passages that a search returned: with values that stand
-// there, values that do not, and citations of both.
+// corpusModel is a model that answers from the passages that a search returned. Its answers contain
+// values that occur in the passages, values that do not, and citations for both.
 type corpusModel struct {
 	queries map[string]string // by prompt
 	seed    uint64
@@ -35,14 +35,15 @@ type corpusModel struct {
 	answers map[string]*corpusAnswer // by prompt
 }
 
-// corpusAnswer is what the model answered, and which of its citations are right.
+// corpusAnswer is an answer of the model, with the correctness of each citation.
 type corpusAnswer struct {
 	facts    []fact
-	passages map[int]string // the text of each source by its id
+	passages map[int]string // the text of each source, by the source's ID
 	fault    error
 }
 
-// respond searches the documents, and then answers. It is the script of the cluster's provider.
+// respond first calls the search of documents, and then answers. It is the script that the
+// cluster's model provider follows.
 func (m *corpusModel) respond(req openaistub.Request) (openaistub.Reply, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +81,7 @@ func (m *corpusModel) respond(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{Text: a.text()}, true
 }
 
-// text returns the answer in the form that the service asks models for.
+// text returns the answer in the format that the service's prompt requests from models.
 func (a *corpusAnswer) text() string {
 	var values, citations []string
 	for _, f := range a.facts {
@@ -92,7 +93,8 @@ func (a *corpusAnswer) text() string {
 	return `{"data":{"facts":[` + strings.Join(values, ", ") + `]}, "citations":[` + strings.Join(citations, ",") + `]}`
 }
 
-// corpus uploads the documents and returns their names and beginnings.
+// corpus uploads the documents of the corpus. It returns the beginning of each document's text, by
+// name.
 func corpus(t *testing.T, owner account) map[string]string {
 	t.Helper()
 	own, err := filepath.Glob(filepath.Join("testdata", "values", "*"))
@@ -119,7 +121,7 @@ func corpus(t *testing.T, owner account) map[string]string {
 	return texts
 }
 
-// factsRun is a run with data that cites documents.
+// factsRun contains the fields of a run whose data cites documents.
 type factsRun struct {
 	citedRun
 
@@ -139,11 +141,12 @@ type factsRun struct {
 	} `json:"citations"`
 }
 
-// TestCitedValuesOfACorpus asks an agent with an output schema about documents in nine languages and
-// forms. The model takes values from the passages that it received: numbers, dates, names, cells of
-// tables. It also invents some, and cites all of them. Each citation that a run keeps is of a value that
-// stands in its source, and each other one is removed and counted. The generator decides by its own,
-// stricter rules what stands where, and uses no value that is in doubt.
+// TestCitedValuesOfACorpus asks an agent with an output schema about documents in nine languages
+// and forms. The model takes numbers, dates, names and table cells from the passages that it
+// received. It also invents values, and cites a source for every value. A run must keep the
+// citations whose value occurs in the source, and remove and count all others. The generator
+// decides with its own, stricter rules whether a value occurs in a source, and leaves out values in
+// doubt.
 func TestCitedValuesOfACorpus(t *testing.T) {
 	t.Parallel()
 	runs := 60
@@ -194,7 +197,7 @@ func TestCitedValuesOfACorpus(t *testing.T) {
 	tally.report(t, len(texts), runs)
 }
 
-// queryFor returns words of a text, from another place for each n.
+// queryFor returns some words of a text as a query. Each n selects words from a different position.
 func queryFor(text string, n int) string {
 	words := strings.Fields(text)
 	from := n * 97 % len(words)
@@ -202,7 +205,7 @@ func queryFor(text string, n int) string {
 	return string([]rune(query)[:min(200, len([]rune(query)))])
 }
 
-// inDocument fails the test unless a document has the passage at its address.
+// inDocument fails the test unless the document contains the passage at the cited address.
 func inDocument(t *testing.T, owner account, address, passage string) {
 	t.Helper()
 	var part struct {
@@ -219,18 +222,19 @@ func inDocument(t *testing.T, owner account, address, passage string) {
 	t.Errorf("%s: none of %d passages is the one that the model received: %.100q", address, len(part.Passages), passage)
 }
 
-// factTally counts citations by the kind of their fact.
+// factTally counts citations by the kind of the fact that they belong to.
 type factTally map[string]*factCounts
 
+// factCounts counts the citations of one kind of fact.
 type factCounts struct {
-	cited, right   int // as the generator knows
+	cited, right   int // according to the generator
 	kept, removed  int
 	wrongKept      int // must be 0
 	rightRemoved   int // must be 0
 	firstDisagrees string
 }
 
-// add compares a run with the answer of the model.
+// add counts the citations that a run has kept and removed from the model's answer.
 func (f factTally) add(t *testing.T, a *corpusAnswer, r *factsRun) {
 	t.Helper()
 	type key struct {
@@ -270,13 +274,15 @@ func (f factTally) add(t *testing.T, a *corpusAnswer, r *factsRun) {
 	}
 }
 
-// sameValue reports whether two JSON texts have the same value. The run object may escape other characters
-// than its message.
+// sameValue reports whether two JSON texts have the same value. Comparing the texts is not enough,
+// because the run object and its message may escape different characters.
 func sameValue(a string, b json.RawMessage) bool {
 	var one, other any
 	return json.Unmarshal([]byte(a), &one) == nil && json.Unmarshal(b, &other) == nil && one == other
 }
 
+// count counts one citation. stands is whether the value occurs in the source, and kept whether the
+// run kept the citation.
 func (f *factCounts) count(stands, kept bool, what string) {
 	f.cited++
 	if stands {
@@ -298,7 +304,8 @@ func (f *factCounts) count(stands, kept bool, what string) {
 	}
 }
 
-// report prints the counts, and fails the test if a citation was judged wrongly.
+// report prints the counts. It fails the test if a run kept a wrong citation or removed a right
+// one.
 func (f factTally) report(t *testing.T, documents, runs int) {
 	t.Helper()
 	var all factCounts

@@ -24,19 +24,19 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// terminal is the environment of the command line: a running parley, its demo agent, and an agent whose model follows
-// directives in the message.
+// terminal is the environment for tests of the command line. It has a running parley, its demo
+// agent, and an agent whose model follows directives in the message.
 type terminal struct {
 	quickstart.Credentials
 
 	program string
 	data    string
 	model   *openaistub.Server
-	stub    string // the ID of the agent with that model
+	stub    string // the ID of the agent whose model follows directives
 	users   string // the ID of an agent that system callers may not call
 }
 
-// cliDeadline is the deadline of runs. Only the run that must time out reaches it.
+// cliDeadline is the deadline of all runs. Only a run that is meant to time out reaches it.
 const cliDeadline = 12 * time.Second
 
 func newTerminal(t *testing.T) *terminal {
@@ -86,7 +86,7 @@ func (r commandResult) wants(t *testing.T, code int, says ...string) commandResu
 	return r
 }
 
-// runs decodes the run objects that a command has printed, one per line.
+// runs decodes the run objects in a command's output, which has one per line.
 func (r commandResult) runs(t *testing.T) []run {
 	t.Helper()
 	var list []run
@@ -100,7 +100,8 @@ func (r commandResult) runs(t *testing.T) []run {
 	return list
 }
 
-// command returns parley with these arguments. Its environment contains only the data directory and env.
+// command returns a command that runs parley with the given arguments. Its environment contains
+// only the data directory and env.
 func (s *terminal) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "DATA_DIR=" + s.data}, env...)
@@ -126,7 +127,7 @@ func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) 
 	return commandResult{"parley " + strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
 }
 
-// TestCLI runs the tests of the command line against one parley.
+// TestCLI runs all tests of the command line against one running parley.
 func TestCLI(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
@@ -182,7 +183,8 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	}
 }
 
-// cliChatStreams reads the first words of an answer before the model has sent the last words.
+// cliChatStreams checks that the command chat prints the first words of an answer before the model
+// has sent the last ones.
 func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
@@ -246,7 +248,8 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not 
 	triggersWithAFile(t, s)
 }
 
-// triggersWithAFile sends a file with the message. The same command with the same key names the same run.
+// triggersWithAFile sends a file with the message. A repetition of the command with the same
+// idempotency key prints the same run.
 func triggersWithAFile(t *testing.T, s *terminal) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.md")
@@ -270,7 +273,8 @@ func triggersWithAFile(t *testing.T, s *terminal) {
 	s.parley(t, "", "trigger", s.stub, "--attach", report+".none", "x").wants(t, 80, "cannot read the file to attach")
 }
 
-// cliTriggerRetries calls a service whose response is lost although it has accepted the run, and an overloaded service.
+// cliTriggerRetries runs trigger against a service whose response is lost after it has accepted the
+// run, and against an overloaded service. The command retries in both cases.
 func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	proxy := faultproxy.Start(t, s.BaseURL)
 	key := []string{"PARLEY_API_KEY=" + s.APIKey}
@@ -411,7 +415,8 @@ func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	s.parley(t, "", "keys", "create", "x", "--expires", "soon").wants(t, 80, "--expires")
 }
 
-// cliTail follows the runs of an agent. It observes an earlier run, and a later run that is first running, then finished.
+// cliTail follows the runs of an agent with the command tail. Its output contains an earlier run,
+// and a later run that is first running and then finished.
 func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	agent := s.agent(t, "Tailed agent", "user", "system")
 	s.parley(t, "", "trigger", agent, "before").wants(t, 0)
@@ -442,7 +447,7 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	}
 }
 
-// cliInterrupted interrupts commands with Ctrl-C and checks what they print about the run.
+// cliInterrupted interrupts commands with Ctrl-C and checks their messages about the run.
 func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for _, command := range []string{"chat", "trigger"} {
 		var r commandResult
@@ -450,7 +455,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		eventually(t, requestTimeout, "the command knows its run and is interrupted", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
-			return !strings.Contains(r.err, "had not responded yet") // the service's response may arrive after the model call
+			return !strings.Contains(r.err, "had not responded yet") // the service may also respond after the model call
 		})
 		r.wants(t, 130, "interrupted\nThe run continues: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
@@ -461,7 +466,8 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 	}
 }
 
-// interrupted interrupts a command with Ctrl-C when the model receives its last argument.
+// interrupted runs a command and interrupts it with Ctrl-C as soon as the model receives the
+// command's last argument.
 func (s *terminal) interrupted(t *testing.T, words ...string) commandResult {
 	t.Helper()
 	waiting := s.start(t, nil, words...)
@@ -532,7 +538,8 @@ words parley trigger ag_; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 	}
 }
 
-// reads makes a shell parse parley's completion script without executing it.
+// reads checks that a shell can parse parley's completion script. The shell does not execute the
+// script.
 func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "parley."+shell)
@@ -586,7 +593,7 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	}
 }
 
-// cliJSON checks the JSON output of every command that has one.
+// cliJSON checks the output of every command that can print JSON.
 func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	made := s.parley(t, "", "trigger", s.stub, "--json", "--no-wait", "hello").wants(t, 0)
 	id := made.runs(t)[0].ID

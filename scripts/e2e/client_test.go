@@ -16,10 +16,11 @@ import (
 	"time"
 )
 
-// requestTimeout bounds a request: the maximum wait plus the delay of a slow machine.
+// requestTimeout is the timeout of a request. It exceeds the service's maximum wait by the delay of
+// a slow machine.
 const requestTimeout = 80 * time.Second
 
-// client opens a connection for each request, like callers in separate processes.
+// client opens a new connection for each request, as callers in separate processes do.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: requestTimeout}
 
 // answer is the response to a request.
@@ -27,10 +28,11 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	err    error // the connection broke; there is no response
+	err    error // set if the connection broke, so there is no response
 }
 
-// persistentClient returns a client with persistent connections, like load balancers and busy callers.
+// persistentClient returns a client that keeps its connections open, as load balancers and busy
+// callers do.
 func persistentClient(t *testing.T, connections int) *http.Client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: connections}
@@ -42,6 +44,8 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 	return sendBy(ctx, client, method, url, header, body)
 }
 
+// sendBy sends a request with the given HTTP client, and returns its response. body is sent as JSON
+// unless it is nil. sendBy does not fail the test, so goroutines can call it.
 func sendBy(ctx context.Context, by *http.Client, method, url string, header map[string]string, body any) answer {
 	var payload io.Reader
 	if body != nil {
@@ -57,7 +61,7 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 		return answer{err: err}
 	}
 
-	req.GetBody = nil // no automatic retry of a request that the service may have read
+	req.GetBody = nil // prevents an automatic retry of a request that the service may have read
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -76,7 +80,7 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
 
-// want fails the test unless the response has the status.
+// want fails the test unless the response has the given status. It returns the response.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {
@@ -88,7 +92,8 @@ func (a answer) want(t *testing.T, status int) answer {
 	return a
 }
 
-// refused fails the test unless the response has that status and code, with Retry-After if the status requires one.
+// refused fails the test unless the response is an error with the given status and code. The
+// response must have a Retry-After header if the status requires one.
 func (a answer) refused(t *testing.T, status int, code string) {
 	t.Helper()
 	a.want(t, status)
@@ -111,7 +116,7 @@ func (a answer) wantRetryAfter(t *testing.T) {
 	}
 }
 
-// replayed fails the test unless the response is a replay of a finished run.
+// replayed fails the test unless the response is the stored response of a finished run.
 func (a answer) replayed(t *testing.T) answer {
 	t.Helper()
 	a.want(t, http.StatusOK)
@@ -152,7 +157,8 @@ func (a answer) run(t *testing.T) run {
 	return r
 }
 
-// completed fails the test unless the response is a completed run with this output and this number of attempts.
+// completed fails the test unless the response is a completed run with the given output and number
+// of attempts.
 func (a answer) completed(t *testing.T, output string, attempts int) run {
 	t.Helper()
 	r := a.want(t, http.StatusOK).run(t)
@@ -164,10 +170,10 @@ func (a answer) completed(t *testing.T, output string, attempts int) run {
 
 // account is an organization with a key and one agent.
 type account struct {
-	url   string // of the ingress through which the account was created
+	url   string // URL of the ingress that receives the account's requests
 	key   string
 	agent string
-	by    *http.Client // sends the requests; nil: client
+	by    *http.Client // sends the requests; nil means client
 }
 
 // signUp creates an organization with an agent whose model is the ledger.
@@ -199,7 +205,7 @@ func signUp(t *testing.T, url string) account {
 	return a
 }
 
-// at returns the same account, with requests to another ingress.
+// at returns the account with requests going to another ingress.
 func (a account) at(in *edge) account {
 	a.url = in.url
 	return a
@@ -210,12 +216,13 @@ func (a account) send(t *testing.T, method, url string, body any) answer {
 	return send(t.Context(), method, url, map[string]string{"x-api-key": a.key}, body)
 }
 
-// get requests a resource. It is safe for concurrent use.
+// get requests the resource at a path. It is safe for concurrent use.
 func (a account) get(ctx context.Context, path string) answer {
 	return send(ctx, http.MethodGet, a.url+path, map[string]string{"x-api-key": a.key}, nil)
 }
 
-// trigger is one call of run-automation. Empty fields are omitted.
+// trigger contains the values of one request to run-automation. Empty fields are omitted from the
+// request.
 type trigger struct {
 	message string
 	key     string // idempotencyKey
@@ -223,7 +230,7 @@ type trigger struct {
 	prefer  string
 }
 
-// post calls run-automation and waits for the response. It is safe for concurrent use.
+// post sends a trigger to run-automation and waits for the response. It is safe for concurrent use.
 func (a account) post(ctx context.Context, tr trigger) answer {
 	body := map[string]any{"target": a.agent, "input": map[string]any{"message": tr.message}}
 	if tr.key != "" {
@@ -239,14 +246,15 @@ func (a account) post(ctx context.Context, tr trigger) answer {
 	return sendBy(ctx, cmp.Or(a.by, client), http.MethodPost, a.url+"/api/internal/run-automation", header, body)
 }
 
-// start calls post in a new goroutine.
+// start calls post in a new goroutine, which sends the response to the returned channel.
 func (a account) start(ctx context.Context, tr trigger) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() { answers <- a.post(ctx, tr) }()
 	return answers
 }
 
-// enqueue posts with respond-async and returns the run's ID.
+// enqueue posts a trigger with the preference respond-async, and returns the run's ID without
+// waiting for the run.
 func (a account) enqueue(t *testing.T, tr trigger) string {
 	t.Helper()
 	tr.prefer = "respond-async"
@@ -286,5 +294,6 @@ func awaitAnswer(t *testing.T, answers <-chan answer, within time.Duration) answ
 	}
 }
 
-// echoed returns the ledger's answer to a message that consists of directives and text.
+// echoed returns the ledger's answer to a message with the given text. The answer does not contain
+// the message's directives.
 func echoed(text string) string { return fmt.Sprintf("echo: %s", text) }

@@ -22,14 +22,14 @@ const secretsKey = "ZTJlLWUyZS1lMmUtZTJlLWUyZS1lMmUtZTJlLWUyZSE="
 
 // cluster is the set of servers for the ingresses and workers of one test.
 type cluster struct {
-	postgres *testkit.PostgresServer // nil on given servers, like nats
+	postgres *testkit.PostgresServer // nil if the servers are given, as is nats
 	nats     *testkit.NATSServer
 	dsn, bus string // URLs of the servers
 	store    string // JetStream's directory
 	model    *ledger
 	db       *sql.DB
-	settings []string // of every ingress and worker, as "KEY=value"
-	tree     string   // source tree from which ingresses and workers are built; empty: this repository
+	settings []string // settings of every ingress and worker, as "KEY=value"
+	tree     string   // source tree from which ingresses and workers are built; "" means this repository
 }
 
 func newCluster(t *testing.T, settings ...string) *cluster {
@@ -40,13 +40,13 @@ func newCluster(t *testing.T, settings ...string) *cluster {
 	return c
 }
 
-// newClusterOn is like newCluster on an existing bus.
+// newClusterOn is like newCluster, but uses an existing bus.
 func newClusterOn(t *testing.T, bus *testkit.NATSServer, settings ...string) *cluster {
 	t.Helper()
 	return newClusterFor(t, testkit.PostgresProcess(t), bus, settings...)
 }
 
-// newClusterFor is like newCluster on existing servers.
+// newClusterFor is like newCluster, but uses an existing PostgreSQL and an existing bus.
 func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.NATSServer, settings ...string) *cluster {
 	t.Helper()
 	c := newClusterAt(t, postgres.DSN(), bus.URL, settings...)
@@ -54,7 +54,8 @@ func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.
 	return c
 }
 
-// newGivenCluster is like newCluster on servers that the test does not kill: configured servers, or containers.
+// newGivenCluster is like newCluster, but uses servers that the test must not kill: those of the
+// test's settings, or containers.
 func newGivenCluster(t *testing.T) *cluster {
 	t.Helper()
 	return newClusterAt(t, testkit.Postgres(t), testkit.NATS(t))
@@ -70,7 +71,8 @@ func newClusterAt(t *testing.T, dsn, bus string, settings ...string) *cluster {
 	return &cluster{dsn: dsn, bus: bus, model: newLedger(t), db: db, settings: settings}
 }
 
-// environment returns the settings of a process. Later settings take precedence.
+// environment returns the environment variables of a process: those of the cluster, and then the
+// given settings, which take precedence.
 func (c *cluster) environment(settings []string) []string {
 	env := []string{
 		"DATABASE_URL=" + c.dsn, "NATS_URL=" + c.bus, "SECRETS_KEY=" + secretsKey,
@@ -86,8 +88,8 @@ type edge struct {
 	port int
 }
 
-// awaitReady waits until the ingress reports that it is ready. A single check may time out on a
-// busy machine.
+// awaitReady waits until the ingress reports that it is ready. It repeats the check, because a
+// check may time out on a busy machine.
 func (e *edge) awaitReady(t *testing.T) {
 	t.Helper()
 	lookEach(t, 200*time.Millisecond, 20*time.Second, "the ingress is ready", func() bool {
@@ -106,7 +108,8 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		}
 		open := 0
 		for line := range strings.Lines(string(table)) {
-			// Columns: number, local address, remote address, state; 01 means established.
+			// The columns are number, local address, remote address and state. State 01 means
+			// established.
 			field := strings.Fields(line)
 			if len(field) > 3 && strings.HasSuffix(field[1], suffix) && field[3] == "01" {
 				open++
@@ -115,12 +118,12 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		return open >= n
 	})
 
-	// Connections are accepted in order. When this request on a later connection has been served, all n connections have been
-	// accepted.
+	// The ingress accepts connections in order. So after it has served this request on a later
+	// connection, it has accepted all n connections.
 	send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).want(t, http.StatusOK)
 }
 
-// ingress starts an ingress and returns when it is ready.
+// ingress starts an ingress process and waits until it is ready.
 func (c *cluster) ingress(t *testing.T) *edge {
 	t.Helper()
 	port := testkit.FreePort(t)
@@ -133,7 +136,8 @@ func (c *cluster) ingress(t *testing.T) *edge {
 	return &edge{Process: process, url: url, port: port}
 }
 
-// worker starts a worker with all roles, unless ROLES is set, and returns when it is ready.
+// worker starts a worker process and waits until it is ready. The worker has all roles unless the
+// settings contain ROLES.
 func (c *cluster) worker(t *testing.T, settings ...string) *testkit.Process {
 	t.Helper()
 	ready := "agent worker ready"
@@ -161,7 +165,7 @@ func (c *cluster) number(t *testing.T, query string, args ...any) int {
 	return n
 }
 
-// text returns the value that a query selects as text.
+// text returns the only value that a query selects, as text.
 func (c *cluster) text(t *testing.T, query string, args ...any) string {
 	t.Helper()
 	var value any

@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// codeRun is a run that executed code.
+// codeRun contains the fields of a run that executed code.
 type codeRun struct {
 	ID        string `json:"id"`
 	Status    string `json:"status"`
@@ -68,7 +68,8 @@ func (a account) asks(t *testing.T, session, message string) codeRun {
 	return r
 }
 
-// TestCodeAndPlot asks the offline model, which needs no key, for a number and a plot. Then it sends invalid code to the model.
+// TestCodeAndPlot asks the offline model, which needs no provider's key, for a number and a plot.
+// It then makes the model run invalid code.
 func TestCodeAndPlot(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -92,7 +93,8 @@ func TestCodeAndPlot(t *testing.T) {
 	seePlot(t, owner, r)
 }
 
-// seePlot requests the plot of a run as the run's owner and as a stranger.
+// seePlot requests the plot of a run as the run's owner and as another organization, which must not
+// get it.
 func seePlot(t *testing.T, owner account, r codeRun) {
 	t.Helper()
 	files := r.ToolCalls[0].Output.Files
@@ -113,7 +115,8 @@ func seePlot(t *testing.T, owner account, r codeRun) {
 	owner.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
 }
 
-// runsCode is a model that runs the code in the message, and then repeats the code's output.
+// runsCode is the script of a model that runs the code in the message, and then answers with the
+// code's output.
 func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	code, found := strings.CutPrefix(req.Prompt(), "run: ")
 	if !found {
@@ -129,15 +132,16 @@ func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_code", Name: "codeExecution", Arguments: string(arguments)}}}, true
 }
 
-// TestChaosCode kills the tool worker while a program runs. The run gets its answer, the session's folder contains the files
-// from one execution, and no program outlives its worker.
+// TestChaosCode kills the tool worker while a program runs in it. The run is still answered, the
+// session's folder contains the files of only one execution, and no program outlives its worker.
 func TestChaosCode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.model.follow(runsCode)
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")
-	// Both workers are ready before one of them is killed, because a tool call fails if there is no worker for two seconds.
+	// Both workers must be ready before one is killed, because a tool call fails if no worker is
+	// available for two seconds.
 	tools := []*testkit.Process{c.worker(t, "ROLES=tool"), c.worker(t, "ROLES=tool")}
 	owner := signUp(t, in.url).analyst(t, modelName, true)
 	owner.asks(t, "s", "run: open('n.txt', 'a').write('one\\n'); open('gone.txt', 'w').write('x')")
@@ -150,7 +154,7 @@ func TestChaosCode(t *testing.T) {
 		waiting <- owner.asks(t, "s", slow)
 	}()
 
-	var orphans []string // read once: the program may end soon
+	var orphans []string // read only once, because the program may end soon
 	eventually(t, 20*time.Second, "the program runs", func() bool {
 		orphans = commands(t, mark)
 		return len(orphans) > 0
@@ -182,7 +186,7 @@ func TestChaosCode(t *testing.T) {
 	eventually(t, 20*time.Second, "all programs have ended", func() bool { return len(commands(t, mark)) == 0 })
 }
 
-// commands returns the processes on this machine whose command lines contain the mark.
+// commands returns the processes on this machine whose command line contains the given text.
 func commands(t *testing.T, mark string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -197,7 +201,8 @@ func commands(t *testing.T, mark string) (found []string) {
 	return found
 }
 
-// descends reports whether ancestor is an ancestor of a process, given by its path below /proc.
+// descends reports whether the process with the given path below /proc descends from the process
+// ancestor.
 func descends(path string, ancestor int) bool {
 	for pid := filepath.Base(filepath.Dir(path)); pid != "1" && pid != "0" && pid != ""; {
 		if pid == strconv.Itoa(ancestor) {

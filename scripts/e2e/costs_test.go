@@ -19,7 +19,8 @@ type runCosts struct {
 	Error     *struct{ Code string }          `json:"error"`
 }
 
-// priced fails the test unless the cost matches the tokens, at 1 per million input tokens and 2 per million output tokens.
+// priced fails the test unless the run's cost matches its tokens. A million input tokens cost 1,
+// and a million output tokens cost 2.
 func (s runCosts) priced(t *testing.T) {
 	t.Helper()
 	if s.Usage.InputTokens == 0 || s.Usage.OutputTokens == 0 || s.Usage.CostMicros != s.Usage.InputTokens+2*s.Usage.OutputTokens || s.Usage.Model != modelName {
@@ -27,7 +28,8 @@ func (s runCosts) priced(t *testing.T) {
 	}
 }
 
-// TestCostsAndCaps checks that runs have the costs of the configured price table, and that configured limits end runs.
+// TestCostsAndCaps checks that the costs of runs follow from the configured price table, and that
+// the configured limits stop runs.
 func TestCostsAndCaps(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -54,7 +56,7 @@ func TestCostsAndCaps(t *testing.T) {
 		t.Errorf("the run was not stopped by its limit: %+v", r)
 	}
 
-	// Canceling a run does not hide the costs it has already caused.
+	// A cancelled run still shows the costs that it has already caused.
 	waiting := owner.enqueue(t, trigger{message: bill{"payOnce", "cancelled"}.message()})
 	owner.awaitAction(t, waiting)
 	r = runCosts{}
@@ -69,7 +71,7 @@ func TestCostsAndCaps(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c.worker(t, "RUN_MAX_COST=0.000001") // the price of one token
+	c.worker(t, "RUN_MAX_COST=0.000001") // RUN_MAX_COST is the price of one token
 	r = runCosts{}
 	owner.post(t.Context(), trigger{message: "endless again"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)

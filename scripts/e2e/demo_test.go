@@ -19,8 +19,8 @@ import (
 const (
 	demoLimit    = 10 // requests per visitor in 60 s
 	demoWindow   = time.Minute
-	demoTemplate = "tpl_writer" // has no tools, so its answers depend only on the session
-	proxyAddress = "127.0.0.1"  // from which the service trusts X-Forwarded-For
+	demoTemplate = "tpl_writer" // without tools, so its answers depend only on the session
+	proxyAddress = "127.0.0.1"  // the service trusts X-Forwarded-For from this address
 )
 
 // demoCluster starts two ingresses behind one trusted proxy, and a worker with the offline model.
@@ -31,7 +31,7 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// `parley migrate` and `parley up` also do this before they serve.
+	// Templates are stored as `parley migrate` and `parley up` do it.
 	if err := errors.Join(st.Agents.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -41,11 +41,11 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	return first, second
 }
 
-// visitor is a demo visitor behind the trusted proxy: the value of X-Forwarded-For. Without a value, the
-// proxy's own address counts.
+// visitor is a demo visitor behind the trusted proxy, given by the value of X-Forwarded-For. If the
+// value is empty, the service uses the proxy's own address.
 type visitor string
 
-// chat sends a message to the template. It is safe for concurrent use.
+// chat sends a message to the demo template. It is safe for concurrent use.
 func (v visitor) chat(ctx context.Context, in *edge, session, message string) answer {
 	return send(ctx, http.MethodPost, in.url+"/api/agents?template="+demoTemplate+"&action=chat",
 		map[string]string{"x-tenant-id": "tenant_demo", "X-Forwarded-For": string(v)},
@@ -67,7 +67,8 @@ func (v visitor) says(t *testing.T, in *edge, session, message string) string {
 // allowance matches the RateLimit header in the response to a demo request.
 var allowance = regexp.MustCompile(`^"demo";r=(\d+);t=(\d+)$`)
 
-// wantLimit fails the test unless the response contains the visitor's limit. It returns the number of remaining requests.
+// wantLimit fails the test unless the response has a RateLimit header with a valid value. It
+// returns the number of the visitor's remaining requests.
 func (a answer) wantLimit(t *testing.T) (left int) {
 	t.Helper()
 	if a.err != nil {
@@ -94,7 +95,8 @@ func (a answer) wantLimit(t *testing.T) (left int) {
 	return left
 }
 
-// wantTurnedAway fails the test unless the visitor is rate limited.
+// wantTurnedAway fails the test unless the response rejects the request because of the visitor's
+// rate limit.
 func (a answer) wantTurnedAway(t *testing.T) {
 	t.Helper()
 	if left := a.wantLimit(t); left != 0 {
@@ -106,7 +108,8 @@ func (a answer) wantTurnedAway(t *testing.T) {
 	}
 }
 
-// within fails the test if so much time has passed that the first request may no longer count.
+// within fails the test if so much time has passed since began that the first request may no longer
+// count towards the limit.
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {
@@ -114,7 +117,8 @@ func within(t *testing.T, began time.Time) {
 	}
 }
 
-// TestChaosDemoLimitOutlivesAnIngress kills one of two ingresses between a visitor's requests.
+// TestChaosDemoLimitOutlivesAnIngress kills one of two ingresses between a visitor's requests. The
+// visitor's limit stays in effect.
 func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 	t.Parallel()
 	first, second := demoCluster(t)
@@ -137,14 +141,15 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
 	}
 
-	second.Kill9() // the ingress loses the refusals that it cached in memory
+	second.Kill9() // the ingress loses the rejections that it has cached in memory
 	second.Restart()
 	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
 	within(t, began)
 }
 
-// TestDemo runs the tests without crashes on one cluster. Each uses its own visitors. What visitors may
-// do and what counts is tested without processes (TestAccessMatrix, TestDemoLimit, TestClientAddr).
+// TestDemo runs the tests of the demo that crash no process, all on one cluster. Each test uses its
+// own visitors. Tests without processes cover visitors' rights and the limit's rules
+// (TestAccessMatrix, TestDemoLimit, TestClientAddr).
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	first, second := demoCluster(t)
@@ -159,7 +164,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// demoBurst sends many requests simultaneously, half of them to each ingress.
+// demoBurst sends many requests of one visitor simultaneously, half of them to each ingress.
+// Together they may not exceed the limit.
 func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const burst = 50
 	v := visitor("203.0.113.1")
@@ -195,7 +201,8 @@ const (
 	askCodeWord  = "What is the code word?"
 )
 
-// demoSessions has two visitors use the same session ID. A visitor's session is available on every ingress.
+// demoSessions makes two visitors use the same session ID. Their sessions are separate, and each is
+// available on every ingress.
 func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	one, two := visitor("203.0.113.3"), visitor("203.0.113.4")
 	one.says(t, first, "same", tellCodeWord)

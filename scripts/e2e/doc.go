@@ -1,31 +1,37 @@
-// Package e2e tests Parley from outside: it uses real processes over HTTP as the API guide describes, and kills them. `make
-// e2e` runs all tests, and `make e2e TESTFLAGS="-run Chaos"` those that crash something, which are named TestChaos….
+// Package e2e tests Parley from outside. Its tests start real processes, use them over HTTP as the
+// API guide describes, and kill them. `make e2e` runs all tests. `make e2e TESTFLAGS="-run Chaos"`
+// runs those that kill a process, whose names begin with TestChaos.
 //
-// Each test that crashes something has its own cluster. The other tests share a cluster. A cluster consists of
+// Each test that kills a process has its own cluster. Some of the other tests share a cluster. A
+// cluster consists of
 //
 //	test ──HTTP──▶ ingress, ingress ──▶ PostgreSQL (synced to disk), nats-server ◀── worker, worker
 //	  ▲                                                                                 │
 //	  └──────────────────── ledger ◀──────────────── OpenAI's protocol ─────────────────┘
 //
-// Everything except the ledger is a separate process: the binaries of ingress/cmd/ingress and workers/cmd/worker, built once,
-// and the servers that shared/testkit starts.
+// Everything except the ledger is a separate process: the binaries of ingress/cmd/ingress and
+// workers/cmd/worker, built once, and the servers that shared/testkit starts.
 //
-// The ledger is a loopback server in the test. Agents use the model "openai/ledger", and the workers' OPENAI_BASE_URL is the
-// ledger's URL. The message selects the ledger's behaviour ("sleep 5s: hello", "fault hang*1: hello"; see
-// shared/testkit/openaistub). The ledger records the beginning and end of each model call. From this record a test learns
-// whether a run was executed, how often, in which order and by how many workers simultaneously, without asking a process under
-// test.
+// The ledger is a loopback server in the test. Agents use the model "openai/ledger", and the
+// workers' OPENAI_BASE_URL is the ledger's URL. The message selects the ledger's behaviour ("sleep
+// 5s: hello", "fault hang*1: hello"; see shared/testkit/openaistub). The ledger records the
+// beginning and end of each model call. From this record, a test can determine whether a run was
+// executed, how often, in which order, and by how many workers simultaneously. It need not ask a
+// process under test.
 //
-// Voice tests use scripts/internal/realtimeclient and a worker that speaks with espeak-ng. espeak-ng produces the same samples
-// for the same text, so a test can check that no audio is lost when a process dies. The user's speech is transcribed by a
-// listener, a loopback server in the test that records the audio and returns scripted transcripts.
+// Voice tests use scripts/internal/realtimeclient and a worker that speaks with espeak-ng.
+// espeak-ng produces the same samples for the same text, so a test can check that no audio is lost
+// when a process dies. A listener transcribes the user's speech: a loopback server in the test that
+// records the audio and returns scripted transcripts.
 //
-// The tests of `parley up` start that binary with a private PostgreSQL and an embedded NATS, like a user who has just cloned
-// the repository.
+// The tests of `parley up` start the program with a private PostgreSQL and an embedded NATS, as a
+// user does who has just cloned the repository.
 //
-// Tests do not sleep: eventually polls a condition and fails the test at its deadline. When a test fails, testkit prints the
-// output of the test's processes. Chaos tests spend most of their time waiting for the 30 s lease of a dead worker, so more
-// tests run in parallel than there are cores.
+// Tests do not sleep. The function eventually polls a condition, and fails the test if the
+// condition does not hold in time. When a test fails, testkit prints the output of the test's
+// processes. Chaos tests spend most of their time waiting for the 30 s lease of a dead worker, so
+// more tests run in parallel than the machine has cores.
 //
-// PARLEY_E2E_LONG sets the duration of the run in TestService/client_leaves, for example 10m. The default is 8s.
+// PARLEY_E2E_LONG sets the duration of the run in TestService/client_leaves, for example 10m. The
+// default is 8s.
 package e2e

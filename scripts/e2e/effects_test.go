@@ -13,16 +13,19 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The points of a side-effecting call at which its processes are killed: after the receiver has
-// received the request but before it counts the effect; after the receiver has counted the effect but
-// before it answers; before the tool ledger's entry exists; before the entry changes to sending; before
-// the outcome is stored in the tool ledger; and before the outcome is in the run's journal.
+// strikes contains the points of a side-effecting call at which its processes are killed. The
+// points arrived and counted are in the receiver: before it counts the effect, and after this but
+// before it answers. The other points are before a statement of the service. entry is before the
+// tool ledger's entry exists, and flip before the entry changes to sending. outcome is before the
+// outcome is stored in the tool ledger, and step before it is in the run's journal.
 //
-// Each strike is at the points of one list. A process writes the entries and steps of all its runs with
-// one statement after the other, so only the last point of a list may be within a statement.
+// Processes are killed when runs are at all points of one list. A process writes the entries and
+// steps of all its runs with one statement after the other, so only the last point of a list may be
+// within a statement.
 var strikes = [][]string{{"arrived", "counted", "entry"}, {"flip"}, {"outcome"}, {"step"}}
 
-// paying creates an agent with two endpoints on a till. One must not be called twice; the other honours idempotency keys.
+// paying creates an agent with two endpoints of a till. The endpoint payOnce must not be called
+// twice; payByKey honours idempotency keys.
 func (a account) paying(t *testing.T, url string, options map[string]any) account {
 	t.Helper()
 	endpoint := func(name, effect string) map[string]any {
@@ -50,13 +53,15 @@ func (a account) paying(t *testing.T, url string, options map[string]any) accoun
 	return a
 }
 
-// bill is a payment requested by a message, with the point of the fault.
+// bill is a payment that a message requests. point selects where the payment is held, so that a
+// process can be killed there.
 type bill struct{ tool, point string }
 
 func (b bill) name() string    { return b.tool + "-" + b.point }
 func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.point) }
 
-// pays is the model. It pays the bill, retries if no tool worker was available, and then reports the result.
+// pays is the script of the model. The model calls the tool that pays the bill, calls it again if
+// no tool worker was available, and then reports the result.
 func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	var b bill
 	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &b.tool, &b.point); n != 2 {
@@ -72,12 +77,14 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	if err != nil {
 		return openaistub.Reply{}, false
 	}
-	// The ID is always the same, because the service must distinguish calls in different turns.
+	// The model uses the same call ID in every turn. The service must distinguish these calls
+	// nevertheless.
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: string(arguments)}}}, true
 }
 
-// TestChaosEffects kills the agent worker or the tool worker while runs are at every point of a side-effecting call. The
-// receiver never counts two effects, and calls with an unknown outcome wait for a person.
+// TestChaosEffects kills the agent worker or the tool worker while runs are at each point of a
+// side-effecting call. The receiver never counts two effects of one call, and calls with an unknown
+// outcome wait for a person's decision.
 func TestChaosEffects(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"agent", "tool"} {
@@ -90,12 +97,14 @@ func TestChaosEffects(t *testing.T) {
 	}
 }
 
+// strikeEffects sends the signal to the worker with the given role at each list of strikes, and
+// checks the effects of all runs after other workers have finished them.
 func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)
-	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // the test polls every run
-	// On a slow machine it takes a long time until every run is at its point and the next worker is ready. Meanwhile, no statement
-	// may time out.
+	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // for polling every run
+	// On a slow machine, it takes a long time until every run is at its point and the next worker
+	// is ready. Statements that are blocked meanwhile must not time out.
 	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=180000")
 	c.model.follow(pays)
 	in := c.ingress(t)
@@ -145,8 +154,8 @@ func strikeEffects(t *testing.T, role, signal string) {
 	t.Logf("%d of %d runs waited for a person", asked, len(runs))
 }
 
-// settleRun waits until a run finishes. If it waits for a person, the test decides according to the
-// receiver. It returns the number of decisions.
+// settleRun waits until a run has finished, and returns the number of decisions that the run
+// required. It decides as a person would who has asked the receiver whether the bill was paid.
 func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, id string) (asked int) {
 	t.Helper()
 	var r waitingRun
@@ -199,13 +208,13 @@ func (r waitingRun) terminal() bool {
 	return r.Status == "completed" || r.Status == "failed" || r.Status == "cancelled" || r.Status == "timed_out"
 }
 
-// decide makes the person's decision that a run requires.
+// decide sends a person's decision about a tool call of a waiting run.
 func (a account) decide(t *testing.T, id, decision, callID string) answer {
 	t.Helper()
 	return a.send(t, http.MethodPost, a.url+"/api/runs?id="+id+"&action="+decision+"&toolCallId="+callID, nil)
 }
 
-// awaitAction waits until a run waits for a person.
+// awaitAction waits until a run requires a person's decision, and returns the run.
 func (a account) awaitAction(t *testing.T, id string) waitingRun {
 	t.Helper()
 	var r waitingRun
@@ -220,8 +229,8 @@ func (a account) awaitAction(t *testing.T, id string) waitingRun {
 	return r
 }
 
-// TestApprovals approves and rejects calls. No request is sent before the decision. An approved request is sent once, and a
-// rejected request never.
+// TestApprovals approves and rejects tool calls. The receiver gets no request before the decision,
+// one request for an approved call, and none for a rejected call.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -254,7 +263,7 @@ func TestApprovals(t *testing.T) {
 		}
 		id, call := got.run(t).ID, r.RequiredAction.ToolCallID
 		events := owner.watch(t, id, "")
-		for range 2 { // the repetition changes nothing
+		for range 2 { // a repeated decision changes nothing
 			owner.decide(t, id, decision, call).want(t, http.StatusOK)
 		}
 		r = waitingRun{}
@@ -272,7 +281,8 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// TestMissingToolWorker runs without a tool worker. The model gets an error result within two seconds, and the run continues.
+// TestMissingToolWorker starts a run that calls a tool while there is no tool worker. The model
+// gets an error as the result within two seconds, and the run continues.
 func TestMissingToolWorker(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -288,7 +298,7 @@ func TestMissingToolWorker(t *testing.T) {
 	owner := signUp(t, in.url).paying(t, "http://127.0.0.1:9", nil)
 	bound := 2500 * time.Millisecond
 	if testing.Short() {
-		bound = 10 * time.Second // other packages' tests use the machine at the same time
+		bound = 10 * time.Second // longer, because other packages' tests use the machine at the same time
 	}
 
 	for _, tool := range []string{"payOnce", "payByKey"} {

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// gates block the service's statements inside PostgreSQL, so that a process can be killed during a statement: before an entry
-// in the tool ledger is written, before the entry changes to sending or done, and before the step is journaled. The argument
-// "point" of a tool call selects the gate.
+// gates blocks statements of the service inside PostgreSQL, so that a test can kill a process
+// during a statement. There are gates before an entry of the tool ledger is written, before it
+// changes to sending or done, and before the step is stored in the journal. The argument "point" of
+// a tool call selects the gate.
 type gates struct {
 	c    *cluster
 	conn *sql.Conn
@@ -58,7 +59,7 @@ func newGates(t *testing.T, c *cluster, points ...string) *gates {
 	return &gates{c: c, conn: conn}
 }
 
-// waiting returns the number of statements waiting at a gate.
+// waiting returns the number of statements that the gate of a point blocks.
 func (g *gates) waiting(t *testing.T, point string) int {
 	t.Helper()
 	return g.c.number(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = 7331

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestAnAutomationOnGivenServers sends the same key to two ingresses. The agent runs once, and both responses are equal. `make
-// test-containers` runs the test with PostgreSQL and NATS in containers.
+// TestAnAutomationOnGivenServers sends triggers with the same idempotency key to two ingresses. The
+// agent runs once, and both responses are equal. `make test-containers` runs this test with
+// PostgreSQL and NATS in containers.
 func TestAnAutomationOnGivenServers(t *testing.T) {
 	t.Parallel()
 	c := newGivenCluster(t)

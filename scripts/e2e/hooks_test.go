@@ -21,7 +21,7 @@ import (
 
 const (
 	deliveries   = 500                   // about one subject
-	deliveryPace = 60 * time.Millisecond // half a minute in total, longer than a run may coalesce deliveries
+	deliveryPace = 60 * time.Millisecond // the deliveries take half a minute, longer than a run may coalesce them
 	hookSecret   = "a secret of this test"
 )
 
@@ -32,7 +32,7 @@ type received struct {
 	Duplicate bool    `json:"duplicate"`
 }
 
-// source sends deliveries to a hook, as GitHub does, through any of the ingresses.
+// source sends deliveries to a hook, as GitHub does. It can use each of the ingresses.
 type source struct {
 	paths    []string
 	taken    atomic.Int64
@@ -42,7 +42,8 @@ type source struct {
 
 func deliveryID(n int) string { return fmt.Sprintf("delivery-%03d", n) }
 
-// post sends a delivery to one of the ingresses.
+// post sends the nth delivery to an ingress, which through selects. It returns false unless the
+// hook has accepted the delivery.
 func (s *source) post(ctx context.Context, n, through int) (got received, taken bool) {
 	body := fmt.Sprintf(`{"action":"synchronize","number":%d,"pull_request":{"id":7}}`, n)
 	mac := hmac.New(sha256.New, []byte(hookSecret))
@@ -56,7 +57,7 @@ func (s *source) post(ctx context.Context, n, through int) (got received, taken 
 	return got, json.Unmarshal(answered.body, &got) == nil
 }
 
-// deliver sends a delivery until it is accepted.
+// deliver repeats a delivery until the hook has accepted it.
 func (s *source) deliver(ctx context.Context, n int) {
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
@@ -76,7 +77,8 @@ func (s *source) deliver(ctx context.Context, n int) {
 	}
 }
 
-// sendAll sends the deliveries in order at a steady pace, and returns when all are accepted.
+// sendAll sends all deliveries in order at a steady pace, and returns when the hook has accepted
+// all.
 func (s *source) sendAll(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -92,8 +94,9 @@ func (s *source) sendAll(ctx context.Context) {
 	}
 }
 
-// TestChaosCollecting sends hundreds of deliveries about one subject while an ingress and a sweeper are killed. The deliveries
-// are coalesced into a few runs, which together contain every delivery exactly once.
+// TestChaosCollecting sends hundreds of deliveries about one subject, and kills an ingress and a
+// sweeper meanwhile. The service coalesces the deliveries into a few runs, which together contain
+// each delivery exactly once.
 func TestChaosCollecting(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -138,7 +141,8 @@ func TestChaosCollecting(t *testing.T) {
 	s.checkReplays(t)
 }
 
-// checkRuns compares the deliveries in the runs with the responses that the source received.
+// checkRuns compares the deliveries that the runs contain with the responses that the source
+// received.
 func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	t.Helper()
 	runs := map[string][]string{} // IDs of deliveries
@@ -179,7 +183,8 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	t.Logf("%d runs for %d deliveries, %d of which were sent again", len(runs), deliveries, again)
 }
 
-// checkReplays sends every delivery again to the remaining ingress.
+// checkReplays sends every delivery again to the remaining ingress, which must recognize each as a
+// duplicate.
 func (s *source) checkReplays(t *testing.T) {
 	t.Helper()
 	var all sync.WaitGroup

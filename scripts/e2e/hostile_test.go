@@ -27,14 +27,14 @@ const (
 	closeTooBig = 1009
 )
 
-// attack is an attack by a client, and the name that the test prints.
+// attack is an attack by a client of the voice API. name describes it in the test's output.
 type attack struct {
 	name string
 	do   func(t *testing.T, owner account, in *edge)
 }
 
-// attacks run in parallel during another organization's voice session. Messages that are merely invalid
-// are in the scenes of package realtime and in TestTooMuchIsRefusedWithItsReason.
+// attacks contains the attacks that run in parallel during another organization's voice session.
+// Tests in the package realtime cover messages that are only invalid.
 var attacks = []attack{
 	{"messages above a mebibyte", giants},
 	{"floods of events", eventFlood},
@@ -45,14 +45,16 @@ var attacks = []attack{
 }
 
 const (
-	// seats is an organization's maximum number of concurrent voice sessions. It suffices for all attacks: they open 21 in
-	// parallel, and a client may reconnect before the service notices that the old connection is gone.
+	// seats is an organization's maximum number of concurrent voice sessions. It exceeds the 21
+	// sessions that the attacks open in parallel, because a client may reconnect before the service
+	// has noticed that its old connection is gone.
 	seats = 32
 	// unread is the number of clients that never read.
 	unread = 12
 )
 
-// TestVoiceHostileClients has clients of one organization misbehave while another organization's voice session continues.
+// TestVoiceHostileClients runs attacks by clients of one organization during another organization's
+// voice session. The attacks must not disturb this session or fill the ingress's memory.
 func TestVoiceHostileClients(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -69,7 +71,7 @@ func TestVoiceHostileClients(t *testing.T) {
 		}
 	}
 
-	const last = "vanished clients" // they do nothing for half a minute
+	const last = "vanished clients" // takes half a minute, in which the clients do nothing
 	gone := runTogether(t, map[string]func(*testing.T){last: run(attack{last, vanished})})
 	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
 	beside.memory.resident(t)
@@ -91,7 +93,8 @@ func TestVoiceHostileClients(t *testing.T) {
 	beside.compare(t, alone, disturbed)
 }
 
-// chatter is an automatic voice session that records how long its answers take.
+// chatter is a voice session that asks questions automatically and records how long the answers
+// take.
 type chatter struct {
 	memory *memory
 	cancel context.CancelFunc
@@ -99,11 +102,11 @@ type chatter struct {
 
 	mu    sync.Mutex
 	took  []time.Duration
-	hurt  time.Duration // total time for which a listener had to wait for audio
+	hurt  time.Duration // total time for which a listener would have waited for audio
 	fault error
 }
 
-// chatter starts a voice session that asks a question at most once a second.
+// chatter starts a voice session that asks one question after the other, at most one a second.
 func (a account) chatter(t *testing.T, in *edge) *chatter {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -131,6 +134,8 @@ func (b *chatter) stop() {
 	<-b.done
 }
 
+// talk asks one question after the other and records the latencies, until ctx ends or an answer is
+// wrong.
 func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	if _, _, err := line.Until(ctx, "session.created"); err != nil {
 		return err
@@ -163,7 +168,7 @@ func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	}
 }
 
-// turns waits for n more turns, and returns the latencies since the last call.
+// turns waits for n more turns, and returns the latencies of all turns since the last call.
 func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	t.Helper()
 	b.mu.Lock()
@@ -184,9 +189,9 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	return took
 }
 
-// compare compares latencies during the attacks with latencies alone. With -short, other packages' tests use the machine too,
-// so the check only detects attacks that block other organizations completely. Without -short, the limits are what listeners
-// would notice.
+// compare checks the latencies during the attacks against those without attacks. Without -short,
+// the limits are delays that a listener would notice. With -short, other packages' tests use the
+// machine too, so the limits only detect attacks that block other organizations completely.
 func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	t.Helper()
 	margin, waited := 300*time.Millisecond, 5*time.Millisecond
@@ -200,7 +205,7 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }
 	t.Logf("during the attacks, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; a listener waited for %s", len(disturbed),
 		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
-	// The attackers use the same two cores and may delay single turns.
+	// A single turn may be slow, because the attackers use the same two cores.
 	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second+5*margin {
 		t.Error("the other voice session was disturbed")
 	}
@@ -209,7 +214,7 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	}
 }
 
-// memory checks the resident memory of a process.
+// memory checks that the resident memory of a process does not grow too far.
 type memory struct {
 	pid    int
 	before int
@@ -217,11 +222,11 @@ type memory struct {
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident returns the resident size in bytes. It fails the test if the size has grown too far
-// beyond the first returned one.
+// resident returns the process's resident memory in bytes. It fails the test if the memory has
+// grown too far since the first call.
 func (m *memory) resident(t *testing.T) (bytes int) {
 	t.Helper()
-	const room = 96 << 20 // for garbage that is not collected yet
+	const room = 96 << 20 // allows for garbage that is not collected yet
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
 	if err != nil {
 		t.Fatal(err)
@@ -245,8 +250,9 @@ func (m *memory) resident(t *testing.T) (bytes int) {
 	return kib << 10
 }
 
-// allSeats opens as many voice sessions as the organization may have. This shows that earlier voice sessions have released their
-// slots. A slot becomes free when the service notices that a client is gone.
+// allSeats opens as many voice sessions as the organization may have, which succeeds only if
+// earlier sessions have released their slots. It retries, because a slot is released only when the
+// service notices that the client is gone.
 func (a account) allSeats(t *testing.T, behind string) (open []*talk) {
 	t.Helper()
 	for range seats {
@@ -265,7 +271,7 @@ func (a account) allSeats(t *testing.T, behind string) (open []*talk) {
 	return open
 }
 
-// wantError reads up to an error event.
+// wantError reads events up to an error event, which must have the given code and parameter.
 func (k *talk) wantError(code, param string) {
 	k.t.Helper()
 	e, _ := k.until("error")
@@ -278,7 +284,8 @@ func (k *talk) wantError(code, param string) {
 	}
 }
 
-// wantClosed reads to the end of the voice session, which must be closed with this code.
+// wantClosed reads events until the service closes the voice session, which it must do with the
+// given code.
 func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	k.t.Helper()
 	got, all := k.closed(patience)
@@ -288,12 +295,13 @@ func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	return all
 }
 
-// raw sends a message. It returns false if the service has closed the voice session.
+// raw sends a WebSocket message without checking it. It returns false if the service has closed the
+// voice session.
 func (k *talk) raw(kind websocket.MessageType, raw []byte) bool {
 	return k.SendRaw(k.t.Context(), kind, raw) == nil
 }
 
-// alive checks that the voice session continues after errors.
+// alive checks that the voice session still answers after errors.
 func (k *talk) alive() {
 	k.t.Helper()
 	k.ask("Are you there?")
@@ -338,7 +346,8 @@ func eventFlood(t *testing.T, owner account, _ *edge) {
 	}
 }
 
-// soundFlood sends minutes of audio as fast as possible. The service accepts audio only as fast as it can recognize speech.
+// soundFlood sends minutes of audio as fast as the connection accepts them. The service must not
+// accept audio faster than it can recognize speech.
 func soundFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -350,7 +359,7 @@ func soundFlood(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// endlessTurn sends audio without ever committing it.
+// endlessTurn sends audio without ever committing it, so that the turn never ends.
 func endlessTurn(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -389,8 +398,8 @@ func neverRead(t *testing.T, owner account, in *edge) {
 	}
 }
 
-// awaitGone waits until the service has closed the connection. A client that does not read cannot notice that, so the test
-// checks the system's connections.
+// awaitGone waits until the service has closed the connection. A client that does not read cannot
+// notice this, so the function looks for the connection in the system's list.
 func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	s.t.Helper()
 	const established = "01"
@@ -415,8 +424,8 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	})
 }
 
-// vanished leaves pings unanswered, like an unplugged machine. One client vanishes while idle, another in the middle of a
-// message.
+// vanished opens connections whose clients stop answering pings, like an unplugged machine. One
+// client stops while idle, another in the middle of a message.
 func vanished(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	idle, half := owner.rawUpgrade(t, in), owner.rawUpgrade(t, in)
@@ -430,7 +439,7 @@ func vanished(t *testing.T, owner account, in *edge) {
 	}
 }
 
-// slowUpgrades send their requests byte by byte.
+// slowUpgrades opens connections that send their upgrade requests byte by byte.
 func slowUpgrades(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	request := owner.request(in)
@@ -449,7 +458,7 @@ func slowUpgrades(t *testing.T, owner account, in *edge) {
 	}
 }
 
-// tooMany occupies all slots and tries to open a thousand more voice sessions.
+// tooMany occupies all slots of the organization, and tries to open a thousand more voice sessions.
 func tooMany(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	open := owner.allSeats(t, "the hostile")

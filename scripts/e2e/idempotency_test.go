@@ -8,9 +8,12 @@ import (
 	"time"
 )
 
-// sameKeyPosts is the number of simultaneous posts with one key.
+// sameKeyPosts is the number of simultaneous requests with the same idempotency key.
 const sameKeyPosts = 200
 
+// TestChaosOneRunPerKeyEvenAfterEverythingWasKilled sends many requests with one idempotency key.
+// They must start only one run, and get the same response even after all processes were killed and
+// restarted.
 func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -18,7 +21,7 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 	worker := c.worker(t)
 	owner := signUp(t, ingresses[0].url)
 	other := signUp(t, ingresses[1].url)
-	// Long enough for all requests to arrive while the run is open.
+	// The run takes 3 s, so that all requests arrive while it is open.
 	asked := trigger{message: "sleep 3s: once", key: "nightly-1"}
 
 	answers := postAtOnce(t, owner, ingresses, asked)
@@ -64,15 +67,16 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 		owner.at(in).post(t.Context(), trigger{message: "another message", key: asked.key}).
 			refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}
-	// A later run shows that the worker works again. It would also have executed the first run again.
+	// A later run completes, so the worker works again. If the first run had still been open, the
+	// worker would have executed it before this one.
 	owner.post(t.Context(), trigger{message: "after"}).completed(t, echoed("after"), 1)
 	if calls := c.model.count(asked.message); calls != 1 {
 		t.Fatalf("model calls after the restart = %d, want 1", calls)
 	}
 }
 
-// postAtOnce sends the same trigger simultaneously over many connections, alternating between the
-// ingresses.
+// postAtOnce sends a trigger many times simultaneously over separate connections, alternating
+// between the ingresses.
 func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []answer {
 	t.Helper()
 	answers := make([]answer, sameKeyPosts)

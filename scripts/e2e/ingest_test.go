@@ -12,8 +12,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// ingestGateSQL blocks an ingest worker at the points named in a document's metadata: while it claims the document, while it
-// writes the first passages, after it has reported the last passages, and while it marks the document as ready or failed.
+// ingestGateSQL creates triggers that block an ingest worker at the point named in a document's
+// metadata. The points are: while it claims the document, while it writes the first passages, after
+// it has reported the last passages, and while it marks the document as ready or failed.
 const ingestGateSQL = `
 CREATE FUNCTION e2e_documents() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -36,13 +37,14 @@ BEGIN
 END $$;
 CREATE TRIGGER e2e_chunks BEFORE INSERT ON document_chunks FOR EACH ROW EXECUTE FUNCTION e2e_chunks();`
 
-// library serves one document over HTTP. It delays the first response until release.
+// library serves one document over HTTP. It holds the first response until release is called.
 type library struct {
 	host, url string
 	arrived   chan struct{}
 	release   chan struct{}
 }
 
+// newLibrary starts a library whose document contains the given mark.
 func newLibrary(t *testing.T, mark string) *library {
 	t.Helper()
 	l := &library{arrived: make(chan struct{}, 8), release: make(chan struct{})}
@@ -65,8 +67,9 @@ func newLibrary(t *testing.T, mark string) *library {
 	return l
 }
 
-// TestChaosIngest kills a worker with documents at every point of their processing. Each document becomes ready once, or failed
-// with a reason, and a frozen worker's late statements change nothing.
+// TestChaosIngest kills or freezes an ingest worker that has a document at each point of the
+// processing. Each document becomes ready, or failed with a reason, exactly once. Late statements
+// of a frozen worker change nothing.
 func TestChaosIngest(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []string{"kill", "stop"} {
@@ -77,6 +80,8 @@ func TestChaosIngest(t *testing.T) {
 	}
 }
 
+// strikeIngest sends the signal to an ingest worker after documents have reached all points, and
+// checks each document once another worker has processed it.
 func strikeIngest(t *testing.T, signal string) {
 	t.Helper()
 	shelf := newLibrary(t, "mark"+"fetch")
@@ -100,7 +105,7 @@ func strikeIngest(t *testing.T, signal string) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("the document was not fetched")
 	}
-	for _, point := range points { // one after another, because a blocked claim delays all documents in the same claim
+	for _, point := range points { // uploaded one by one, because a blocked claim delays all its documents
 		content := manual("mark" + point)
 		if point == "failed" {
 			content = []byte("%PDF-1.4\nthis is none\n")
@@ -143,7 +148,8 @@ func strike(t *testing.T, victim *testkit.Process, signal string) {
 	victim.Stop()
 }
 
-// storedOnce checks that each passage of a document is stored once, and that the document reports the right number of passages.
+// storedOnce checks that each passage of a document is stored once, and that the document shows the
+// right number of passages.
 func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) {
 	t.Helper()
 	for point, id := range ids {
@@ -159,7 +165,8 @@ func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) 
 		}
 	}
 
-	// The count of a term equals the number of passages that contain the term, whichever processes were killed.
+	// Each term's count must equal the number of passages that contain the term, even after
+	// processes were killed.
 	if wrong := c.number(t, `SELECT count(*) FROM knowledge_terms k WHERE k.chunks <= 0`); wrong != 0 {
 		t.Errorf("%d counted terms occur in no passage", wrong)
 	}

@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// waiters is the number of requests that wait at an ingress when it ends.
+// waiters is the number of requests that are waiting for their runs when the ingress ends.
 const waiters = 8
 
+// TestChaosIngressKilledWithWaiters kills an ingress while requests wait for their run. The run
+// must continue, and the other ingress must return its result.
 func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -46,6 +48,8 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	}
 }
 
+// TestStoppingIngressAnswersItsWaiters stops an ingress while requests wait for their run. The
+// ingress must answer each with status 202 and the run's URL before it exits.
 func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -60,7 +64,7 @@ func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 
 	c.model.awaitCalls(t, asked.message, 1)
 	id := c.text(t, "SELECT id FROM runs")
-	polls := make(chan answer, 1) // a long poll waits, too
+	polls := make(chan answer, 1) // a long poll that also waits for the run
 	go func() { polls <- owner.get(t.Context(), "/api/runs?id="+id+"&wait=40") }()
 	leaving.awaitConnections(t, len(waiting)+1)
 	leaving.Term()

@@ -17,19 +17,20 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// injection is a prompt injection and the channel through which it arrives.
+// injection is the text of a prompt injection, and the way by which it reaches the model.
 type injection struct {
-	Where string `json:"where"` // page, json, header, fake
+	Where string `json:"where"` // one of page, json, header and fake
 	Text  string `json:"text"`
 }
 
-// Secrets that must not leak: a secret header, and the prompt of another organization.
+// Secrets that must not leak: the value of a secret header, and the prompt of another organization.
 const (
 	secretHeader  = "canary-of-the-header-5d41"
 	otherAgentSay = "canary-of-another-organization-77aa"
 )
 
-// attacker is a server that outbound requests can reach, but that no organization has listed.
+// attacker is a server that outbound requests could reach, but that no organization has listed as
+// an endpoint. It must receive no requests.
 type attacker struct {
 	url, host string
 
@@ -57,8 +58,8 @@ func (a *attacker) requests() []string {
 	return append([]string(nil), a.seen...)
 }
 
-// shop is the host that the organization has listed. Its responses contain the injections; some
-// redirect elsewhere.
+// shop is the server that the organization has listed. Its responses contain the injections, and
+// some of them redirect to other hosts.
 type shop struct {
 	url, host string
 	evil      string
@@ -77,8 +78,8 @@ func newShop(t *testing.T, evil string, texts []injection) *shop {
 	return s
 }
 
-// ServeHTTP answers /orders/{n} with the nth text, and redirects /orders/away and /refund
-// elsewhere.
+// ServeHTTP answers /orders/{n} with the nth injection. It redirects /orders/away and /refund to
+// other hosts.
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.seen = append(s.seen, r.Method+" "+r.URL.EscapedPath())
@@ -104,6 +105,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"order": strconv.Itoa(n), "note": text.Text, "secret": r.Header.Get("X-Secret")})
 }
 
+// readInjections reads the injections from testdata, and inserts the attacker's URL into them.
 func readInjections(t *testing.T, evil string) []injection {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/injections.json")
@@ -122,7 +124,7 @@ func readInjections(t *testing.T, evil string) []injection {
 	return texts
 }
 
-// hostile returns the tool calls that a hijacked model makes in one turn.
+// hostile returns the tool calls that a model makes in one turn after it has obeyed an injection.
 func hostile(evil, evilHost string) []openaistub.ToolCall {
 	var calls []openaistub.ToolCall
 	call := func(name string, arguments any) {
@@ -150,9 +152,9 @@ func hostile(evil, evilHost string) []openaistub.ToolCall {
 	return calls
 }
 
-// TestInjections sends fifty texts to a model that obeys all of them, and to the offline model.
-// Requests go only to hosts that the organization has listed, no secret leaks, and the texts stay
-// inside content marked as untrusted.
+// TestInjections sends fifty injections to a model that obeys all of them, and to the offline
+// model. Requests must go only to hosts that the organization has listed. No secret may leak, and
+// the injections must stay inside content that is marked as untrusted.
 func TestInjections(t *testing.T) {
 	t.Parallel()
 	evil := newAttacker(t)
@@ -209,7 +211,7 @@ func htmlPage(n int, text injection) []byte {
 		n, shown, n, n, shown, shown))
 }
 
-// shopper creates an agent with every tool that the injections target.
+// shopper creates an agent that has every tool that the injections try to misuse.
 func (a account) shopper(t *testing.T, listed *shop, model string) account {
 	t.Helper()
 	var agent struct {
@@ -239,8 +241,8 @@ func (a account) shopper(t *testing.T, listed *shop, model string) account {
 	return a
 }
 
-// obeys is the hijacked model. It reports tool results without the untrusted mark, and injections
-// outside of them.
+// obeys returns the script of a model that obeys every injection. The script reports an error if a
+// tool result is not marked as untrusted, or if an injection is outside tool results.
 func obeys(evil *attacker, texts []injection, broken chan<- error) func(openaistub.Request) (openaistub.Reply, bool) {
 	return func(req openaistub.Request) (openaistub.Reply, bool) {
 		n := 0
@@ -271,6 +273,8 @@ func obeys(evil *attacker, texts []injection, broken chan<- error) func(openaist
 	}
 }
 
+// checkInjected checks a run that has read an injection: it must complete, contain no secret and,
+// with the offline model, call no further tools.
 func checkInjected(t *testing.T, model string, n int, got answer) {
 	t.Helper()
 	var r waitingRun
@@ -290,14 +294,14 @@ func checkInjected(t *testing.T, model string, n int, got answer) {
 	}
 }
 
-// checkShop checks that the listed host received only requests to its endpoints.
+// checkShop checks that the listed server received only requests to the endpoints that are listed.
 func checkShop(t *testing.T, listed *shop) {
 	t.Helper()
 	listed.mu.Lock()
 	defer listed.mu.Unlock()
 	for _, seen := range listed.seen {
 		path, ok := strings.CutPrefix(seen, "GET /orders/")
-		if seen != "POST /refund" && (!ok || strings.Contains(path, "/")) { // an argument stays one path segment
+		if seen != "POST /refund" && (!ok || strings.Contains(path, "/")) { // an argument must stay one path segment
 			t.Errorf("unexpected request to the shop: %q", seen)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// kept is a document as the API returns it.
+// kept contains the fields of a document in the API that these tests use.
 type kept struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -30,7 +30,7 @@ type kept struct {
 	} `json:"error"`
 }
 
-// upload uploads a document as a form.
+// upload uploads a document as a multipart form, and returns it.
 func (a account) upload(t *testing.T, name string, content []byte, metadata string) kept {
 	t.Helper()
 	var body bytes.Buffer
@@ -81,7 +81,7 @@ func (a account) document(t *testing.T, id string) (d kept) {
 	return d
 }
 
-// processed waits until a document is ready or failed.
+// processed waits until a document is ready or failed, and returns it.
 func (a account) processed(t *testing.T, id string, within time.Duration) (d kept) {
 	t.Helper()
 	lookEach(t, 200*time.Millisecond, within, "document "+id+" is processed", func() bool {
@@ -106,7 +106,7 @@ func (a account) finds(t *testing.T, query string) (ids []string) {
 	return ids
 }
 
-// reader creates an agent that answers from documents.
+// reader creates an agent that answers from the organization's documents.
 func (a account) reader(t *testing.T, model string) account {
 	t.Helper()
 	var agent struct {
@@ -120,7 +120,7 @@ func (a account) reader(t *testing.T, model string) account {
 	return a
 }
 
-// manual is a document of twelve pages. Page seven contains the lamp's warranty period. Every page
+// manual returns a PDF of twelve pages. Page seven contains the lamp's warranty period. Every page
 // contains the mark.
 func manual(mark string) []byte {
 	pages := make([]pdf.Page, 12)
@@ -135,7 +135,7 @@ func manual(mark string) []byte {
 	return pdf.Write(pages...)
 }
 
-// citedPage is a run that cites documents.
+// citedPage contains the fields of a run that cites documents.
 type citedPage struct {
 	ID        string `json:"id"`
 	Status    string `json:"status"`
@@ -163,7 +163,8 @@ func (a account) chats(t *testing.T, session, message string) (r citedPage) {
 }
 
 // TestAnswersCiteTheirPage asks the offline model about page 7 of a document, opens the citation,
-// and then deletes the document. Afterwards no part of the document is found, cited or stored.
+// and then deletes the document. After the deletion, searches and answers contain no part of the
+// document, and no part of it is stored.
 func TestAnswersCiteTheirPage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -214,7 +215,8 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 	}
 }
 
-// opensItsPage follows the citations of an answer to their page.
+// opensItsPage follows each citation of an answer, and checks that the cited page contains the
+// cited words.
 func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 	t.Helper()
 	if len(r.Citations) == 0 || !strings.Contains(r.Message, "thirty-one months") {
@@ -239,7 +241,7 @@ func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 	}
 }
 
-// leavesNothing searches for a mark in every table, in every file of JetStream, and in logs.
+// leavesNothing fails the test if a mark occurs in a table, in a file of JetStream, or in a log.
 func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 	t.Helper()
 	rows, err := c.db.QueryContext(t.Context(), `SELECT c.table_name, c.column_name, c.data_type FROM information_schema.columns c

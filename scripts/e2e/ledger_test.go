@@ -13,14 +13,14 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// modelName is the model answered by the ledger.
+// modelName is the name of the model whose calls the ledger answers.
 const modelName = "openai/ledger"
 
-// headerCall carries a call's index in the ledger from the connection to the code that parses the
-// prompt.
+// headerCall is a header that contains a call's index in the ledger. ServeHTTP sets it, and name
+// reads it after the stub has parsed the prompt.
 const headerCall = "X-Ledger-Call"
 
-// ledger is the model provider of a cluster, and records every call.
+// ledger is the model provider of a cluster. It records every call.
 type ledger struct {
 	stub *openaistub.Server
 	url  string // for OPENAI_BASE_URL
@@ -31,7 +31,7 @@ type ledger struct {
 	scripts []func(openaistub.Request) (openaistub.Reply, bool)
 }
 
-// call is one model call. ended is the time at which its answer was complete, or zero if it was
+// call is one model call. ended is the time at which its answer was complete, or zero while it is
 // not.
 type call struct {
 	prompt       string
@@ -48,7 +48,7 @@ func newLedger(t *testing.T) *ledger {
 	return l
 }
 
-// ServeHTTP records the beginning and the end of the call. The stub answers it.
+// ServeHTTP records the beginning and the end of a call. The stub answers the call.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	n := len(l.calls)
@@ -60,7 +60,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer l.mu.Unlock()
 		l.calls[n].ended = answer.last
 		if answer.last.IsZero() {
-			l.calls[n].ended = time.Now() // aborted without an answer
+			l.calls[n].ended = time.Now() // the call was aborted without an answer
 		}
 	}()
 
@@ -68,8 +68,8 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.stub.ServeHTTP(answer, r)
 }
 
-// timedWriter records the latest time at which the last piece of an answer was sent. The reader may
-// continue before this side returns from sending it.
+// timedWriter records the time just before each piece of an answer is sent. The client may act on a
+// piece before the call that sends it returns, so a later time would be too late.
 type timedWriter struct {
 	http.ResponseWriter
 
@@ -85,25 +85,27 @@ func (w *timedWriter) Write(piece []byte) (int, error) {
 // Flush sends buffered data.
 func (w *timedWriter) Flush() {
 	w.last = time.Now()
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may be gone
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may have disconnected
 }
 
-// answerAfter answers calls with this prompt with numbered texts, each after its delay: "answer 1"
-// after the first delay, and so on. Later calls follow the stub's rules.
+// answerAfter sets the answers to the next calls with a prompt: "answer 1" after the first delay,
+// "answer 2" after the second, and so on. Later calls follow the stub's rules.
 func (l *ledger) answerAfter(prompt string, delays ...time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delays[prompt] = delays
 }
 
-// follow installs a script that may answer a call before all other rules.
+// follow installs a script that is asked first for each call's answer. If it returns false, the
+// other rules apply.
 func (l *ledger) follow(script func(openaistub.Request) (openaistub.Reply, bool)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.scripts = append(l.scripts, script)
 }
 
-// name records a call's prompt. Unless an answer was set, the stub's rules determine the answer.
+// name records a call's prompt, and returns the answer that a test has set for the call. It returns
+// false if there is none, and the stub's rules apply.
 func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +134,7 @@ func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{Text: "answer " + strconv.Itoa(nth), Delay: delays[nth-1]}, true
 }
 
-// of returns the calls with any of the prompts, in order.
+// of returns the calls with any of the given prompts, in the order in which they began.
 func (l *ledger) of(prompts ...string) []call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,8 +156,8 @@ func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
 	eventually(t, 30*time.Second, strconv.Itoa(n)+" model calls of "+strconv.Quote(prompt), func() bool { return l.count(prompt) >= n })
 }
 
-// countBeyond returns the number of calls that began while the maximum number of calls, window, was
-// already in progress.
+// countBeyond returns the number of calls that began while window or more other calls were in
+// progress.
 func countBeyond(calls []call, window int) int {
 	over := 0
 	for _, c := range calls {
@@ -172,7 +174,7 @@ func countBeyond(calls []call, window int) int {
 	return over
 }
 
-// historyFor returns all messages in the latest call with a prompt.
+// historyFor returns all messages that the latest call with a prompt contained.
 func (l *ledger) historyFor(prompt string) string {
 	requests := l.stub.Requests()
 	for _, req := range slices.Backward(requests) {

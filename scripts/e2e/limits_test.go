@@ -13,6 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
+// TestAFloodDoesNotDelayOthers queues hundreds of runs of one organization. Meanwhile, the runs of
+// another organization must start without waiting for them.
 func TestAFloodDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	const (
@@ -21,15 +23,15 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 		singles = 5
 	)
 
-	bound := 2500 * time.Millisecond // limit for a run of 200 ms during a flood that takes at least 25 seconds
+	bound := 2500 * time.Millisecond // maximum duration of a run of 200 ms; the flood takes at least 25 s
 	if testing.Short() {
-		bound = 8 * time.Second // other packages' tests use the machine at the same time
+		bound = 8 * time.Second // longer, because other packages' tests use the machine at the same time
 	}
 
 	c := newCluster(t)
 	in, second := c.ingress(t), c.ingress(t)
-	// The worker has far fewer slots than one organization has runs, and the flood takes all of them.
-	// Another organization gets a slot of the reserve or the next slot that is freed.
+	// The worker has far fewer slots than the flood has runs, so the flood takes all of them.
+	// Another organization gets a reserved slot or the next slot that is released.
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(slots))
 	flooder, other := signUp(t, in.url), signUp(t, in.url)
 	alone := timeOne(t, other)
@@ -67,14 +69,14 @@ func TestAFloodDoesNotDelayOthers(t *testing.T) {
 	if len(calls) != flood {
 		t.Fatalf("%d model calls of the flood, want %d", len(calls), flood)
 	}
-	// Processes that dispatch simultaneously may both use the last free slot. An excess that is
-	// never corrected would affect most of the calls.
+	// Two processes that dispatch simultaneously may both use the last free slot, so a few calls
+	// may exceed the limit. If the service never corrected the excess, most calls would exceed it.
 	if over := countBeyond(calls[flood/4:], slots); over > flood/10 {
 		t.Errorf("%d of %d model calls began while %d runs of the organization were executing, as many as there are slots", over, flood*3/4, slots)
 	}
 }
 
-// timeOne returns the duration of a run of 200 ms from request to response.
+// timeOne sends a run that takes 200 ms, and returns the time from the request to the response.
 func timeOne(t *testing.T, a account) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -82,14 +84,14 @@ func timeOne(t *testing.T, a account) time.Duration {
 	return time.Since(began)
 }
 
-// TestFloodLeavesTheWaitOfOthers measures the durations of an organization's runs alone and during
-// another organization's flood in turn, and compares the 99th percentiles.
+// TestFloodLeavesTheWaitOfOthers measures the durations of an organization's runs in alternating
+// rounds: alone, and during another organization's flood of runs. It compares the 99th percentiles.
 func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it measures latency
 	testkit.Long(t)
 	limit := bound(t, 2, 3)
 	const (
 		rounds  = 6
-		samples = 80 // per round, alone and during the flood
+		samples = 80 // runs per round, alone and during the flood
 		flood   = 150
 		slots   = 16
 	)
@@ -125,7 +127,7 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 	}
 }
 
-// waits contains the times from the request to the response and to the model call.
+// waits contains the durations from a run's request to its response, and to its model call.
 type waits struct{ answered, begun []time.Duration }
 
 func (w *waits) String() string {
@@ -134,7 +136,8 @@ func (w *waits) String() string {
 		len(w.answered), ms(w.answered, 0.5), ms(w.answered, 0.99), ms(w.begun, 0.5), ms(w.begun, 0.99))
 }
 
-// measure executes runs with two callers of an account; samples is the number of runs.
+// measure adds the durations of runs that two callers of an account send. samples is the number of
+// runs.
 func (w *waits) measure(t *testing.T, c *cluster, of account, name string, samples int) {
 	t.Helper()
 	message := func(caller, n int) string { return fmt.Sprintf("sleep 100ms: %s %d-%d", name, caller, n) }
@@ -154,6 +157,8 @@ func (w *waits) measure(t *testing.T, c *cluster, of account, name string, sampl
 	}
 }
 
+// TestOverloadRefusesNewRunsAndReplaysOld fills an organization's backlog. The service must then
+// reject new triggers, but still return the stored result of an earlier one.
 func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	t.Parallel()
 	const backlog = 5
@@ -164,7 +169,7 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	known := trigger{message: "known", key: "known"}
 	before := owner.post(t.Context(), known)
 	before.completed(t, echoed("known"), 1)
-	worker.Term() // from now on, all runs are queued
+	worker.Term() // from now on, new runs stay queued
 	if err := worker.Wait(25 * time.Second); err != nil {
 		t.Fatal(err)
 	}

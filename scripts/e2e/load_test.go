@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// load is a set of callers that each post one trigger after the other and wait for every response,
-// until end is called.
+// load is a set of callers. Until end is called, each caller posts one trigger after the other, and
+// waits for each response.
 type load struct {
 	post    func(ctx context.Context, caller, n int) answer
 	stop    context.CancelFunc
@@ -27,7 +27,7 @@ type load struct {
 	calls []posted
 }
 
-// posted is one call of a load.
+// posted is one trigger that a load has posted, and its response.
 type posted struct {
 	caller, n int
 	began     time.Time
@@ -35,7 +35,7 @@ type posted struct {
 	answer    answer
 }
 
-// start starts callers, which are numbered from 0.
+// start starts the given number of callers, which are numbered from 0.
 func (l *load) start(t *testing.T, callers int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func (l *load) start(t *testing.T, callers int) {
 	}
 }
 
-// await waits for the given number of further responses.
+// await waits until the given number of further responses have arrived.
 func (l *load) await(t *testing.T, more int) {
 	t.Helper()
 	had := l.count()
@@ -73,8 +73,8 @@ func (l *load) end() []posted {
 	return l.calls
 }
 
-// runFor returns the ID of the run in a response. It does not fail the test, so that goroutines can
-// call it.
+// runFor returns the ID of the run in a response, or "" if it has none. It does not fail the test,
+// so goroutines can call it.
 func runFor(a answer) string {
 	var r run
 	if json.Unmarshal(a.body, &r) != nil {
@@ -83,7 +83,7 @@ func runFor(a answer) string {
 	return r.ID
 }
 
-// percentile returns the nearest-rank percentile of p (0 to 1).
+// percentile returns the percentile p (0 to 1) of durations by the nearest-rank method.
 func percentile(of []time.Duration, p float64) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -100,9 +100,9 @@ func tookFor(calls []posted) (took []time.Duration) {
 	return took
 }
 
-// bound returns the limit of a measured value: usually promised, but busy if more than two
-// processes wait for each core before the test begins, because the measurements are then
-// unreliable.
+// bound returns the limit for a measured value. The limit is normally the argument promised. If
+// more than two processes wait for each core before the test begins, measurements are unreliable,
+// and the limit is the argument busy.
 func bound(t *testing.T, promised, busy float64) float64 {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/loadavg")
@@ -122,7 +122,7 @@ func bound(t *testing.T, promised, busy float64) float64 {
 	return busy
 }
 
-// filled returns the resident anonymous memory of a process in bytes.
+// filled returns the resident anonymous memory of a process, in bytes.
 func filled(t *testing.T, p *testkit.Process) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))

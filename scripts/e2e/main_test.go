@@ -9,8 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is the default number of parallel tests, which mostly wait for leases. The flag
-// -parallel overrides it.
+// sideBySide is the default number of parallel tests. It may exceed the number of cores, because
+// tests mostly wait for leases to expire. The flag -parallel overrides it.
 const sideBySide = 8
 
 func TestMain(m *testing.M) {
@@ -19,15 +19,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eventually polls until done returns true. It fails the test if that takes longer than the
-// duration within.
+// eventually polls until done returns true. It fails the test if done does not return true within
+// the given duration.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	lookEach(t, 20*time.Millisecond, within, what, done)
 }
 
-// lookEach is eventually with a longer interval, because requests count towards their caller's rate
-// limit.
+// lookEach is like eventually, but polls at the interval each. A longer interval saves requests,
+// which count towards the caller's rate limit.
 func lookEach(t *testing.T, each, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	over := time.NewTimer(within)

@@ -15,12 +15,11 @@ import (
 	"parley/shared/wordvector"
 )
 
-// roles are the parts of the service with their own user in deploy/nats/accounts.conf, except the
-// ingress.
+// roles contains the roles of workers. Each role has its own user in deploy/nats/accounts.conf.
 var roles = []string{"agent", "tool", "ingest", "voice", "sweep"}
 
-// busSecrets returns the variables of the configuration in these tests. A user's password is
-// pass-<user> without the dash.
+// busSecrets returns the environment variables for the servers' configuration. The password of the
+// user agent is passagent, and so on.
 func busSecrets() (env []string) {
 	for _, user := range append([]string{"ingress", "operator", "admin"}, roles...) {
 		env = append(env, "NATS_"+strings.ToUpper(user)+"_PASSWORD=pass"+user)
@@ -28,7 +27,7 @@ func busSecrets() (env []string) {
 	return append(env, "NATS_ROUTE_PASSWORD=passroutes")
 }
 
-// busURL returns the servers' addresses with a user.
+// busURL returns the servers' addresses with the name and password of a user.
 func busURL(user string, servers ...*testkit.NATSServer) string {
 	var urls []string
 	for _, s := range servers {
@@ -42,19 +41,20 @@ func busConfig(t *testing.T, name string) string {
 	return filepath.Join(testkit.Root(t), "deploy", "nats", name)
 }
 
-// startWorkers starts the workers, one process per role, each with its own bus user.
+// startWorkers starts a worker process for each role. Each process connects to the bus as the
+// role's user.
 func (c *cluster) startWorkers(t *testing.T, settings []string, servers ...*testkit.NATSServer) {
 	t.Helper()
 	for _, role := range roles {
 		if role == "voice" {
-			continue // only if a speech program is installed
+			continue // needs a speech program
 		}
 		c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + busURL(role, servers...)}, settings...)...)
 	}
 }
 
-// TestServiceWithLeastRightsOnTheBus runs every part of the service with its own user of
-// deploy/nats/accounts.conf. The server must not reject anything.
+// TestServiceWithLeastRightsOnTheBus runs each part of the service as its own user of
+// deploy/nats/accounts.conf. The bus must not reject any subject that a part uses.
 func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
@@ -109,8 +109,8 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	wantNoRefusals(t, bus)
 }
 
-// embeds fails the test unless /v1/embeddings returns the vectors of the provider's model, which only
-// tool workers call.
+// embeds fails the test unless /v1/embeddings returns the vectors of the model provider. Only tool
+// workers call this provider.
 func (a account) embeds(t *testing.T, c *cluster, texts ...string) {
 	t.Helper()
 	const size = 16
@@ -148,7 +148,8 @@ func wantNoRefusals(t *testing.T, servers ...*testkit.NATSServer) {
 	}
 }
 
-// refusals lists denied subjects by user, in addition to those denied to all.
+// refusals lists the subjects that each user must not publish or subscribe to.
+// TestBusUsersHaveLeastRights lists those that are denied to all users.
 var refusals = map[string]struct{ publish, subscribe []string }{
 	"ingress": {
 		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.chat", "$JS.ACK.JOBS.chat.1.1.1.1.1", "tools.webSearch", "tools.codeExecution", "runs.events.run_1", "_INBOX.agent.x"},
@@ -180,8 +181,8 @@ var refusals = map[string]struct{ publish, subscribe []string }{
 	},
 }
 
-// TestBusUsersHaveLeastRights tries, as each user, the actions of other parts of the service, and
-// actions that no part needs.
+// TestBusUsersHaveLeastRights connects as each user and tries to use subjects of other parts of the
+// service, and subjects that no part needs. The server must reject each attempt.
 func TestBusUsersHaveLeastRights(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
@@ -200,12 +201,12 @@ func TestBusUsersHaveLeastRights(t *testing.T) {
 				"$JS.API.STREAM.CREATE.OTHER", "$JS.API.STREAM.SNAPSHOT.JOBS", "$JS.API.CONSUMER.DELETE.JOBS.chat", "$JS.API.CONSUMER.CREATE.JOBS.other",
 				"$JS.API.CONSUMER.CREATE.JOBS.other.jobs.>", "$SYS.REQ.SERVER.PING", "other",
 			}
-			if user == "sweep" { // it recreates a damaged stream
+			if user == "sweep" { // the sweeper recreates a damaged stream
 				none = slices.DeleteFunc(none, func(subject string) bool {
 					return subject == "$JS.API.STREAM.DELETE.JOBS" || subject == "$JS.API.STREAM.UPDATE.JOBS"
 				})
 			}
-			if user == "operator" { // it manages the stream and its consumers
+			if user == "operator" { // the operator manages the stream and its consumers
 				none = slices.DeleteFunc(none, func(subject string) bool { return strings.HasPrefix(subject, "$JS.API.") })
 			}
 			unheard := []string{">", "jobs.>", "*.>", "_INBOX.>", "_INBOX.*.>", "$SYS.>", "$JS.>"}
@@ -230,13 +231,13 @@ func TestBusUsersHaveLeastRights(t *testing.T) {
 	}
 }
 
-// refused fails the test unless the server has just rejected a subject.
+// refused fails the test unless the server has rejected the last use of a subject.
 func refused(t *testing.T, nc *nats.Conn, subject string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil { // an error arrives before the response to this
+	if err := nc.Flush(); err != nil { // the server's error arrives before the response to the flush
 		t.Fatal(err)
 	}
 	if last := nc.LastError(); last == nil || !strings.Contains(last.Error(), `"`+subject+`"`) {

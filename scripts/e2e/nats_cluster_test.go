@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// natsPause bounds the wait of a caller after the loss of one of three servers. The others
-	// elect a leader within 9 s, and lost job messages are published again. The rest is for a busy
-	// machine.
+	// natsPause is the maximum time that a caller may wait for a response while one of three
+	// servers is lost. The other servers elect a leader within 9 s, and lost job messages are
+	// published again. The remaining time allows for a busy machine.
 	natsPause   = 30 * time.Second
 	natsCallers = 4
 )
 
-// threefold is a service on three NATS servers, and its load.
+// threefold is a service on three NATS servers, with callers that send triggers to it.
 type threefold struct {
 	cluster *cluster
 	servers []*testkit.NATSServer
@@ -33,6 +33,8 @@ type threefold struct {
 	load    *load
 }
 
+// newThreefold starts the servers, two ingresses and the workers, and returns when the callers have
+// received their first responses.
 func newThreefold(t *testing.T) *threefold {
 	t.Helper()
 	servers := busCluster(t)
@@ -56,17 +58,19 @@ func threefoldTrigger(caller, n int) trigger {
 	return trigger{message: "sleep 200ms: " + text, key: text}
 }
 
-// lose kills a server, and returns when callers have received responses without it.
+// lose kills a server. It returns after the callers have received several responses without that
+// server.
 func (f *threefold) lose(t *testing.T, server int, what string) {
 	t.Helper()
 	began := time.Now()
 	f.servers[server].Kill9()
-	// The next responses of each caller, all of which are later than the kill.
+	// The callers wait for one response at a time. So after this many responses, each trigger in
+	// progress was sent after the kill.
 	f.load.await(t, 5*natsCallers)
 	t.Logf("nats-%d, %s, is lost: 20 responses within %s", server, what, time.Since(began).Round(time.Millisecond))
 }
 
-// check compares the callers' responses to the database and the model.
+// check compares the callers' responses with the runs in the database and the calls of the model.
 func (f *threefold) check(t *testing.T) {
 	t.Helper()
 	calls, made := f.load.end(), f.cluster.model.tally()
@@ -91,8 +95,8 @@ func (f *threefold) check(t *testing.T) {
 		percentile(took, 0.99).Round(time.Millisecond), percentile(took, 1).Round(time.Millisecond))
 }
 
-// TestChaosNATSClusterLosesItsLeader kills the stream's leader among three servers, and restarts
-// it.
+// TestChaosNATSClusterLosesItsLeader kills the one of three NATS servers that leads the stream, and
+// restarts it.
 func TestChaosNATSClusterLosesItsLeader(t *testing.T) {
 	t.Parallel()
 	f := newThreefold(t)
@@ -104,8 +108,9 @@ func TestChaosNATSClusterLosesItsLeader(t *testing.T) {
 	f.check(t)
 }
 
-// TestChaosNATSClusterLosesEachServer kills each of three servers in turn, the stream's leader
-// first, and finally one permanently. Ingresses and workers can still be started then.
+// TestChaosNATSClusterLosesEachServer kills each of three NATS servers in turn, the stream's leader
+// first, and restarts it. Finally it kills one permanently. New ingresses and workers must then
+// still start.
 func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -135,7 +140,7 @@ func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 	f.check(t)
 }
 
-// busCluster starts a cluster of three servers.
+// busCluster starts a cluster of three NATS servers.
 func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
 	t.Helper()
 	var ports, routes []string

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	overloadSlots   = 16 // concurrent runs of 200 ms; the peak is 80 per second, and leaves CPU time for rejections
+	overloadSlots   = 16 // concurrent runs of 200 ms; a peak of 80 runs per second leaves CPU time for rejections
 	overloadBacklog = 100
-	overloadTimes   = 10 // multiple of the peak that is offered
+	overloadTimes   = 10 // the offered load, as a multiple of the peak
 	overloadRounds  = 3
-	overloadKnown   = 20  // keys of earlier, finished runs
+	overloadKnown   = 20  // number of earlier, finished runs whose triggers are repeated
 	overloadConns   = 512 // persistent connections of the callers
-	// maxOverload bounds the observed waiting runs: those accepted during the count, and those
-	// being accepted, exceed the backlog.
+	// maxOverload is the maximum number of queued runs that the test may observe. It exceeds the
+	// backlog, because the service may accept several runs between two counts of the queue.
 	maxOverload = 3 * overloadBacklog
-	// overloadMemory bounds the growth of a process in bytes, including garbage of thousands of
-	// requests per second.
+	// overloadMemory is the number of bytes by which a process may grow. It includes the garbage of
+	// thousands of requests per second.
 	overloadMemory = 128 << 20
 )
 
@@ -41,11 +41,13 @@ type overload struct {
 
 	mu       sync.Mutex
 	accepted map[string]trigger // by run
-	refused  map[string]int     // by status and code
+	refused  map[string]int     // number of rejections, by status
 	wrong    []string
 	replays  []time.Duration
 }
 
+// newOverload starts the service with a small backlog, and executes the runs whose triggers are
+// repeated later.
 func newOverload(t *testing.T) *overload {
 	t.Helper()
 	c := newCluster(t, "BACKLOG_MAX=1000", "ORG_BACKLOG_MAX="+strconv.Itoa(overloadBacklog), "LIMIT_USER=5000000", "LIMIT_SYSTEM=6000000")
@@ -65,8 +67,8 @@ func newOverload(t *testing.T) *overload {
 	return o
 }
 
-// peak returns the number of executed runs per second while enough callers wait to occupy all
-// slots.
+// peak returns the number of runs that the service executes per second, while enough callers wait
+// to keep all slots occupied.
 func (o *overload) peak(t *testing.T, round int) float64 {
 	t.Helper()
 	l := &load{post: func(ctx context.Context, caller, n int) answer {
@@ -86,7 +88,7 @@ func (o *overload) peak(t *testing.T, round int) float64 {
 	return rate
 }
 
-// carriedOut returns the number of finished model calls per second between two times.
+// carriedOut returns the number of model calls per second that finished between two times.
 func (o *overload) carriedOut(from, to time.Time) float64 {
 	l := o.cluster.model
 	l.mu.Lock()
@@ -100,16 +102,17 @@ func (o *overload) carriedOut(from, to time.Time) float64 {
 	return float64(ended) / to.Sub(from).Seconds()
 }
 
-// offered is the result of an open-loop load.
+// offered is the result of a load whose rate does not depend on responses.
 type offered struct {
 	rate    float64 // requests sent per second
 	goodput float64
-	ingress int64 // maximum observed memory in bytes
+	ingress int64 // maximum memory of the process that was observed, in bytes
 	worker  int64
-	waiting int // maximum observed waiting runs
+	waiting int // maximum number of queued runs that was observed
 }
 
-// offer posts new triggers, and sometimes a known one, at a rate that does not depend on responses.
+// offer posts new triggers at a rate that does not depend on responses. Meanwhile it repeats known
+// triggers.
 func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration) offered {
 	t.Helper()
 	var calls sync.WaitGroup
@@ -152,7 +155,8 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 	return seen
 }
 
-// counting counts the requests sent by this process.
+// counting returns a context for requests. Each request with this context increments written when
+// it has been sent.
 func counting(ctx context.Context, written *atomic.Int64) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
 		if wrote.Err == nil {
@@ -161,6 +165,8 @@ func counting(ctx context.Context, written *atomic.Int64) context.Context {
 	}})
 }
 
+// offerOne posts a trigger and records whether the service accepts or rejects it. Any other
+// response is recorded as wrong.
 func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	tr := trigger{message: "sleep 200ms: " + text, key: text}
 	if !wait {
@@ -182,7 +188,7 @@ func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	}
 }
 
-// replay requests known results until ctx ends. Each must be returned byte for byte.
+// replay repeats known triggers until ctx ends. Each must get the stored response, byte for byte.
 func (o *overload) replay(ctx context.Context) {
 	for ctx.Err() == nil {
 		for tr, before := range o.known {
@@ -199,8 +205,9 @@ func (o *overload) replay(ctx context.Context) {
 }
 
 // TestOverloadKeepsGoodput offers ten times the load that the service can execute, in rounds
-// between measurements of its peak. The service executes nearly as much as at its peak, rejects the
-// rest with Retry-After and without stored data, and continues to replay known results.
+// between measurements of its peak. The service must execute nearly as many runs as at its peak. It
+// must reject the rest with Retry-After and store no data for them. Repeated triggers must still
+// get their stored results.
 func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measures throughput
 	testkit.Long(t)
 	least := bound(t, 0.8, 0.5)
@@ -238,8 +245,8 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 	o.check(t)
 }
 
-// check verifies that every accepted run was executed once, and that no data of rejected runs is
-// stored.
+// check verifies that every accepted run was executed once, and that no data of rejected triggers
+// is stored.
 func (o *overload) check(t *testing.T) {
 	t.Helper()
 	for _, wrong := range o.wrong[:min(len(o.wrong), 10)] {

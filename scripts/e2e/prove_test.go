@@ -33,13 +33,13 @@ type proveResult struct {
 	} `json:"kills"`
 }
 
-// prove runs `parley prove`, and returns its output and exit code. It must leave no process, and
-// only the files it reports as kept.
+// prove runs `parley prove`, and returns its output and exit code. The command must leave no
+// process, and only the files that its output names as kept.
 func prove(t *testing.T, args ...string) (proveResult, int) {
 	t.Helper()
 	dir := t.TempDir()
 	command := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), append([]string{"prove", "--json"}, args...)...)
-	// Settings of a real service must be ignored.
+	// The command must ignore the settings of a real service.
 	command.Env = append(command.Environ(), "TMPDIR="+dir, "DATABASE_URL=postgres://nowhere.invalid/x", "NATS_URL=nats://nowhere.invalid", "ROLES=none")
 	out, err := command.Output()
 	code := 0
@@ -79,8 +79,9 @@ func nothingLeft(t *testing.T, dir string) {
 	}
 }
 
-// TestChaosParleyProve kills all parts that restart quickly. Runs of killed workers wait 30 s for
-// their leases; workers are killed by the commands of docs/prove.md, which another test executes.
+// TestChaosParleyProve makes `parley prove` kill all parts that restart quickly. It kills no
+// workers, because the runs of a killed worker wait 30 s for their leases to expire. Another test
+// executes the commands of docs/prove.md, which kill workers.
 func TestChaosParleyProve(t *testing.T) {
 	t.Parallel()
 	const triggers = 100
@@ -99,7 +100,8 @@ func TestChaosParleyProve(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveCanFail sabotages one promise after another. Each proof must fail.
+// TestChaosParleyProveCanFail makes `parley prove` break one promise of the service at a time. Each
+// proof must then fail.
 func TestChaosParleyProveCanFail(t *testing.T) {
 	t.Parallel()
 	for sabotage, seen := range map[string]func(proveResult) bool{
@@ -120,8 +122,8 @@ func TestChaosParleyProveCanFail(t *testing.T) {
 	}
 }
 
-// TestParleyProveOutOfTime sends more triggers than can be answered within the time limit.
-// Unanswered triggers are faults, and the evidence is kept.
+// TestParleyProveOutOfTime sends more triggers than the service can answer within the time limit.
+// The command must report the unanswered triggers as faults, and keep its files as evidence.
 func TestParleyProveOutOfTime(t *testing.T) {
 	t.Parallel()
 	got, code := prove(t, "--triggers=50000", "--timeout=1s", "--kill=ingress")
@@ -130,8 +132,8 @@ func TestParleyProveOutOfTime(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveEndsWhole interrupts a proof. After Ctrl-C no process and no file is left,
-// and after kill -9 no process is left.
+// TestChaosParleyProveEndsWhole interrupts `parley prove` with signals. After Ctrl-C, no process
+// and no file may be left. After kill -9, no process may be left.
 func TestChaosParleyProveEndsWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// rawSocket is a WebSocket connection without a library, for clients that read nothing, answer no
-// ping, or never finish their request.
+// rawSocket is a WebSocket connection that uses no library. Tests use it as a client that reads
+// nothing, answers no ping, or never finishes its request.
 type rawSocket struct {
 	t    *testing.T
 	conn *net.TCPConn
@@ -49,7 +49,7 @@ func (s *rawSocket) write(b []byte) {
 	}
 }
 
-// request returns the head of an upgrade request.
+// request returns the head of the HTTP request that opens a voice session.
 func (a account) request(in *edge) string {
 	key := base64.StdEncoding.EncodeToString([]byte("sixteen bytes ok"))
 	return fmt.Sprintf("GET /v1/realtime?model=%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n"+
@@ -74,7 +74,8 @@ func (a account) rawUpgrade(t *testing.T, in *edge) *rawSocket {
 
 const frameText = 1 // the frame type of text
 
-// framed builds a client's frame. Its mask is all zeros.
+// framed builds a WebSocket frame of a client. The frame's mask is all zeros, so the payload is
+// unchanged.
 func framed(kind byte, payload []byte) []byte {
 	head := []byte{0x80 | kind, 0x80}
 	switch {
@@ -100,7 +101,7 @@ func (s *rawSocket) send(event any) {
 	s.write(framed(frameText, raw))
 }
 
-// drain reads until the connection ends, and returns the cause. It answers no ping.
+// drain reads until the connection ends, and returns the error that ended it. It answers no pings.
 func (s *rawSocket) drain(within time.Duration) error {
 	s.t.Helper()
 	if err := s.conn.SetReadDeadline(time.Now().Add(within)); err != nil {

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// An ingress is killed while clients read runs without keys through it, and while it watches a run
-// whose reader has disconnected. Both runs finish by their normal rules, and do not delay their
-// sessions. The other ingress cancels the run whose reader disconnects there, and no other run.
+// TestChaosIngressKilledWithReaders kills an ingress while a client reads a run's stream through
+// it, and while it waits to cancel a run whose client has disconnected. The runs have no
+// idempotency keys. Both must finish without delaying their sessions. The other ingress must cancel
+// only the run whose client has disconnected there.
 func TestChaosIngressKilledWithReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -31,7 +32,7 @@ func TestChaosIngressKilledWithReaders(t *testing.T) {
 	_ = stopped.res.Body.Close()
 	dying.Kill9()
 	if _, err := read.next(); err == nil {
-		for err == nil { // the events before the death
+		for err == nil { // reads the events sent before the kill
 			_, err = read.next()
 		}
 	}

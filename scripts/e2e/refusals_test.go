@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// refusedRun contains the outcome of a run whose model calls failed.
+// refusedRun contains the fields of a run whose model calls failed.
 type refusedRun struct {
 	ID           string
 	Status       string
@@ -24,9 +24,9 @@ type refusedRun struct {
 	}
 }
 
-// TestProvidersThatRefuse checks with a real worker what becomes of runs that a model provider
-// refuses. A provider that drops every stream is given up after a few attempts, long before the
-// deadline. Admins see the provider's status and message in the run, and operators in the log.
+// TestProvidersThatRefuse runs agents whose model provider rejects requests or drops streams. If a
+// provider drops every stream, the run fails after a few attempts, long before its deadline. The
+// run shows the provider's status and message to admins, and the log shows them to operators.
 func TestProvidersThatRefuse(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "RUN_DEADLINE=15m")

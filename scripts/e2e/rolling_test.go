@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// rollingGrace is the time for which a stopping ingress continues to serve. balancerAsks is the
-	// interval of the balancer's readiness checks.
+	// rollingGrace is the time for which a stopping ingress continues to serve requests.
+	// balancerAsks is the interval of the balancer's readiness checks.
 	rollingGrace = 2 * time.Second
 	balancerAsks = 100 * time.Millisecond
-	// balancerPatience is the validity of a response of /readyz. A slower ingress counts as not
-	// ready.
+	// balancerPatience is how long the balancer trusts a response of /readyz. It is also the
+	// timeout of a check, so a slower ingress counts as not ready.
 	balancerPatience = rollingGrace / 2
 	// balancerConns is the number of persistent connections to one ingress.
 	balancerConns = 16
@@ -27,13 +27,14 @@ const (
 )
 
 // balancer sends each request to the next ready ingress, and holds requests while no ingress is
-// ready. It keeps its connections, never retries, and learns of restarts only from /readyz.
+// ready. It reuses its connections, never retries a request, and detects restarts only through
+// /readyz.
 type balancer struct {
 	by *http.Client
 
 	mu    sync.Mutex
 	edges []*edge
-	asked map[*edge]time.Time // when the ingress received the request that it answered with ready; missing if its latest response was different
+	asked map[*edge]time.Time // when the latest check began; missing unless the ingress was ready
 	turn  int
 }
 
@@ -47,7 +48,7 @@ func newBalancer(t *testing.T, edges ...*edge) *balancer {
 	return b
 }
 
-// watch polls an ingress's readiness until ctx ends.
+// watch polls an ingress's /readyz until ctx ends.
 func (b *balancer) watch(ctx context.Context, e *edge) {
 	tick := time.NewTicker(balancerAsks)
 	defer tick.Stop()
@@ -70,7 +71,7 @@ func (b *balancer) watch(ctx context.Context, e *edge) {
 	}
 }
 
-// await waits until an ingress is in rotation.
+// await waits until the balancer has found an ingress ready.
 func (b *balancer) await(t *testing.T, e *edge) {
 	t.Helper()
 	eventually(t, 30*time.Second, "the balancer finds an ingress ready", func() bool {
@@ -80,14 +81,15 @@ func (b *balancer) await(t *testing.T, e *edge) {
 	})
 }
 
-// ready reports whether an ingress has recently reported that it is ready. The caller holds the
-// lock.
+// ready reports whether an ingress has recently reported that it is ready. The caller must hold
+// b.mu.
 func (b *balancer) ready(e *edge) bool { return time.Since(b.asked[e]) < balancerPatience }
 
-// post sends a trigger of an account to the next ingress.
+// post sends an account's trigger to the next ready ingress. It returns an error if no ingress
+// becomes ready in time.
 func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
 	to := b.next()
-	for began := time.Now(); to == nil; to = b.next() { // one ingress may answer slowly while the other restarts
+	for began := time.Now(); to == nil; to = b.next() { // no ingress is ready if one is slow while the other restarts
 		if time.Since(began) > balancerHolds {
 			return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
 		}
@@ -111,7 +113,8 @@ func (b *balancer) next() *edge {
 	return nil
 }
 
-// rolling holds a service whose processes are restarted and the load on it.
+// rolling contains a service whose processes are restarted, and the responses to the triggers that
+// callers send meanwhile.
 type rolling struct {
 	*balancer
 	cluster   *cluster
@@ -137,8 +140,9 @@ func newRolling(t *testing.T) *rolling {
 	return r
 }
 
-// client posts triggers until ctx ends: short runs, every fifth with an unsafe call. The first
-// client's runs are longer than an ingress's grace period, and the client does not wait for them.
+// client posts triggers until ctx ends. Their runs are short, and every fifth makes an unsafe call.
+// The first client's runs are longer than an ingress's grace period, so they outlast the ingress
+// that accepted them.
 func (r *rolling) client(ctx context.Context, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		text := fmt.Sprintf("%d-%d", n, i)
@@ -165,7 +169,8 @@ func (r *rolling) keep(tr trigger, got answer) {
 	}
 }
 
-// await waits for the given number of further responses. It fails the test if a call failed.
+// await waits until the given number of further responses have arrived. It fails the test if a
+// trigger has failed.
 func (r *rolling) await(t *testing.T, phase string, more int) {
 	t.Helper()
 	count := func() int {
@@ -181,7 +186,8 @@ func (r *rolling) await(t *testing.T, phase string, more int) {
 	eventually(t, requestTimeout, strconv.Itoa(more)+" more responses, "+phase, func() bool { return count() >= had+more })
 }
 
-// check compares the responses to the database, the model and the receiver.
+// check compares the responses with the runs in the database, the calls of the model and the
+// effects in the receiver.
 func (r *rolling) check(t *testing.T) {
 	t.Helper()
 	for _, failed := range r.failed {
@@ -213,7 +219,7 @@ func (r *rolling) check(t *testing.T) {
 	}
 }
 
-// tally returns the number of calls by prompt.
+// tally returns the number of model calls for each prompt.
 func (l *ledger) tally() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +230,7 @@ func (l *ledger) tally() map[string]int {
 	return calls
 }
 
-// tally returns the number of effects by bill.
+// tally returns the number of effects for each bill.
 func (l *till) tally() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,8 +241,8 @@ func (l *till) tally() map[string]int {
 	return effects
 }
 
-// TestRollingRestartsUnderLoad restarts ingresses and workers in turn while triggers arrive through
-// a balancer. No trigger fails, and each is executed once.
+// TestRollingRestartsUnderLoad restarts ingresses and workers in turn while callers send triggers
+// through a balancer. No trigger may fail, and each must be executed once.
 func TestRollingRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
 	rollingRestarts(t, 4, 4) // each process once
@@ -248,7 +254,8 @@ func TestHundredRollingRestartsUnderLoad(t *testing.T) {
 	rollingRestarts(t, 100, 6)
 }
 
-// rollingRestarts restarts the processes while callers post one keyed trigger after the other.
+// rollingRestarts restarts the processes one by one, while each caller posts one trigger after the
+// other.
 func rollingRestarts(t *testing.T, restarts, callers int) {
 	t.Helper()
 	r := newRolling(t)

@@ -42,7 +42,7 @@ func newWeb(t *testing.T) *web {
 	return w
 }
 
-// put adds a page. Searches for the word find that page.
+// put adds a page, which searches for the given word find.
 func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +50,7 @@ func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.results[word] = append(w.results[word], path)
 }
 
-// ServeHTTP returns results in SearXNG's JSON format for /search, and the pages for other paths.
+// ServeHTTP serves search results in SearXNG's JSON format at /search, and pages at other paths.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (a account) searcher(t *testing.T, model string) account {
 	return a
 }
 
-// toolResult is one tool result in a model call.
+// toolResult is the result of one tool call, as a model call's messages contain it.
 type toolResult struct {
 	Untrusted bool `json:"untrusted"`
 	Sources   []struct {
@@ -124,7 +124,8 @@ type toolResult struct {
 	} `json:"sources"`
 }
 
-// toolResultsIn decodes the tool results in a request. Each must be an object that is marked as untrusted.
+// toolResultsIn decodes the tool results in a model call's messages. It returns an error unless
+// each is an object that is marked as untrusted.
 func toolResultsIn(req openaistub.Request) (results []toolResult, err error) {
 	for _, m := range req.Messages {
 		if m.Role != "tool" {
@@ -142,6 +143,7 @@ func toolResultsIn(req openaistub.Request) (results []toolResult, err error) {
 	return results, nil
 }
 
+// citedRun contains the fields of a run with citations that these tests use.
 type citedRun struct {
 	Status           string `json:"status"`
 	Message          string `json:"message"`
@@ -159,9 +161,9 @@ type citedRun struct {
 	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
 }
 
-// TestCitationsHold uses a model with correct and wrong citations, in an answer with emoji and
-// Chinese. The citations resolve, occur in the text that was read, and select the supported words
-// of the message.
+// TestCitationsHold uses a model that gives correct and wrong citations in an answer with emoji and
+// Chinese. Each citation of the run must lead to its source, quote a text that occurs there, and
+// select the words of the message that it supports.
 func TestCitationsHold(t *testing.T) {
 	t.Parallel()
 	pages := newWeb(t)
@@ -230,7 +232,8 @@ func TestCitationsHold(t *testing.T) {
 	send(t.Context(), http.MethodGet, in.url+"/api/sources?id="+r.Citations[0].SourceID, map[string]string{"x-api-key": foreign.Key}, nil).refused(t, http.StatusNotFound, "not_found")
 }
 
-// TestOfflineModelCites runs without any key. The answer of the offline model cites its source.
+// TestOfflineModelCites searches the web with the offline model, which needs no provider's key. Its
+// answer must cite its source.
 func TestOfflineModelCites(t *testing.T) {
 	t.Parallel()
 	pages := newWeb(t)

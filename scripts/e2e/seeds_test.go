@@ -13,8 +13,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after another, as
-// users may do, or as an interrupted start leaves them. The next start recreates the removed seed.
+// TestParleyUpRecreatesMissingSeeds removes the data that the first start of `parley up` creates,
+// one part at a time. A user may remove a part, or an interrupted start may not have created it.
+// The next start must recreate it.
 func TestParleyUpRecreatesMissingSeeds(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -37,7 +38,7 @@ func TestParleyUpRecreatesMissingSeeds(t *testing.T) { //nolint:tparallel // eac
 			keyWorks(t, after)
 		})
 		if !went {
-			return // later subtests depend on it
+			return // later subtests depend on this one
 		}
 	}
 
@@ -57,7 +58,7 @@ func loseAgent(t *testing.T, _ string, creds quickstart.Credentials) {
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
 }
 
-// loseKeys deletes every key. The key that makes the requests comes last.
+// loseKeys deletes every API key. It deletes the key that sends the requests last.
 func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 	t.Helper()
 	a := account{url: creds.BaseURL, key: creds.APIKey}
@@ -81,8 +82,9 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+own, nil).want(t, http.StatusOK)
 }
 
-// TestParleyUpStoppedWhileItStarts interrupts a first start at several points, as Ctrl-C may. It
-// exits with status 0, leaves nothing behind, and does not prevent the next start.
+// TestParleyUpStoppedWhileItStarts interrupts the first start of `parley up` at several points, as
+// a user may with Ctrl-C. The command must exit with status 0 and leave no process behind. The next
+// start must succeed.
 func TestParleyUpStoppedWhileItStarts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -109,8 +111,9 @@ func TestParleyUpStoppedWhileItStarts(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
-// TestChaosParleyUpKilledWhileItSeeds kills a first start after it has created the owner's account
-// and a key, but no agent and no credentials.json. The next start must succeed.
+// TestChaosParleyUpKilledWhileItSeeds kills the first start of `parley up` after it has created the
+// owner's account and a key, but before it has created an agent and credentials.json. The next
+// start must succeed.
 func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	t.Parallel()
 	postgres := testkit.PostgresProcess(t)
@@ -120,8 +123,8 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	}
 	defer db.Close()
 
-	// No agent can be created while this transaction is open, so the kill always hits the same
-	// moment.
+	// While this transaction is open, `parley up` cannot create an agent. So the kill always
+	// happens at the same point.
 	gate, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

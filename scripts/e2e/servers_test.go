@@ -10,6 +10,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
+// TestChaosNATSKilledMidRun kills the bus during a run. The service must continue to work without
+// it, and each run must be executed once.
 func TestChaosNATSKilledMidRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -20,8 +22,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.nats.Kill9()
-	// The database is the source of truth. Without a bus the run finishes, the waiting request is
-	// answered, and new runs are accepted.
+	// The database is the source of truth. So without a bus, the run still finishes, the waiting
+	// request is answered, and the service accepts new runs.
 	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("without a bus"), 1)
 	later := owner.enqueue(t, trigger{message: "accepted without a bus"})
 	owner.post(t.Context(), asked).replayed(t)
@@ -39,6 +41,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	}
 }
 
+// TestChaosPostgresKilledMidRun kills the database during a run. The run must keep its result, and
+// a rejected request must leave no run.
 func TestChaosPostgresKilledMidRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -49,10 +53,12 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.postgres.Kill9()
-	// While the database is known to be down, requests are rejected completely.
+	// While the database is down, the ingress rejects requests. No run may result from a rejected
+	// request later.
 	refused := owner.post(t.Context(), trigger{message: "refused", key: "refused"})
 	refused.refused(t, http.StatusServiceUnavailable, "unavailable")
-	// The answer arrives while the database is down. The worker must keep it until it can be saved.
+	// The model's answer arrives while the database is down. The worker must keep the answer until
+	// it can be stored.
 	eventually(t, 20*time.Second, "the worker finds that it cannot save the result", func() bool {
 		return strings.Contains(worker.Output(), "saving result failed")
 	})
@@ -70,6 +76,8 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	}
 }
 
+// TestChaosPostgresDownForLongerThanALease stops the database until a run's lease has expired. The
+// run must then be executed again without counting a worker's death.
 func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -88,8 +96,8 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 
 	c.postgres.Restart()
 	c.model.awaitCalls(t, message, 2)
-	// Both workers were running all the time. An outage of the database must not count as a death
-	// of the run's worker.
+	// Both workers were running all the time. The outage of the database must not count as the
+	// death of the run's worker.
 	if deaths := c.number(t, "SELECT deaths FROM open_runs WHERE run_id = $1", id); deaths != 0 {
 		t.Errorf("the outage was counted as %d deaths of workers", deaths)
 	}
@@ -97,9 +105,9 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	owner.result(t, id, 30*time.Second).completed(t, "answer 2", 2)
 }
 
-// TestChaosNATSAwayWhenAToolIsCalled has a run reach its tool call while the bus is down. This does
-// not mean that the tool is missing: the model gets no such error, and the call is made when the
-// bus is back.
+// TestChaosNATSAwayWhenAToolIsCalled stops the bus before a run calls a tool. The model must not
+// get the error that the tool is missing. Instead, the call is made when the bus is available
+// again.
 func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -108,7 +116,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
 		reply, known := pays(req)
 		if !away.Load() {
-			reply.Delay = 10 * time.Second // time for both runs to arrive here, and for the kill
+			reply.Delay = 10 * time.Second // long enough for both runs to make this call, and for the kill
 		}
 		return reply, known
 	})

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// TestService runs the tests without crashes on one cluster.
+// TestService runs the tests that crash no process, all on one cluster.
 func TestService(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "RUN_DEADLINE=1h") // for the run of PARLEY_E2E_LONG
+	c := newCluster(t, "RUN_DEADLINE=1h") // long enough for the run whose duration PARLEY_E2E_LONG sets
 	first, second := c.ingress(t), c.ingress(t)
 	c.worker(t)
 	for name, test := range map[string]func(*testing.T, *cluster, *edge, *edge){
@@ -28,8 +28,8 @@ func TestService(t *testing.T) {
 	}
 }
 
-// clientLeaves closes the connection of a waiting request. The request's run continues, and any
-// ingress returns the result.
+// clientLeaves closes the connection of a request that waits for its run. The run must continue,
+// and any ingress must return its result.
 func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	lasts := longRun(t)
 	owner := signUp(t, first.url)
@@ -55,7 +55,7 @@ func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	}
 }
 
-// longRun returns the duration of the run of client_leaves.
+// longRun returns how long the run of the subtest client_leaves takes.
 func longRun(t *testing.T) time.Duration {
 	t.Helper()
 	lasts, source := 8*time.Second, "by default; PARLEY_E2E_LONG=10m for the long one"
@@ -71,9 +71,8 @@ func longRun(t *testing.T) time.Duration {
 }
 
 // lastingMessage returns a message whose run takes at least the duration lasts. The first word of a
-// model call must arrive within 30 s. In a longer run, the model therefore responds with errors
-// that the service retries. The service retries after a pause that doubles from 1 s to a minute,
-// minus up to a quarter.
+// model call must arrive within 30 s, so in longer runs the model returns errors that the service
+// retries. The pause before a retry doubles from 1 s to a minute, and is up to a quarter shorter.
 func lastingMessage(lasts time.Duration, text string) string {
 	const call, retryAfter = 20 * time.Second, 5 * time.Second
 	if lasts <= call {
@@ -87,8 +86,8 @@ func lastingMessage(lasts time.Duration, text string) string {
 	return fmt.Sprintf("sleep %s: fault 503=%d*%d: %s", call, int(retryAfter.Seconds()), refusals, text)
 }
 
-// sessionOrder sends many triggers to one session. They are executed one by one, in order, and do
-// not delay other sessions.
+// sessionOrder sends many triggers to one session. The service must execute them one by one and in
+// order, and must not delay other sessions.
 func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const runs = 20
 	owner := signUp(t, first.url)

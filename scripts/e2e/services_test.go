@@ -16,7 +16,7 @@ type greeting struct {
 	Name string `json:"name" jsonschema:"whom to greet"`
 }
 
-// mcpServer is a real MCP server over streamable HTTP that requires a token.
+// mcpServer starts an MCP server over streamable HTTP that requires a token.
 func mcpServer(t *testing.T) (url, host string) {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "v1.0.0"}, nil)
@@ -38,8 +38,8 @@ func mcpServer(t *testing.T) (url, host string) {
 	return listener.URL, strings.TrimPrefix(listener.URL, "http://")
 }
 
-// TestMCPServerIsListedAndCalled makes the offline model call a tool of a real server, without any
-// provider's key.
+// TestMCPServerIsListedAndCalled makes the offline model, which needs no provider's key, call a
+// tool of an MCP server.
 func TestMCPServerIsListedAndCalled(t *testing.T) {
 	t.Parallel()
 	url, host := mcpServer(t)
@@ -71,8 +71,8 @@ func TestMCPServerIsListedAndCalled(t *testing.T) {
 	}
 }
 
-// TestOpenAPIDocumentIsImportedAndCalled converts a document to endpoints and makes the offline
-// model call one of them.
+// TestOpenAPIDocumentIsImportedAndCalled imports an OpenAPI document as an agent's endpoints, and
+// makes the offline model call one of them.
 func TestOpenAPIDocumentIsImportedAndCalled(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)

@@ -16,12 +16,13 @@ import (
 	"parley/shared/testkit"
 )
 
-// spoken is the answer of these tests, a dozen seconds of speech.
+// spoken is the answer that the tests' agents speak. It takes about twelve seconds.
 const spoken = "The first sentence is about the sea. The second sentence is about a mountain behind the sea. The third one tells of the snow on it. " +
 	"And this is the end of the story."
 
-// runTogether starts tests simultaneously. The returned function waits until all tests have ended. Parallel tests would have to
-// wait for a slot of the package while their processes run.
+// runTogether starts subtests simultaneously. The returned function waits until all have ended. It
+// does not use t.Parallel, because each subtest would then wait for one of the package's limited
+// parallel slots.
 func runTogether(t *testing.T, tests map[string]func(t *testing.T)) (wait func()) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -40,7 +41,8 @@ func needsVoice(t *testing.T) {
 	}
 }
 
-// voiceWorker starts a worker that speaks with espeak-ng and sends audio to l for transcription.
+// voiceWorker starts a voice worker that speaks with espeak-ng and sends audio to the listener l
+// for transcription.
 func (c *cluster) voiceWorker(t *testing.T, l *listener, more ...string) *testkit.Process {
 	t.Helper()
 	return c.worker(t, append([]string{
@@ -54,8 +56,8 @@ type listener struct {
 
 	mu    sync.Mutex
 	words string
-	heard [][]byte      // samples of each upload
-	hold  chan struct{} // of the next upload, which is never answered
+	heard [][]byte      // audio samples of each upload
+	hold  chan struct{} // if set, the next upload is never answered, and closes it
 }
 
 func newListener(t *testing.T, words string) *listener {
@@ -97,7 +99,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"text": words})
 }
 
-// samplesFor returns the samples of a WAV file.
+// samplesFor returns the audio samples that a WAV file contains.
 func samplesFor(wav []byte) []byte {
 	at := bytes.Index(wav, []byte("data"))
 	if at < 0 || len(wav) < at+8 {
@@ -107,8 +109,8 @@ func samplesFor(wav []byte) []byte {
 	return rest[:min(len(rest), int(binary.LittleEndian.Uint32(wav[at+4:])))]
 }
 
-// holdNext leaves the next upload unanswered. The returned channel is closed when the upload has
-// arrived.
+// holdNext makes the listener leave the next upload unanswered. The returned channel is closed when
+// this upload has arrived.
 func (l *listener) holdNext() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +133,7 @@ func (a account) speaks(t *testing.T) account {
 	return a
 }
 
-// dial opens a voice session that ends with the test.
+// dial opens a voice session, which is closed when the test ends.
 func (a account) dial(t *testing.T, session string) (*realtimeclient.Client, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -143,7 +145,7 @@ func (a account) dial(t *testing.T, session string) (*realtimeclient.Client, err
 	return line, err
 }
 
-// converse opens a voice session and returns when it has begun.
+// converse opens a voice session, and returns when the service has confirmed it.
 func (a account) converse(t *testing.T, session string) *talk {
 	t.Helper()
 	line, err := a.dial(t, session)
@@ -155,14 +157,14 @@ func (a account) converse(t *testing.T, session string) *talk {
 	return k
 }
 
-// talk is a voice session whose errors fail the test.
+// talk is a client's side of a voice session. Its methods fail the test on errors.
 type talk struct {
 	*realtimeclient.Client
 
 	t *testing.T
 }
 
-// patience bounds the wait for an event.
+// patience is the maximum time that a test waits for an event.
 const patience = 60 * time.Second
 
 func (k *talk) within(do func(ctx context.Context) error) {
@@ -183,20 +185,20 @@ func (k *talk) until(types ...string) (last realtimeclient.Event, all []realtime
 	return last, all
 }
 
-// ask sends a text and requests an answer.
+// ask sends a typed message and requests an answer.
 func (k *talk) ask(text string) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) error { return k.Ask(ctx, text) })
 }
 
-// update sends a session.update and waits until it is in effect.
+// update sends the event session.update, and waits until the service has confirmed it.
 func (k *talk) update(session map[string]any) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) error { return k.Update(ctx, session) })
 	k.until("session.updated")
 }
 
-// part reads audio of the answer, at least for the duration d.
+// part reads the beginning of an answer, until it has received audio of at least the duration d.
 func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) (err error) {
@@ -206,7 +208,7 @@ func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
 	return a
 }
 
-// rest reads an answer to its end. It must be complete.
+// rest reads the rest of an answer after part. It fails the test unless the answer completes.
 func (k *talk) rest(part realtimeclient.Answer) (a realtimeclient.Answer) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) (err error) {
@@ -225,7 +227,7 @@ func (k *talk) answer() realtimeclient.Answer {
 	return k.rest(realtimeclient.Answer{})
 }
 
-// say speaks in real time, and is then silent long enough to end the turn.
+// say sends audio in real time, and then enough silence to end the turn.
 func (k *talk) say(pcm []byte) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) error {
@@ -233,7 +235,7 @@ func (k *talk) say(pcm []byte) {
 	})
 }
 
-// closed reads up to the end of the connection, and returns the service's close code.
+// closed reads until the service closes the connection. It returns the close code and all events.
 func (k *talk) closed(within time.Duration) (code int, all []realtimeclient.Event) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), within)
@@ -257,8 +259,8 @@ func speech(t *testing.T, text string) []byte {
 	return pcm
 }
 
-// sameAnswer fails the test unless an answer equals the undisturbed one: no sample lost, none
-// repeated.
+// sameAnswer fails the test unless an answer equals the undisturbed one, with no audio sample lost
+// or repeated.
 func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
 	t.Helper()
 	if got.Transcript != want.Transcript {
@@ -274,7 +276,7 @@ func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
 	t.Errorf("%d bytes of audio, undisturbed %d; the audio differs from %s on", len(got.PCM), len(want.PCM), realtimeclient.Lasts(differs))
 }
 
-// transcript is a session in the API.
+// transcript contains the messages of a session, as the API returns them.
 type transcript struct {
 	Messages []struct {
 		Role        string `json:"role"`

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// streaming has no timeout, because a stream lasts as long as its run.
+// streaming is the HTTP client for streams. It has no timeout, because a stream lasts as long as
+// its run.
 var streaming = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // event is one server-sent event: its bytes and its fields.
@@ -25,6 +26,8 @@ type stream struct {
 	in  *bufio.Reader
 }
 
+// openStream sends a request whose response must be a stream of server-sent events. The stream is
+// closed when the test ends.
 func openStream(t *testing.T, method, url string, header map[string]string, body any) *stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+requestTimeout)
@@ -56,7 +59,8 @@ func openStream(t *testing.T, method, url string, header map[string]string, body
 	return &stream{res: res, in: bufio.NewReader(res.Body)}
 }
 
-// watch opens the stream of a run after the event last.
+// watch opens a run's stream. The stream begins after the event with the ID last, or with the first
+// event if last is empty.
 func (a account) watch(t *testing.T, runID, last string) *stream {
 	t.Helper()
 	header := map[string]string{"x-api-key": a.key}
@@ -66,7 +70,8 @@ func (a account) watch(t *testing.T, runID, last string) *stream {
 	return openStream(t, http.MethodGet, a.url+"/api/runs?stream=1&id="+runID, header, nil)
 }
 
-// changes opens the stream of the organization's changes, and returns when it is subscribed.
+// changes opens the stream of change notifications of the organization. It returns when the service
+// has confirmed the subscription.
 func (a account) changes(t *testing.T) *stream {
 	t.Helper()
 	s := openStream(t, http.MethodGet, a.url+"/api/events", map[string]string{"x-api-key": a.key}, nil)
@@ -74,8 +79,8 @@ func (a account) changes(t *testing.T) *stream {
 	return s
 }
 
-// shows reads the newest run after each change notification, as web pages do, until it has that
-// status.
+// shows reads the newest run after each change notification, as web pages do. It returns when this
+// run has the given status.
 func (s *stream) shows(t *testing.T, owner account, status string) {
 	t.Helper()
 	s.until(t, "the newest run was "+status, func(e event) bool {
@@ -113,7 +118,7 @@ func (s *stream) next() (event, error) {
 	}
 }
 
-// until reads events up to the first one for which found returns true.
+// until reads and returns events up to the first one for which found returns true.
 func (s *stream) until(t *testing.T, what string, found func(event) bool) (events []event) {
 	t.Helper()
 	for {
@@ -127,7 +132,8 @@ func (s *stream) until(t *testing.T, what string, found func(event) bool) (event
 	}
 }
 
-// rest reads a run's stream to the end. The last event must end the run.
+// rest reads a run's stream to its end, and returns the events. The last event must report the
+// run's end.
 func (s *stream) rest(t *testing.T) (events []event) {
 	t.Helper()
 	for {
@@ -152,7 +158,7 @@ func bytesFor(events []event) string {
 	return out.String()
 }
 
-// answerIn concatenates the pieces of the answer.
+// answerIn concatenates the pieces of the answer that the events contain.
 func answerIn(t *testing.T, events []event) string {
 	t.Helper()
 	var out strings.Builder
@@ -178,14 +184,17 @@ func eventsAfter(events []event, found func(event) bool) []event {
 	return nil
 }
 
+// TestChaosWorkerKilledMidAnswerNotifiesItsReaders kills a worker in the middle of a streamed
+// answer. Readers must get the event run.restarted and then the complete answer of the second
+// attempt, on any ingress.
 func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	here, there := c.ingress(t), c.ingress(t)
 	victim := c.worker(t)
 	owner := signUp(t, here.url)
-	// The first model call stops in the middle of its answer, as if its worker had died. The second
-	// call completes.
+	// The first model call stops in the middle of its answer, so that a worker can be killed during
+	// it. The second call completes.
 	const text = "one two three four five six seven eight nine ten"
 	message := "fault stall*1: " + text
 	header := map[string]string{"x-api-key": owner.key, "Idempotency-Key": "k"}
@@ -196,8 +205,8 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	c.model.awaitCalls(t, message, 1)
 	eventually(t, 10*time.Second, "a checkpoint is stored", func() bool { return c.number(t, "SELECT count(*) FROM run_events") > 0 })
 	victim.Kill9()
-	// A client that resumes while no worker executes the run gets the same events as one that
-	// stayed connected.
+	// A client that resumes while no worker executes the run must get the same events as a client
+	// that stayed connected.
 	resumed := owner.at(there).watch(t, runID, before[len(before)-1].id)
 	late := owner.at(there).watch(t, runID, "")
 	c.worker(t)
@@ -231,8 +240,8 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	}
 }
 
-// checkFinalLog reads a finished run's log on two ingresses, completely and after each of its
-// events.
+// checkFinalLog reads the event log of a finished run on two ingresses: completely, and starting
+// after each event.
 func checkFinalLog(t *testing.T, owner account, there *edge, runID string, ending []event) {
 	t.Helper()
 	final := owner.watch(t, runID, "").rest(t)
@@ -248,8 +257,8 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 	send(t.Context(), http.MethodGet, there.url+"/api/runs?stream=1&id="+runID, last, nil).want(t, http.StatusNoContent)
 }
 
-// Live events arrive through the bus. While it is down, they come from checkpoints, and no stream
-// breaks.
+// Events normally arrive through the bus as they happen. While the bus is down, they come from
+// checkpoints in the database, and no stream breaks.
 func TestChaosNATSKilledMidStream(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -263,7 +272,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	page.shows(t, owner, "queued")
 	c.worker(t)
 	s.until(t, "the start", ofKind("run.started"))
-	page.shows(t, owner, "running") // published by the worker's process
+	page.shows(t, owner, "running") // the worker has published this status
 	c.model.awaitCalls(t, message, 1)
 	c.nats.Kill9()
 	events := s.rest(t)

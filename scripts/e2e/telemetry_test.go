@@ -33,7 +33,7 @@ type traces struct {
 	spans []span
 }
 
-// span is a span and its service.
+// span is an OpenTelemetry span, and the name of the service that sent it.
 type span struct {
 	*pb.Span
 
@@ -76,7 +76,7 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// of returns the spans of a trace.
+// of returns all spans received so far that belong to a trace.
 func (c *traces) of(traceID string) (found []span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *traces) of(traceID string) (found []span) {
 	return found
 }
 
-// with returns the spans of all traces that contain a word anywhere.
+// with returns the spans that contain the given word anywhere, as texts.
 func (c *traces) with(word string) (found []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *traces) with(word string) (found []string) {
 	return found
 }
 
-// attribute returns a value as text, or "".
+// attribute returns the value of an attribute as text, or "" if there is none.
 func attribute(list []*common.KeyValue, key string) string {
 	for _, kv := range list {
 		if kv.GetKey() != key {
@@ -122,8 +122,8 @@ func attribute(list []*common.KeyValue, key string) string {
 	return ""
 }
 
-// observedWorker starts a worker with roles, waits until /readyz reports that it is ready, and
-// returns its URL.
+// observedWorker starts a worker with the given roles, waits until its /readyz reports that it is
+// ready, and returns its URL.
 func (c *cluster) observedWorker(t *testing.T, roles string) (url string) {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
@@ -134,9 +134,9 @@ func (c *cluster) observedWorker(t *testing.T, roles string) (url string) {
 	return "http://" + address
 }
 
-// TestTelemetry executes a run with a tool in three processes, and checks its trace and the metrics
-// of all processes. The metrics queried by the dashboard and the alerts of deploy/grafana must
-// exist.
+// TestTelemetry executes a run that calls a tool, in three processes. It checks the run's trace and
+// the metrics of all processes. The metrics that the dashboard and the alerts of deploy/grafana
+// query must exist.
 func TestTelemetry(t *testing.T) {
 	t.Parallel()
 	canary := "canary" + strings.ToLower(rand.Text())
@@ -169,10 +169,10 @@ func TestTelemetry(t *testing.T) {
 	wantMetrics(t, shown)
 }
 
-// traceFor converts a word to a trace ID.
+// traceFor returns a trace ID that is made from a word of eight characters.
 func traceFor(word string) string { return hex.EncodeToString([]byte(word + word)) }
 
-// searches is a model that searches once and then answers.
+// searches returns the script of a model that calls the web search once and then answers.
 func searches(word string) func(openaistub.Request) (openaistub.Reply, bool) {
 	return func(req openaistub.Request) (openaistub.Reply, bool) {
 		if req.Messages[len(req.Messages)-1].Role == "tool" {
@@ -183,8 +183,8 @@ func searches(word string) func(openaistub.Request) (openaistub.Reply, bool) {
 	}
 }
 
-// wantTrace waits for a complete trace: each span's parent is another of its spans or the caller's,
-// and all steps are present.
+// wantTrace waits until a trace is complete. All steps must be present, and each span's parent must
+// be the caller's span or another span of the trace.
 func wantTrace(t *testing.T, sent *traces, id string) {
 	t.Helper()
 	steps := []string{
@@ -220,7 +220,8 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 	}
 }
 
-// missingSteps describes the missing parts of a trace, or returns "" if it is complete.
+// missingSteps describes what a trace lacks: steps, or parents of spans. It returns "" if the trace
+// is complete.
 func missingSteps(trace []span, steps []string) string {
 	known := map[string]string{"1234567890abcdef": "the caller's"}
 	for _, s := range trace {
@@ -259,7 +260,8 @@ func names(trace []span) (list []string) {
 	return list
 }
 
-// wantConventions checks a model call's span against OpenTelemetry's conventions.
+// wantConventions checks that the span of a model call follows OpenTelemetry's semantic
+// conventions.
 func wantConventions(t *testing.T, s span) {
 	t.Helper()
 	for key, want := range map[string]string{
@@ -319,7 +321,8 @@ func wantMetrics(t *testing.T, urls []string) {
 	}
 }
 
-// shownBy returns the labels of each metric that the processes export.
+// shownBy returns the labels of each metric that the processes at the URLs export, by the metric's
+// name.
 func shownBy(t *testing.T, urls []string) map[string]string {
 	t.Helper()
 	shown := map[string]string{}
@@ -332,7 +335,7 @@ func shownBy(t *testing.T, urls []string) map[string]string {
 	return shown
 }
 
-// missingFrom returns the metrics and labels in expressions that no process exports.
+// missingFrom returns the metrics and labels that the expressions use, but that no process exports.
 func missingFrom(shown map[string]string, expressions []string) (missing []string) {
 	for _, e := range expressions {
 		metrics := metricName.FindAllString(e, -1)

@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// till receives side effects and counts them. It can hold a request before it counts the effect, or
-// before it responds. The "point" in the request's body selects the hold.
+// till is an HTTP server that agents' tools call. It counts each request as an effect. It can hold
+// a request before it counts the effect or before it responds, as the "point" in the request's body
+// selects.
 type till struct {
 	url  string
 	host string // for OUTBOUND_ALLOW
 
 	mu   sync.Mutex
 	hits []hit
-	held map[string]int // requests currently held, by point
-	open chan struct{}  // closed: nothing is held any more
+	held map[string]int // number of requests currently held, by point
+	open chan struct{}  // closed when requests are no longer held
 }
 
 // hit is one effect.
@@ -39,7 +40,7 @@ func newTill(t *testing.T) *till {
 	return l
 }
 
-// release stops all holds permanently.
+// release lets all held requests continue, and holds no further ones.
 func (l *till) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +51,8 @@ func (l *till) release() {
 	}
 }
 
-// keep waits for release if the request body contains the point as a string.
+// keep holds a request until release is called, if the request's body contains the point as a JSON
+// string.
 func (l *till) keep(body, point string) {
 	if !strings.Contains(body, `"`+point+`"`) {
 		return
@@ -64,7 +66,8 @@ func (l *till) keep(body, point string) {
 	l.mu.Unlock()
 }
 
-// ServeHTTP counts an effect and confirms it.
+// ServeHTTP counts a request as an effect and confirms it. It holds the request if the body
+// contains a point.
 func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -87,7 +90,8 @@ func (l *till) waiting(point string) int {
 	return l.held[point]
 }
 
-// of returns the effects whose body contains a text, and the number of their different keys.
+// of returns the effects whose request body contains a text, and the number of their distinct
+// idempotency keys.
 func (l *till) of(text string) (effects []hit, keys int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

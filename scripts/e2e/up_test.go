@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// up starts `parley up` on dir and returns when its banner is complete.
+// up starts `parley up` with the data directory dir, and returns when the banner is complete.
 func up(t *testing.T, dir string, port int) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.Command{
@@ -27,10 +27,12 @@ func up(t *testing.T, dir string, port int) *testkit.Process {
 	})
 }
 
+// TestParleyUpStartsStopsAndStartsAgain starts `parley up` twice on one data directory. The second
+// start must keep the database and the credentials, but print a new login link.
 func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	testkit.BuildBinary(t, "deploy/standalone/cmd/parley") // the test measures the start, not the build
+	testkit.BuildBinary(t, "deploy/standalone/cmd/parley") // built first, because the test measures only the start
 	began := time.Now()
 	parley := up(t, dir, testkit.FreePort(t))
 	firstStart := time.Since(began)
@@ -65,6 +67,8 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
+// TestChaosParleyUpStartsAgainAfterItWasKilled kills `parley up` and starts it again. Its old
+// PostgreSQL must have ended, and earlier results must still exist.
 func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -96,8 +100,9 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
-// TestParleyUpNamesWhoHasItsPortAndTakesTheNext occupies the port. It also finds the service with
-// the data directory as its only setting.
+// TestParleyUpNamesWhoHasItsPortAndTakesTheNext starts `parley up` while its port is in use. The
+// command must name the process that uses the port, and take the next port. Other commands must
+// find the service with only the data directory as a setting.
 func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	t.Parallel()
 	port := testkit.FreePort(t)
@@ -138,7 +143,7 @@ func readCredentials(t *testing.T, dir string) quickstart.Credentials {
 	return creds
 }
 
-// keyWorks triggers the demo agent with the key, like a scheduler.
+// keyWorks triggers the demo agent with the API key, as a scheduler does.
 func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	t.Helper()
 	owner := account{url: creds.BaseURL, key: creds.APIKey, agent: creds.AgentID}
@@ -147,7 +152,7 @@ func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	}
 }
 
-// pastesWork extracts the commands from the banner and runs them in a shell.
+// pastesWork runs the commands that the banner shows in a shell. Each must succeed.
 func pastesWork(t *testing.T, banner string) {
 	t.Helper()
 	var pastes []string
@@ -185,7 +190,7 @@ func pasted(t *testing.T, command string) []byte {
 	return out
 }
 
-// endInOrder stops parley. It must exit with 0 and leave no process behind.
+// endInOrder stops parley, which must exit with status 0 and leave no process behind.
 func endInOrder(t *testing.T, parley *testkit.Process, dir string) {
 	t.Helper()
 	parley.Term()
@@ -210,7 +215,7 @@ func processesBelow(t *testing.T, dir string) []int {
 	for _, link := range links {
 		target, err := os.Readlink(link)
 		if err != nil || !strings.HasPrefix(target, dir+"/") {
-			continue // another user's, ended, or elsewhere
+			continue // a process of another user, one that has ended, or one elsewhere
 		}
 		if pid, err := strconv.Atoi(strings.Split(link, "/")[2]); err == nil {
 			pids = append(pids, pid)
@@ -219,7 +224,8 @@ func processesBelow(t *testing.T, dir string) []int {
 	return pids
 }
 
-// resetsPassword prints a link with the command while parley runs, and follows it.
+// resetsPassword creates a password reset link with parley's command while parley runs, and uses
+// the link.
 func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
 	t.Helper()
 	user := map[string]any{"email": "ada@example.test", "password": "what was it again"}

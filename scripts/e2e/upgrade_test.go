@@ -27,9 +27,9 @@ const (
 )
 
 // TestUpgradeFromTheReleaseBefore upgrades a service under load: first the schema, then one process
-// at a time, so that both releases run side by side. It then downgrades one process at a time and
-// leaves the schema upgraded. Every request gets status 200 or 202, every key has one run, and no run
-// is lost.
+// at a time, so that both releases run side by side. It then downgrades one process at a time, but
+// leaves the schema upgraded. Every request must get status 200 or 202, every idempotency key must
+// have exactly one run, and no run may be lost.
 func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	tree := treeBefore(t)
@@ -78,10 +78,10 @@ func treeBefore(t *testing.T) (dir string) {
 
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = t.TempDir() // no home directory: built again each time
+		cache = t.TempDir() // without a home directory, the release is built again each time
 	}
 
-	// A permanent directory, so that the build cache is used.
+	// The directory is permanent, so that later builds of the release use Go's build cache.
 	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])
 	if _, err := os.Stat(dir); err != nil {
 		unpack(t, root, dir)
@@ -89,9 +89,9 @@ func treeBefore(t *testing.T) (dir string) {
 	return dir
 }
 
-// wantNewerSchema requires a new numbered migration if any function has changed since the previous
-// release, because a binary of that release leaves the functions unchanged only if it finds a newer
-// number.
+// wantNewerSchema fails the test if an SQL function has changed since the previous release and
+// there is no new numbered migration. Without a newer number, a binary of the previous release
+// would replace the changed functions by its own.
 func wantNewerSchema(t *testing.T, before string) {
 	t.Helper()
 	now := testkit.Root(t)
@@ -102,7 +102,7 @@ func wantNewerSchema(t *testing.T, before string) {
 	}
 }
 
-// sqlFiles returns the contents of migration files by name.
+// sqlFiles returns the contents of the migration files that match a pattern, by file name.
 func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(tree, "migrations", pattern))
@@ -121,14 +121,15 @@ func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	return files
 }
 
-// skipLoudly skips the test and always prints the reason.
+// skipLoudly skips the test and prints the reason, even without the flag -v.
 func skipLoudly(t *testing.T, why string) {
 	t.Helper()
 	fmt.Fprintf(os.Stderr, "e2e: %s is skipped: %s\n", t.Name(), why)
 	t.Skip(why)
 }
 
-// unpack writes the source tree of the previous release to dir atomically.
+// unpack writes the source tree of the previous release to dir. The directory appears only when it
+// is complete, because other test processes may use it.
 func unpack(t *testing.T, root, dir string) {
 	t.Helper()
 	draft := filepath.Join(t.TempDir(), "tree")
@@ -141,7 +142,7 @@ func unpack(t *testing.T, root, dir string) {
 	for _, command := range [][]string{
 		{"git", "-C", root, "archive", "--format=tar", "--output=" + draft + ".tar", releaseBefore},
 		{"tar", "-x", "-f", draft + ".tar", "-C", draft},
-		{"mv", "-T", draft, dir}, // possibly to another file system
+		{"mv", "-T", draft, dir}, // the directories may be on different file systems
 	} {
 		if said, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", command, err, said)
@@ -149,8 +150,8 @@ func unpack(t *testing.T, root, dir string) {
 	}
 }
 
-// rollout is a service whose processes are replaced while keyed triggers arrive. Each key is posted
-// twice simultaneously, to two ingresses if there are two.
+// rollout is a service whose processes are replaced while clients post triggers with idempotency
+// keys. Each trigger is posted twice simultaneously, to two ingresses if there are two.
 type rollout struct {
 	owner   account
 	edges   []*edge // in rotation
@@ -164,11 +165,11 @@ type rollout struct {
 	using   map[*edge]int // requests in progress
 	asked   []trigger
 	answers map[string][]answer // by key
-	last    map[int]int         // latest trigger of each client
+	last    map[int]int         // number of each client's latest trigger
 	failed  []string
 }
 
-// start adds a worker, and an ingress to the rotation.
+// start starts a worker and an ingress, and adds the ingress to the rotation.
 func (r *rollout) start(t *testing.T, of *cluster) {
 	t.Helper()
 	worker, in := of.worker(t), of.ingress(t)
@@ -177,7 +178,7 @@ func (r *rollout) start(t *testing.T, of *cluster) {
 	r.workers, r.edges = append(r.workers, worker), append(r.edges, in)
 }
 
-// begin starts the clients, which work until end.
+// begin starts the clients, which post triggers until end is called.
 func (r *rollout) begin(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -207,7 +208,7 @@ func (r *rollout) client(ctx context.Context, client int) {
 	}
 }
 
-// post sends a trigger to the next ingress.
+// post sends a trigger to the next ingress in the rotation, and records the response.
 func (r *rollout) post(ctx context.Context, tr trigger) {
 	r.mu.Lock()
 	r.turn++
@@ -221,7 +222,7 @@ func (r *rollout) post(ctx context.Context, tr trigger) {
 	r.keep(tr.key, got)
 }
 
-// keep records a response. The caller holds r.mu.
+// keep records the response to the trigger with the given key. The caller must hold r.mu.
 func (r *rollout) keep(key string, got answer) {
 	if got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted {
 		r.failed = append(r.failed, fmt.Sprintf("%s: %s: status %d, error %v: %s", r.phase, key, got.status, got.err, got.body))
@@ -229,7 +230,7 @@ func (r *rollout) keep(key string, got answer) {
 	r.answers[key] = append(r.answers[key], got)
 }
 
-// await waits until the given number of further keys is answered.
+// await waits until the triggers of the given number of further keys have been answered.
 func (r *rollout) await(t *testing.T, phase string, more int) {
 	t.Helper()
 	count := func() (keys, failed int) {
@@ -245,7 +246,8 @@ func (r *rollout) await(t *testing.T, phase string, more int) {
 	})
 }
 
-// roll replaces all workers and ingresses with processes from another release, one after another.
+// roll replaces all workers and ingresses, one by one, with processes of another cluster, which may
+// run another release.
 func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	t.Helper()
 	for n, leaving := range slices.Clone(r.edges) {
@@ -266,7 +268,7 @@ func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	}
 }
 
-// leave takes an ingress out of rotation, as a load balancer does before a shutdown.
+// leave removes an ingress from the rotation, as a load balancer does before a shutdown.
 func (r *rollout) leave(t *testing.T, leaving *edge) {
 	t.Helper()
 	r.mu.Lock()
@@ -279,7 +281,7 @@ func (r *rollout) leave(t *testing.T, leaving *edge) {
 	})
 }
 
-// endsWell stops a process. It must exit with code 0.
+// endsWell stops a process, which must exit with status 0.
 func endsWell(t *testing.T, p *testkit.Process) {
 	t.Helper()
 	p.Term()
@@ -288,7 +290,8 @@ func endsWell(t *testing.T, p *testkit.Process) {
 	}
 }
 
-// end waits for the requests in progress. None may have failed.
+// end stops the clients and waits for the requests in progress. It fails the test if a request has
+// failed.
 func (r *rollout) end(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -298,7 +301,8 @@ func (r *rollout) end(t *testing.T) {
 	}
 }
 
-// check compares the responses to the database, the ledger, and replays by both releases.
+// check compares the responses with the runs in the database, the model calls in the ledger, and
+// the stored responses that both releases return for repeated triggers.
 func (r *rollout) check(t *testing.T, c *cluster) {
 	t.Helper()
 	waited := 0
@@ -338,11 +342,12 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 	t.Logf("%d keys, each posted twice, %d responses with status 202", len(r.asked), waited)
 }
 
-// wantHistory checks that the last run of a session received its newest turns, from both releases.
+// wantHistory checks that the last model call of a session received the session's newest turns,
+// which both releases have executed.
 func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	t.Helper()
 	history, at := model.historyFor(upgradeTrigger(client, last).message), 0
-	const shown = 200 // maximum number of turns
+	const shown = 200 // maximum number of turns in a model call's history
 	for n := max(0, last-shown); n < last; n++ {
 		said := strings.Index(history[at:], "user: "+upgradeTrigger(client, n).message+"\n")
 		if said < 0 {

@@ -12,21 +12,21 @@ import (
 	"parley/shared/testkit"
 )
 
-// workerFault is a fault in a voice session's worker in the middle of an answer.
+// workerFault is a fault of a voice session's worker, or of its bus, in the middle of an answer.
 type workerFault struct {
 	name string
-	// pause is the allowed gap between audio deltas.
+	// pause is the maximum time between two audio deltas of the answer.
 	pause time.Duration
-	// starved is the allowed total time without audio for a listener.
+	// starved is the maximum total time for which a listener may have no audio to play.
 	starved time.Duration
 	do      func(c *cluster, holder *testkit.Process)
 	// after is called when audio continues.
 	after func(holder *testkit.Process)
 }
 
-// workerFaults contains the rounds of faults. The faults in a round run in parallel, because they
-// do not affect each other. A frozen worker has a round to itself: it may be asked to take over any
-// voice session, and does not refuse.
+// workerFaults contains the faults in rounds. The faults of a round are injected in parallel,
+// because they do not affect each other. A frozen worker has its own round, because it cannot
+// refuse a request to take over another voice session.
 var workerFaults = [][]workerFault{
 	{
 		{name: undisturbed, pause: time.Second, do: func(*cluster, *testkit.Process) {}},
@@ -40,7 +40,7 @@ var workerFaults = [][]workerFault{
 		},
 	},
 	{
-		{ // the worker that takes over is random
+		{ // any other worker may take over
 			name: "frozen, and back as a zombie", pause: 8 * time.Second, starved: 5 * time.Second,
 			do:    func(_ *cluster, holder *testkit.Process) { holder.Stop() },
 			after: func(holder *testkit.Process) { holder.Cont() },
@@ -58,13 +58,15 @@ var workerFaults = [][]workerFault{
 }
 
 const (
-	// undisturbed is the voice session to which the answers of the other voice sessions are
-	// compared.
+	// undisturbed is the name of the voice session without a fault, with whose answers the tests
+	// compare those of the other voice sessions.
 	undisturbed = "undisturbed"
 	// oneSlot limits a worker to one voice session.
 	oneSlot = "VOICE_CONCURRENCY=1"
 )
 
+// TestChaosVoiceWorkerLostMidAnswer injects each fault while a voice worker speaks. The answer must
+// equal the undisturbed one, and the voice session must continue with its history.
 func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -86,7 +88,7 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 				checkHistory(t, c, owner, k, s.name)
 			}
 		}
-		for i := range round { // the workers that take over the voice sessions
+		for i := range round { // starts the workers that take over the voice sessions
 			startWorkers[2*i+1] = c.voiceWorker(t, l, oneSlot)
 		}
 		runTogether(t, all)()
@@ -99,22 +101,23 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 			checkUndisturbed(t, s, struck[i], whole)
 		}
 		for _, process := range startWorkers {
-			process.Kill9() // however it was disturbed
+			process.Kill9() // whatever fault was injected
 		}
 	}
 }
 
-// disturbed is an answer and the time of its disturbance.
+// disturbed is an answer, and the time at which a fault was injected during it.
 type disturbed struct {
 	answer realtimeclient.Answer
 	at     time.Time
 }
 
-// strike requests an answer and injects the fault s halfway through the answer.
+// strike requests an answer, injects the fault s in the middle of the answer, and reads the answer
+// to its end.
 func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d disturbed) {
 	k.t.Helper()
 	k.ask(spoken)
-	part := k.part(5 * time.Second) // more than is sent ahead
+	part := k.part(5 * time.Second) // more audio than the service sends ahead
 	s.do(c, holder)
 	d.at = time.Now()
 	part = more(k, part, 500*time.Millisecond)
@@ -125,7 +128,7 @@ func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d di
 	return d
 }
 
-// more reads further audio of an answer, at least for the duration d.
+// more reads on in an answer, until it has received further audio of at least the duration d.
 func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answer {
 	k.t.Helper()
 	want := len(a.PCM) + int(d.Seconds()*realtimeclient.BytesPerSecond)
@@ -140,11 +143,13 @@ func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answ
 	return next
 }
 
+// checkUndisturbed checks that an answer equals the undisturbed one, and that its pauses are within
+// the fault's limits.
 func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realtimeclient.Answer) {
 	t.Helper()
 	got := struck.answer
 	if len(got.Frames) == 0 || len(whole.Frames) == 0 {
-		return // the test of that voice session has failed
+		return // the test of one of the voice sessions has failed
 	}
 
 	pause, behind := got.Longest()
@@ -167,7 +172,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	sameAnswer(t, got, whole)
 }
 
-// checkHistory asks once more. The voice session continues with its complete history.
+// checkHistory asks another question. The model must receive the voice session's complete history.
 func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session string) {
 	t.Helper()
 	next := "And after " + session + "?"
@@ -184,11 +189,11 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 		t.Errorf("%s: session = %+v", session, said)
 	}
 
-	_ = k.Close() // it may be lost, which the next voice session shows
+	_ = k.Close() // the connection may already be lost
 }
 
-// alike counts the uploads that equal whole except for silence at their ends. It returns 0 if any
-// upload is not a prefix of whole.
+// alike returns the number of uploads that equal whole, apart from silence at the end. It returns 0
+// if an upload is not a prefix of whole.
 func alike(uploads [][]byte, whole []byte) (n int) {
 	whole = bytes.TrimRight(whole, "\x00")
 	for _, part := range uploads {
@@ -203,8 +208,9 @@ func alike(uploads [][]byte, whole []byte) (n int) {
 	return n
 }
 
-// TestChaosVoiceWorkerLostMidSpeech kills the worker while the user speaks, and while the speech is
-// being transcribed. The uploaded audio is the same as without a kill.
+// TestChaosVoiceWorkerLostMidSpeech kills a voice session's worker while the user speaks, and
+// another one while the speech is being transcribed. The transcription provider must receive the
+// same audio as without a kill.
 func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -237,13 +243,13 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 		},
 	})()
 
-	heard := l.uploads() // includes uploads for turns whose end was only suspected
+	heard := l.uploads() // includes uploads after pauses that did not end the turn
 	want := slices.MaxFunc(heard, func(a, b []byte) int { return len(a) - len(b) })
 	if n := alike(heard, want); n < 2 {
 		t.Fatalf("%d of %d uploads are complete: the first of them %s, the last %s", n, len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
 	}
 
-	k.Leave() // its worker is then the only one with a free slot
+	k.Leave() // afterwards, only this session's worker has a free slot
 	holder = next
 	k = owner.converse(t, "mid-transcription")
 	c.voiceWorker(t, l, oneSlot)
@@ -252,7 +258,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	awaitClosed(t, uploaded, "the upload of what was said")
 	holder.Kill9()
 	checkTurn(t, k)
-	all := l.uploads() // an upload is retried if the machine is too busy to answer in time
+	all := l.uploads() // may include retries, because a busy machine answers too late
 	if n := alike(all, want); n < 4 {
 		t.Errorf("%d of %d uploads are complete; the last: %s, undisturbed %s", n, len(all), lasts(all[len(all)-1]), lasts(want))
 	}
@@ -266,7 +272,8 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 
 func lasts(pcm []byte) time.Duration { return realtimeclient.Lasts(len(pcm)) }
 
-// checkTurn reads a spoken turn. Each of its events must arrive once, and all in order.
+// checkTurn reads the events of a spoken turn and its answer. Each event must arrive exactly once,
+// and in order.
 func checkTurn(t *testing.T, k *talk) {
 	t.Helper()
 	k.until("input_audio_buffer.speech_started")
@@ -297,8 +304,8 @@ func awaitClosed(t *testing.T, what <-chan struct{}, name string) {
 	}
 }
 
-// TestChaosIngressKilledMidConversation kills an ingress. Only the connection is lost, not the
-// voice session.
+// TestChaosIngressKilledMidConversation kills the ingress of a voice session. The client loses only
+// its connection, and can continue the session through another ingress.
 func TestChaosIngressKilledMidConversation(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -333,8 +340,8 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	}
 }
 
-// TestStoppingIngressFinishesItsSpeech finishes an answer in progress, and closes idle voice
-// sessions.
+// TestStoppingIngressFinishesItsSpeech stops an ingress. The ingress must finish an answer that is
+// in progress, and close idle voice sessions.
 func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -347,11 +354,11 @@ func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	idle, calm, k := owner.converse(t, "idle"), owner.converse(t, "calm"), owner.converse(t, "spoken")
 	calm.ask(spoken)
 	begun := calm.part(7 * time.Second)
-	k.ask(spoken) // shorter than an ingress's grace period
+	k.ask(spoken) // the answer is shorter than an ingress's grace period
 	whole := calm.rest(begun)
 	part := k.part(5 * time.Second)
 	leaving.Term()
-	if code, _ := idle.closed(6 * time.Second); code != goingAway { // calm still plays its answer
+	if code, _ := idle.closed(6 * time.Second); code != goingAway { // the session calm still receives its answer
 		t.Errorf("close code of an idle voice session = %d", code)
 	}
 
@@ -364,7 +371,8 @@ func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	}
 }
 
-// TestVoiceWithoutWorkers expects an error and a closed voice session.
+// TestVoiceWithoutWorkers opens a voice session while no worker runs. The client must get an error,
+// and the service must close the session.
 func TestVoiceWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	const tryAgainLater = 1013

@@ -17,8 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpWithoutRoot runs `parley up` as "nobody" if the tests run as root. Otherwise the
-// other tests already run it without root.
+// TestParleyUpWithoutRoot runs `parley up` as the user "nobody" if the tests run as root.
+// Otherwise, the other tests already run `parley up` without root.
 func TestParleyUpWithoutRoot(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -26,7 +26,8 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 	}
 
 	uid, gid := nobody(t)
-	// "nobody" cannot use the build cache and the tests' directories, which belong to root.
+	// The user "nobody" cannot access the build cache and the tests' directories, because they
+	// belong to root.
 	home := t.TempDir()
 	for _, dir := range []string{home, filepath.Dir(home)} {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -78,8 +79,8 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 	}
 }
 
-// startAs starts `parley up` as another user. It is killed at the end of the test. Its output is
-// shown if the test fails.
+// startAs starts `parley up` as another user, and kills it at the end of the test. If the test
+// fails, the output is shown.
 func startAs(t *testing.T, uid, gid int, output, program string, env []string) *lifecycle.Child {
 	t.Helper()
 	log, err := os.Create(output)
@@ -100,7 +101,7 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 
 	t.Cleanup(func() {
 		if !child.Ended() {
-			_ = child.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
+			_ = child.Signal(syscall.SIGKILL) // also ends its PostgreSQL
 			<-child.Done()
 		}
 		if raw, err := os.ReadFile(output); t.Failed() && err == nil {
@@ -129,8 +130,9 @@ func nobody(t *testing.T) (uid, gid int) {
 	return uid, gid
 }
 
-// copyProgram copies with cp. If this process had the copy open for writing while another test
-// forks, the copy could not be executed ("text file busy").
+// copyProgram copies a program with cp. If this process itself wrote the copy, a child process that
+// another test starts meanwhile could inherit the open file. Executing the copy would then fail
+// with "text file busy".
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "cp", from, to).CombinedOutput(); err != nil {
@@ -141,8 +143,8 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-// ownerFor returns a process's user, or false if the process has ended, as the server's connections
-// do.
+// ownerFor returns the ID of a process's user, or false if the process has ended. A PostgreSQL
+// process that serves a connection may end at any time.
 func ownerFor(pid int) (uid int, lives bool) {
 	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil {

@@ -8,16 +8,19 @@ import (
 	"time"
 )
 
-// lease is the time until another worker takes over the run of a dead worker.
+// lease is the duration of a worker's lease on a run. Another worker takes over a dead worker's run
+// after this time.
 const lease = 30 * time.Second
 
+// TestChaosWorkerKilledMidRun kills a worker during a run. Another worker must execute the run
+// again after the lease has expired.
 func TestChaosWorkerKilledMidRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The first model call is never answered, as if its worker had died. The second call is
-	// answered.
+	// The model never answers the first call, so the worker can be killed during it. The model
+	// answers the second call.
 	asked := trigger{message: "fault hang*1: survived", key: "k"}
 	victim := c.worker(t)
 	waiting := owner.start(t.Context(), asked)
@@ -38,8 +41,8 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	owner.wantLostAttempt(t, got.run(t).ID, killed)
 }
 
-// wantLostAttempt checks the timeline of a completed run whose first worker was killed. All
-// processes use this machine's clock.
+// wantLostAttempt checks the timeline of a completed run whose first worker was killed. It may
+// compare times of different processes, because all of them use this machine's clock.
 func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	t.Helper()
 	type span struct {
@@ -69,20 +72,23 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	if lost.Status != "lost" || lost.Message != "its worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
 	}
-	// The attempt lasts until the lease of the last heartbeat expires, plus the sweeper's interval.
+	// The lost attempt ends when a sweeper finds its lease expired. So it lasts for up to a lease
+	// and a sweeper's interval after the kill.
 	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+15*time.Second)) ||
 		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
 		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)
 	}
 }
 
+// TestChaosZombieWorkerWritesNothing freezes a worker until other workers have taken over its runs.
+// When it continues, it must not change the runs.
 func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The frozen worker continues when the first answers to both of its runs arrive. Another worker
-	// has finished one of the runs, and another worker still waits for the answer of the other run.
+	// The frozen worker continues when the first answers to both of its runs arrive. By then,
+	// another worker has finished one of the runs, and another worker is still executing the other.
 	const ended, open = "ended meanwhile", "open still"
 	c.model.answerAfter(ended, 10*time.Second, 0)
 	c.model.answerAfter(open, 10*time.Second, 20*time.Second)
@@ -127,13 +133,13 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	}
 }
 
-// rowFor returns a fingerprint of the version and content of a run's row.
+// rowFor returns a text that changes whenever a run's row in the database is written.
 func rowFor(t *testing.T, c *cluster, id string) string {
 	t.Helper()
 	return c.text(t, "SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1", id)
 }
 
-// saysTakenOver reports whether a worker has logged that it lost a run to another one.
+// saysTakenOver reports whether a worker's log contains that another worker has taken over the run.
 func saysTakenOver(log, id string) bool {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, id) && strings.Contains(line, "taken over") {
@@ -143,6 +149,8 @@ func saysTakenOver(log, id string) bool {
 	return false
 }
 
+// TestChaosPoisonRunFailsAfterFiveDeaths kills the worker in each attempt of a run. After five
+// deaths, the run must fail instead of being executed again.
 func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	t.Parallel()
 	const deaths = 5
@@ -152,8 +160,8 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	victim := c.worker(t, "ROLES=agent")
 	owner := signUp(t, in.url)
 	const message = "fault hang: poison"
-	// The service counts no deaths until PostgreSQL has been running for the duration of a lease,
-	// because workers may have been unable to renew their leases.
+	// The service counts no deaths until PostgreSQL has been running for the duration of a lease.
+	// Before that, live workers may have been unable to renew their leases.
 	eventually(t, lease+10*time.Second, "PostgreSQL has been up for longer than a lease", func() bool {
 		return c.text(t, "SELECT pg_postmaster_start_time() < clock_timestamp() - interval '30 seconds'") == "true"
 	})
@@ -162,7 +170,8 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	for n := 1; n <= deaths; n++ {
 		c.model.awaitCalls(t, message, n)
 		victim.Kill9()
-		// Five leases would take two and a half minutes, so this lease is expired immediately.
+		// Waiting for five leases to expire would take two and a half minutes. So the test makes
+		// this lease expire immediately.
 		if _, err := c.db.ExecContext(t.Context(), "UPDATE open_runs SET lease_until = clock_timestamp() WHERE run_id = $1", id); err != nil {
 			t.Fatal(err)
 		}
@@ -183,6 +192,8 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	}
 }
 
+// TestStoppingWorkerFinishesItsRun stops a worker during a short run. The worker must finish the
+// run before it exits.
 func TestStoppingWorkerFinishesItsRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -202,14 +213,16 @@ func TestStoppingWorkerFinishesItsRun(t *testing.T) {
 	}
 }
 
+// TestStoppingWorkerRequeuesItsRun stops a worker during a long run. The worker must requeue the
+// run, so that another worker executes it without waiting for the lease.
 func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
 	leaving := c.worker(t)
 	owner := signUp(t, in.url)
-	// The model call takes longer than a draining worker waits for its runs before it requeues
-	// them.
+	// The model call takes so long that a draining worker stops waiting for it and requeues the
+	// run.
 	const message = "fault hang*1: handed on"
 	waiting := owner.start(t.Context(), trigger{message: message})
 	c.model.awaitCalls(t, message, 1)
@@ -225,12 +238,13 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
-	// The heartbeats during the drain have extended the lease beyond this time.
+	// Heartbeats during the drain extended the lease beyond this time. So an earlier second call
+	// shows that the run did not wait for the lease to expire.
 	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
 		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}
-	// Requeuing a run does not count as a death. The sweepers would have logged a death when a
-	// lease expired.
+	// Requeuing a run must not count as a worker's death. If a lease had expired, the sweepers
+	// would have logged this.
 	if strings.Contains(leaving.Output()+staying.Output(), "leases expired") {
 		t.Fatal("the lease expired")
 	}

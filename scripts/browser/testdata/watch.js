@@ -1,6 +1,7 @@
-// Runs in the tests' isolated world of each document, before the document's scripts.
+// This script runs in each document before the document's own scripts, in the isolated world of the
+// tests.
 
-// tell is a function that the harness provides.
+// The Go tests provide the function tell, which reports a fault of the page.
 document.addEventListener("securitypolicyviolation", (e) => {
   tell(`${e.effectiveDirective} of the content security policy forbids ${e.blockedURI || "this"} ${e.sample} (${e.sourceFile}:${e.lineNumber})`);
 });
@@ -33,18 +34,18 @@ globalThis.shown = (node) => {
   return texts.join("\n");
 };
 
-// focused returns the focused element, also within open shadow trees.
+// focused returns the focused element, which may be within open shadow trees.
 globalThis.focused = () => {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
   return element;
 };
 
-// Positions of elements at the previous attempt to click them.
+// places contains each element's position at the previous attempt to click it.
 const places = new WeakMap();
 
 // target returns the point at which to click an element, or the reason why the element cannot be
-// clicked. A moving element cannot be clicked, because users cannot hit it.
+// clicked. A moving element counts as not clickable, because users could not hit it.
 globalThis.target = (element) => {
   if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "the element is disabled" };
   const [box] = [...element.getClientRects()].filter((r) => r.width > 0 && r.height > 0);

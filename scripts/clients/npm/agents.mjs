@@ -1,5 +1,5 @@
-// Runs agents with OpenAI's Agents SDK, which sends the items of earlier responses back. Two of them are calls that failed: a
-// program, and a tool of an MCP server whose result is an error.
+// Runs agents with OpenAI's Agents SDK, which sends the items of earlier responses back. Two of
+// these items are failed calls: of a program, and of an MCP server's tool that returns an error.
 import assert from "node:assert/strict";
 import { clientOf } from "./features.mjs";
 import { Agent, OpenAIProvider, Runner } from "@openai/agents";

@@ -1,4 +1,5 @@
-// Reads Parley's streams with the AI SDK: the default transport, chunk schema and messages of `ai`, and the chats of `@ai-sdk/react`.
+// Reads Parley's streams with the AI SDK: with the default transport, chunk schema and messages of
+// the package `ai`, and with the chats of `@ai-sdk/react`.
 import assert from "node:assert/strict";
 import { clientOf } from "./features.mjs";
 import { until } from "./runs.mjs";
@@ -12,7 +13,7 @@ const transport = (agent) => new DefaultChatTransport({ api: chatURL(agent), hea
 const user = (text) => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] });
 const textOf = (message) => message.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
 
-// Checks a chat with two messages, a tool call, and a session with its history.
+// Checks a chat with two messages and a tool call, and the history of its session.
 const errors = [];
 const toolCalls = [];
 const chat = new Chat({
@@ -33,7 +34,7 @@ await chat.sendMessage({ text: "And 13 * 13?" });
 assert.equal(chat.messages.length, 4);
 assert.match(textOf(chat.messages[3]), /169/);
 
-// Every chunk matches the SDK's schema, and all chunks together equal the run.
+// chunksOf checks that every chunk matches the SDK's schema, and returns the chunks.
 async function chunksOf(response) {
   assert.equal(response.status, 200);
   assert.equal(response.headers.get("x-vercel-ai-ui-message-stream"), "v1");
@@ -50,7 +51,7 @@ const cited = await chunksOf(await fetch(chatURL(ASKING_ID), {
 assert.ok(cited.some((chunk) => chunk.type === "source-document" && chunk.title), JSON.stringify(cited.map((chunk) => chunk.type)));
 assert.ok(cited.some((chunk) => chunk.type === "data-citation" && chunk.data.citedText));
 
-// Reads a run again, from the beginning and from the middle.
+// Reads a run's stream again, from the beginning and from the middle.
 const read = (more) => fetch(`${PARLEY_BASE_URL}/api/runs?id=${runId}&format=ai-sdk`, { headers: { ...headers, ...more } });
 const whole = await (await read()).text();
 let message;
@@ -67,7 +68,7 @@ async function readStream(text) {
   return stream.pipeThrough(new TransformStream({ transform: (chunk, to) => to.enqueue(chunk.value) }));
 }
 
-// A reloaded page reads the run from the beginning, also while the run continues.
+// A reloaded page reads the run's stream from the beginning, even while the run continues.
 const reloaded = (id, agent, run) => new Chat({
   id, transport: new DefaultChatTransport({
     api: chatURL(agent), headers, prepareReconnectToStreamRequest: () => ({ api: `${PARLEY_BASE_URL}/api/runs?id=${run}&format=ai-sdk`, headers }),
@@ -95,7 +96,7 @@ const refused = new Chat({ id: "aisdk-4", transport: transport("ag_0000000000000
 await refused.sendMessage({ text: "hello" });
 assert.match(refused.error.message, /not_found/);
 
-// If a run waits for a person, its stream reports that and stays open.
+// If a run waits for a person's decision, its stream reports this and stays open.
 const stream = await transport(PARKING_ID).sendMessages({
   chatId: "aisdk-5", messages: [user("Use bookBill with {\"bill\": \"AISDK-1\"}")], trigger: "submit-message", abortSignal: undefined,
 });

@@ -1,5 +1,5 @@
-// Calls a slow agent through a proxy that cancels the request while the agent works. The client's retry uses the same key and
-// attaches to the run. Prints the answer.
+// Calls a slow agent through a proxy that aborts the request while the agent works. The client's
+// retry has the same idempotency key, so it attaches to the existing run. Prints the answer.
 import OpenAI from "openai";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, MESSAGE } = process.env;

@@ -1,5 +1,6 @@
-// Continues conversations as the AI SDK's OpenAI provider, useChat and OpenAI's client do: with ids instead of messages,
-// with edited and regenerated messages, and with several answers to one response. The offline model knows what it was told.
+// Continues sessions as the AI SDK's OpenAI provider, useChat and OpenAI's client do: with IDs
+// instead of messages, with edited and regenerated messages, and with several responses that
+// continue the same one. The offline model can repeat facts from earlier messages.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { Chat } from "@ai-sdk/react";
@@ -13,7 +14,7 @@ const get = async (path) => (await fetch(PARLEY_BASE_URL + path, { headers })).j
 const user = (content) => ({ role: "user", content });
 const sent = []; // bodies of the provider's requests
 
-// The provider refers to earlier answers by their ids.
+// The provider refers to earlier answers by their IDs instead of repeating their text.
 const provider = createOpenAI({
   baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY,
   fetch: (url, options) => { sent.push(JSON.parse(options.body)); return fetch(url, options); },
@@ -34,7 +35,7 @@ await assert.rejects(
   openai.responses.create({ model: AGENT_ID, input: [user("a"), stranger, user("b")] }),
   (error) => error.status === 400 && error.code === "item_not_found" && error.param === "input[1].id");
 
-// useChat: an edited message, and another answer.
+// useChat: edits a message, and requests another answer.
 const chat = new Chat({
   id: "branches-chat", transport: new DefaultChatTransport({ api: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${AGENT_ID}&format=ai-sdk`, headers }),
 });
@@ -70,7 +71,7 @@ assert.match((await ask("What is my code word?", { previous_response_id: other.i
 assert.equal((await openai.responses.retrieve(branch.id)).previous_response_id, told.id);
 assert.equal((await get(`/api/runs?id=${branch.parley.runId}`)).previousRunId, told.parley.runId);
 
-// Two conversations of one user, and a history that replaces the session's.
+// One user has two separate sessions, and sends a history that replaces a session's.
 const complete = async (list, more) => (await openai.chat.completions.create({ model: AGENT_ID, messages: list, ...more })).choices[0].message.content;
 await complete([user("My code word is heron.")], { user: "ada" });
 assert.doesNotMatch(await complete([user("What is my code word?")], { user: "ada" }), /heron/);
@@ -81,7 +82,7 @@ const changed = [user("My code word is otter."), { role: "assistant", content: "
 assert.match(await complete(changed, named), /otter/);
 assert.match(await complete([user("What is my code word?")], named), /otter/);
 
-// A cancelled response still says that it was in the background.
+// A cancelled response is still marked as a background response.
 const background = await ask("slowly: In the background, for a while.", { model: STUB_ID, background: true, metadata: { a: "b" } });
 const cancelled = await openai.responses.cancel(background.id);
 assert.deepEqual([cancelled.background, cancelled.metadata], [true, { a: "b" }]);

@@ -1,5 +1,5 @@
-// Reads the citations of documents from /v1/chat/completions, with clients that check responses against schemas and with
-// clients that do not.
+// Reads chat completions that cite documents, with clients that validate responses against schemas
+// and with clients that do not.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI } from "@langchain/openai";
@@ -11,7 +11,7 @@ const { PARLEY_BASE_URL, PARLEY_API_KEY, KNOWS_ID, DOCUMENT_ID, QUESTION } = pro
 const baseURL = `${PARLEY_BASE_URL}/v1`;
 const openai = new OpenAI({ baseURL, apiKey: PARLEY_API_KEY });
 
-// The provider's schema of responses and chunks knows url_citation only.
+// The AI SDK's schema of completions and chunks allows only annotations of the type url_citation.
 const model = createOpenAI({ baseURL, apiKey: PARLEY_API_KEY }).chat(KNOWS_ID);
 const cites = (sources) => {
   assert.ok(sources.length > 0, "no sources");
@@ -29,7 +29,7 @@ assert.match(await stream.text, /thirty/);
 assert.deepEqual(errors, []);
 cites(await stream.sources);
 
-// OpenAI's client passes annotations on, including the document's id.
+// OpenAI's client returns all annotations to its caller, including the document's ID.
 const messages = [{ role: "user", content: QUESTION }];
 const named = (annotations) => {
   for (const annotation of annotations) {
@@ -47,7 +47,7 @@ for await (const chunk of await openai.chat.completions.create({ model: KNOWS_ID
 }
 assert.equal(named(streamed), n);
 
-// LangChain and the Agents SDK read the answer.
+// LangChain and the Agents SDK can read an answer that has citations.
 const chat = new ChatOpenAI({ model: KNOWS_ID, apiKey: PARLEY_API_KEY, configuration: { baseURL } });
 assert.match((await chat.invoke(QUESTION)).text, /thirty/);
 let text = "";

@@ -1,5 +1,5 @@
-// Tests with OpenAI's client what users expect at the edges of the API: responses that are not stored, wrong paths, one key in
-// two headers, and long messages.
+// Tests unusual requests with OpenAI's client: responses that are not stored, wrong paths, one key
+// in two headers, and long messages.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 
@@ -17,7 +17,7 @@ await assert.rejects(client.responses.create({ model: ECHO_ID, input: "Hello.", 
 const stored = await client.responses.create({ model: ECHO_ID, input: "Hello." });
 assert.equal((await client.responses.retrieve(stored.id)).id, stored.id);
 
-// An error for a wrong path lists the paths.
+// The error for a wrong path lists the paths that exist.
 const moderation = await client.moderations.create({ input: "x" }).catch((error) => error);
 assert.ok(moderation instanceof OpenAI.NotFoundError);
 assert.match(moderation.message, /POST \/v1\/chat\/completions/);
@@ -26,13 +26,14 @@ assert.match(doubled.message, /the base URL ends with \/v1/);
 const short = await at(PARLEY_BASE_URL).chat.completions.create({ model: ECHO_ID, messages: [] }).catch((error) => error);
 assert.match(short.message, /the base URL ends with \/v1/);
 
-// One key in two headers is one credential. Two keys conflict.
+// The same key in two headers counts as one credential. Two different keys are an error.
 const both = at(`${PARLEY_BASE_URL}/v1`, { defaultHeaders: { "x-api-key": PARLEY_API_KEY } });
 assert.ok((await both.models.list()).data.length > 0);
 const two = at(`${PARLEY_BASE_URL}/v1`, { defaultHeaders: { "x-api-key": PARLEY_API_KEY + "x" } });
 assert.equal((await two.models.list().catch((error) => error)).code, "conflicting_credentials");
 
-// Messages and instructions may be as long as the body, and the model's context is their limit.
+// Messages and instructions have no length limit of their own. Only the size of the request's body
+// and the model's context limit them.
 const long = "long ".repeat(100_000);
 const answer = await client.chat.completions.create({
   model: ECHO_ID, messages: [{ role: "system", content: long }, { role: "user", content: long + "end" }],

@@ -1,4 +1,4 @@
-// Embeds texts with clients from npm. Each part throws if something is wrong.
+// Embeds texts with clients from npm. Each part throws an error if a result is wrong.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { OpenAIEmbeddings } from "@langchain/openai";
@@ -13,12 +13,13 @@ const client = new OpenAI({ apiKey: PARLEY_API_KEY, baseURL });
 const texts = ["Every ladder is inspected monthly.", "Our warranty covers two years.", "How often are ladders inspected?"];
 const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
-// near checks that the question is nearer to its answer than to the other text.
+// near checks that the question's vector is closer to its answer's vector than to the other text's
+// vector.
 function near(what, [answer, other, question]) {
   assert.ok(dot(question, answer) > dot(question, other), `${what}: the other text is nearer`);
 }
 
-// The client asks for base64 unless the caller chooses.
+// OpenAI's client requests vectors in base64 unless the caller chooses another encoding.
 const packed = await client.embeddings.create({ model, input: texts });
 const plain = await client.embeddings.create({ model, input: texts, encoding_format: "float" });
 assert.deepEqual(packed.data.map((d) => d.index), [0, 1, 2]);

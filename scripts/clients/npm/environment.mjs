@@ -1,4 +1,5 @@
-// Prints its environment for the test, and checks that packages and the service are available.
+// Checks that the npm packages and the service are available, and prints the script's environment
+// for the Go test.
 import { readFile } from "node:fs/promises";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, EXTRA } = process.env;

@@ -1,5 +1,7 @@
-// Calls agents with frameworks that use OpenAI's API: the AI SDK's providers, OpenAI's Agents SDK, LangChain and LlamaIndex. Each
-// answers, streams, cites if it can, fills a schema, stops if it can, retries, and shows why a request was refused.
+// Calls agents with frameworks that use OpenAI's API: the AI SDK's providers, OpenAI's Agents SDK,
+// LangChain and LlamaIndex. Each framework reads whole and streamed answers, fills a schema,
+// retries after a broken connection, and reports why a request was rejected. It also reads
+// citations and stops answers if it supports these features.
 import assert from "node:assert/strict";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
@@ -13,9 +15,10 @@ import { cancelled, long, runsOf, shows } from "./runs.mjs";
 const { PARLEY_BASE_URL, PARLEY_API_KEY, DROPPING_URL, LEAVING_URL, AGENT_ID, ASKS_ID, ECHO_ID, KNOWS_ID, LAMPS_ID, QUESTION, STUB_ID } = process.env;
 const lamp = { type: "object", properties: { watts: { type: "integer" } }, required: ["watts"], additionalProperties: false };
 
-// Each framework has ask, which returns an answer's text and its citations, if it shows them; fill, which returns the data of an answer that matches
-// the schema of a lamp; and read, which passes the pieces of a stream to a function. door is the URL of
-// a service whose connection breaks once.
+// Each framework has three functions. ask returns an answer's text, and its citations if the
+// framework supports them. fill returns the data of an answer that matches the schema of a lamp.
+// read passes the pieces of a stream to a function. door is the URL of a proxy that breaks the
+// connection once.
 const frameworks = {
   "`@ai-sdk/openai`": {
     model: (agent, base = PARLEY_BASE_URL, headers = {}) => createOpenAI({ baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, headers }).responses(agent),
@@ -70,14 +73,14 @@ const frameworks = {
       }
     },
     door: DROPPING_URL,
-    stops: false, // chat takes no signal, and does not close its stream if the loop ends early
+    stops: false, // chat accepts no signal, and keeps its stream open if the loop ends early
   },
   "`@openai/agents`": {
     runner: (base = PARLEY_BASE_URL) => new Runner({
       modelProvider: new OpenAIProvider({ baseURL: `${base}/v1`, apiKey: PARLEY_API_KEY, useResponses: true }), tracingDisabled: true,
     }),
     agent: (model, options) => new Agent({ name: "Parley", model, instructions: "Answer briefly.", ...options }),
-    async ask(agent, prompt, { base, headers, ...options } = {}) { // it counts its retries, instead of a key
+    async ask(agent, prompt, { base, headers, ...options } = {}) { // this client announces the retry's number instead of sending a key
       const { finalOutput, history } = await this.runner(base).run(this.agent(agent, options), prompt);
       return { text: finalOutput, cited: (history.at(-1).content[0].providerData?.annotations ?? []).map(({ filename }) => filename) };
     },
@@ -111,10 +114,10 @@ const frameworks = {
   },
 };
 
-// refusal returns the code and message with which a call failed.
+// refusal returns the code and the message of a failed call's error.
 async function refusal(call) {
   const error = await call.then(() => assert.fail("the call did not fail"), (e) => e.lastError ?? e);
-  return `${error.code ?? error.data?.error?.code}: ${error.message ?? error}`; // some throw a text
+  return `${error.code ?? error.data?.error?.code}: ${error.message ?? error}`; // some frameworks throw a string
 }
 
 async function check(name, framework) {
@@ -143,7 +146,7 @@ async function check(name, framework) {
   assert.match(await refusal(framework.fill(ECHO_ID, "a lamp of 7 watts")), /^output_invalid: .*does not match the output schema/);
   works("structured");
 
-  // The connection breaks, and the framework retries.
+  // The proxy breaks the connection, and the framework retries its request.
   const retried = `slowly retried${mark} one two three four five six seven eight nine ten`;
   assert.equal((await framework.ask(STUB_ID, retried, { base: framework.door, headers: { "Idempotency-Key": mark } })).text, `echo: ${retried}`);
   works("retries");

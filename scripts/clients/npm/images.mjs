@@ -1,5 +1,5 @@
-// Sends images and files in messages, as OpenAI's client, the frameworks and chat libraries do it. The offline model says what it
-// was given.
+// Sends images and files in messages with OpenAI's client, frameworks and chat libraries. The
+// offline model's answer lists the images and files that it received.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -79,7 +79,7 @@ const parts = {
     await chat.sendMessage({ text, files });
     sees(said());
     assert.match(said(), /note\.txt/);
-    await chat.sendMessage({ text }); // the session has the files
+    await chat.sendMessage({ text }); // the session already contains the files
     sees(said());
     await chat.regenerate();
     sees(said());

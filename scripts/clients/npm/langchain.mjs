@@ -1,5 +1,5 @@
-// Calls Parley through LangChain with only the base URL, a key and an agent's ID, as LangChain's users call OpenAI. Prints the
-// results for its test.
+// Calls Parley through LangChain with only the base URL, a key and an agent's ID, as LangChain's
+// users call OpenAI. Prints the results, which the Go test checks.
 import { AIMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";
@@ -25,7 +25,7 @@ const chain = ChatPromptTemplate.fromMessages([["system", "You answer {who}."], 
 told.chain = await chain.invoke({ who: "people", question: "a question" });
 told.batch = await chain.batch([{ who: "a", question: "left" }, { who: "b", question: "right" }]);
 
-// A temperature, and a limit, as most programs set them.
+// Most programs set a temperature and a token limit.
 told.cold = (await new ChatOpenAI({ ...options, temperature: 0 }).invoke("cold")).content;
 const short = await new ChatOpenAI({ ...options, temperature: 0, maxTokens: 2 }).invoke("one two three");
 told.short = `${short.content} ${short.response_metadata.finish_reason}`;
@@ -40,8 +40,8 @@ told.responses = { text: response.text, id: response.id ?? response.response_met
 told.responsesStream = "";
 for await (const chunk of await responses.stream("four five six")) told.responsesStream += chunk.text;
 
-// Failures are reported immediately, and in such a way that LangChain does not retry, because a retry would run the agent
-// again.
+// Failures are reported immediately. Their errors make LangChain give up instead of retrying,
+// because a retry would run the agent again.
 const caught = async (task) => {
   try {
     return { text: (await task()).content };
@@ -53,7 +53,7 @@ told.failed = await caught(() => new ChatOpenAI({ ...options, model: FAILING_AGE
 told.unknown = await caught(() => new ChatOpenAI({ ...options, model: "gpt-nobody" }).invoke("hello"));
 told.unauthenticated = await caught(() => new ChatOpenAI({ ...options, apiKey: "ak_wrong" }).invoke("hello"));
 
-// A connection that breaks after the service has responded. LangChain retries automatically.
+// The connection breaks after the service has sent its response. LangChain retries automatically.
 told.broken = await caught(() => new ChatOpenAI({ ...options, configuration: { baseURL: `${BROKEN_BASE_URL}/v1`, defaultHeaders: { "Idempotency-Key": "langchain-1" } } }).invoke("after a break"));
 
 console.log(JSON.stringify(told));

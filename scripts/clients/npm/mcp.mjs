@@ -1,5 +1,6 @@
-// Connects clients of MCP to /mcp: the SDK directly, and through the proxy mcp-remote, which assistants start. Each lists the
-// agents, calls one with progress, continues the session, cancels a call, and causes errors.
+// Connects MCP clients to /mcp: the SDK directly, and the SDK through the proxy mcp-remote, which
+// assistants start. Each client lists the agents, calls one with progress, continues the session,
+// cancels a call, and causes errors.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -21,7 +22,8 @@ async function connected(transport) {
 
 const connect = (headers) => connected(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
 
-// proxied starts mcp-remote as docs/mcp.md says. Its stderr says why it could not connect.
+// proxied starts mcp-remote as docs/mcp.md describes. If mcp-remote cannot connect, its stderr
+// contains the reason.
 const folder = await mkdtemp(`${tmpdir()}/mcp-remote-`);
 async function proxied(key) {
   const transport = new StdioClientTransport({
@@ -34,9 +36,10 @@ async function proxied(key) {
   return connected(transport).catch((error) => { throw new Error(`${error.message}\n${said}`); });
 }
 
-// The same checks for each way to connect. reported matches the progress of a call.
+// check runs the same checks for each way to connect. reported matches the progress messages of a
+// call.
 async function check(client, name, reported) {
-  const mark = name.replace(/\W+/g, "-"); // of its key and session
+  const mark = name.replace(/\W+/g, "-"); // part of the client's idempotency key and session ID
   assert.equal(client.getServerVersion().name, "parley");
   assert.match(client.getInstructions(), /sessionId/);
 
@@ -100,7 +103,7 @@ async function check(client, name, reported) {
 
 await assert.rejects(connect({}), /api_key_required/);
 await assert.rejects(connect({ authorization: "Bearer nonsense" }), /api_key_required|unauthenticated/);
-await assert.rejects(proxied("nonsense"), /does not use OAuth.*x-api-key/); // mcp-remote tries to register after a 401
+await assert.rejects(proxied("nonsense"), /does not use OAuth.*x-api-key/); // after a 401, mcp-remote tries to register as an OAuth client
 const bearer = await connect({ authorization: `Bearer ${PARLEY_API_KEY}` });
 assert.ok((await bearer.listTools()).tools.length > 0);
 await bearer.close();
@@ -108,7 +111,7 @@ await bearer.close();
 const steps = /was accepted.*has started.*codeExecution: running.*codeExecution: completed/;
 const results = await Promise.all([
   check(await connect({ "x-api-key": PARLEY_API_KEY }), "@modelcontextprotocol/sdk", steps),
-  check(await proxied(PARLEY_API_KEY), "mcp-remote", /^/), // over stdio the SDK drops progress that arrives together with the result
+  check(await proxied(PARLEY_API_KEY), "mcp-remote", /^/), // over stdio, the SDK may drop progress that arrives with the result
 ]);
 await rm(folder, { recursive: true });
 console.log(JSON.stringify(results));

@@ -1,5 +1,6 @@
-// Tests OpenAI's client against Parley: its main operations and typical errors. Each part throws if something is wrong, so that
-// the script's exit status is not 0. The script prints the values that only the test can check.
+// Tests OpenAI's client against Parley: its main operations and typical errors. A part throws an
+// error if a result is wrong, so that the script's exit status is not 0. The script prints the
+// values that only the Go test can check.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { clientOf } from "./features.mjs";
@@ -229,7 +230,7 @@ const parts = {
     refuses("resume");
   },
 
-  // A failed run is not an error of the request. The client must not retry automatically, because that would run the agent
+  // A failed run must not make the client retry automatically, because a retry would run the agent
   // again.
   async failures() {
     const recording = at(RECORDING_URL, { maxRetries: 2 });
@@ -268,8 +269,8 @@ const parts = {
     refuses("approvals");
   },
 
-  // The connection breaks after the service has received the request. The client's retry with the
-  // same key finds the run.
+  // The connection breaks after the service has received the request. The client's retry has the
+  // same idempotency key, so it gets the existing run.
   async retries() {
     const dropping = at(DROPPING_URL, { maxRetries: 2 });
     const key = (name) => ({ headers: { "Idempotency-Key": `${name}-${Date.now()}` } });
@@ -292,7 +293,8 @@ const parts = {
     works("retries");
   },
 
-  // The service finishes a run that needs less than 5 seconds after the client has disconnected from its stream.
+  // If a client disconnects from a stream, the service still finishes a run that needs less than 5
+  // more seconds.
   async leaving() {
     const stream = await client.responses.create({ model: STUB_ID, input: "slowly: one two three four five six seven eight nine ten", stream: true });
     let runId;

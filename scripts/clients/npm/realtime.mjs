@@ -1,5 +1,6 @@
-// Tests OpenAI's Realtime clients against Parley with speech in both directions. Each part throws if something is wrong, so
-// that the script's exit status is not 0. The script prints the values that only the test can check.
+// Tests OpenAI's Realtime clients against Parley with speech in both directions. A part throws an
+// error if a result is wrong, so that the script's exit status is not 0. The script prints the
+// values that only the Go test can check.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import OpenAI from "openai";
@@ -10,16 +11,16 @@ import WebSocket from "ws";
 globalThis.WebSocket ??= WebSocket; // Node 20 has no WebSocket
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, TLS_URL, ECHO_ID, SAYS_ID, MUTE_ID } = process.env;
-const SPEECH = JSON.parse(process.env.SPEECH); // for each name, the spoken text and the path of its samples
+const SPEECH = JSON.parse(process.env.SPEECH); // by name: the spoken text and the path of its audio samples
 
 const RATE = 24_000;
 const second = 2 * RATE; // bytes per second of audio
-const seen = []; // the events of all conversations
+const seen = []; // the events of all sessions
 const report = {};
 
 const at = (base, apiKey = PARLEY_API_KEY) => new OpenAI({ apiKey, baseURL: `${base}/v1`, dangerouslyAllowBrowser: true });
 const client = at(PARLEY_BASE_URL);
-const secure = (apiKey) => at(TLS_URL, apiKey); // the clients require wss
+const secure = (apiKey) => at(TLS_URL, apiKey); // because the clients accept only wss URLs
 const kinds = { OpenAIRealtimeWS, OpenAIRealtimeWebSocket };
 
 async function api(path) {
@@ -30,7 +31,7 @@ async function api(path) {
 
 const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-// Talk is a client with a queue of its events.
+// Talk is a Realtime client that keeps the events it has received in a queue.
 class Talk {
   constructor(realtime) {
     this.realtime = realtime;
@@ -47,7 +48,8 @@ class Talk {
     });
   }
 
-  // until returns the events up to and including the first event of one of the types.
+  // until waits for an event of one of the given types, and returns all events up to and including
+  // it.
   async until(...types) {
     const events = [];
     const over = Date.now() + 60_000;
@@ -89,7 +91,8 @@ class Talk {
     this.send({ type: "response.create" });
   }
 
-  // turn reads the events of a spoken turn up to its transcript, and checks their order.
+  // turn reads the events of a spoken user turn up to the turn's transcript, and checks their
+  // order.
   async turn() {
     const events = await this.until("conversation.item.input_audio_transcription.completed");
     const order = events.filter((e) => !/^response\./.test(e.type)).map((e) => e.type);
@@ -117,7 +120,8 @@ class Talk {
     };
   }
 
-  // played waits until a client would have played an answer, because speech before that interrupts the answer.
+  // played waits as long as a client needs to play an answer, because speech before the answer's
+  // end would interrupt it.
   async played({ events, sound }) {
     const first = events.find((e) => e.type === "response.output_audio.delta");
     await wait(first.at + (sound.length / second) * 1000 + 500 - Date.now());
@@ -137,7 +141,7 @@ async function connect(kind, { model = ECHO_ID, apiKey } = {}) {
 
 const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}']+/gu) ?? [];
 
-// hasWords checks that the transcript contains all words of a text in their order.
+// hasWords checks that a transcript contains all words of a text in the text's order.
 function hasWords(understood, text) {
   const rest = words(understood);
   for (const word of words(text)) {
@@ -162,7 +166,8 @@ const silence = (seconds) => Buffer.alloc(Math.round(seconds * RATE) * 2);
 const spoken = {};
 for (const [name, { file }] of Object.entries(SPEECH)) spoken[name] = Buffer.concat([silence(0.5), await readFile(file), silence(1)]);
 
-// checkAnswer checks the order of a spoken answer's events, and the totals.
+// checkAnswer checks the order of a spoken answer's events, and the final response's transcript and
+// token counts.
 function checkAnswer({ events, response, sound, transcript }) {
   const types = events.map((e) => e.type);
   const first = ["response.created", "response.output_item.added", "conversation.item.added", "response.content_part.added"];
@@ -184,7 +189,8 @@ function checkAnswer({ events, response, sound, transcript }) {
 }
 
 const parts = {
-  // A conversation with three spoken turns and a typed one. One turn is sent faster than real time, and one ends with a commit.
+  // A session with three spoken turns and a typed one. One spoken turn is sent faster than real
+  // time, and another ends with an explicit commit.
   async conversation(kind) {
     const talk = await connect(kind);
     assert.equal(talk.session.object, "realtime.session");
@@ -236,7 +242,8 @@ const parts = {
     (report.understood ??= []).push(first, next, transcript, heard);
   },
 
-  // An answer consisting of words that the recognizer knows, requested in every possible way.
+  // Requests an answer in every way that the API offers. The answer consists of words that the
+  // speech recognizer can recognize.
   async answersWords(kind) {
     const talk = await connect(kind, { model: SAYS_ID });
     talk.say(`say: ${SPEECH.answer.text}`);
@@ -247,7 +254,8 @@ const parts = {
     talk.close();
   },
 
-  // Speech during an answer interrupts the answer immediately. The client reports how much was played.
+  // Speech during an answer interrupts the answer immediately. The client reports how much of the
+  // answer was played.
   async bargeIn(kind) {
     const talk = await connect(kind);
     const long = "This is the first sentence of a long answer. " + "And it goes on and on, sentence by sentence, until somebody says stop. ".repeat(8);
@@ -267,7 +275,7 @@ const parts = {
     const answer = await talk.answer();
     assert.equal(answer.transcript, `echo: ${next.transcript}`);
     await speaking;
-    await talk.played(answer); // leaving earlier would truncate the answer
+    await talk.played(answer); // disconnecting earlier would truncate the answer
     talk.send({ type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms: 3_600_000 });
     const refusal = await talk.event("error");
     assert.equal(refusal.error.param, "audio_end_ms");
@@ -296,7 +304,7 @@ const parts = {
     talk.close();
   },
 
-  // A page's credential is limited to one agent and its own session.
+  // A client secret, which a web page may hold, is valid for only one agent and one session.
   async clientSecrets(kind) {
     const secret = await client.realtime.clientSecrets.create({
       expires_after: { anchor: "created_at", seconds: 60 },
@@ -324,7 +332,7 @@ const parts = {
     await assert.rejects(client.realtime.clientSecrets.create({ session: { type: "realtime", model: MUTE_ID } }), OpenAI.BadRequestError);
   },
 
-  // Errors before a conversation exists, and errors within one.
+  // Errors that prevent a session from starting, and errors within a session.
   async errors(kind) {
     await refused(kind, { apiKey: "ak_none" }, 401);
     await refused(kind, { model: "ag_00000000000000000000000000" }, 404);
@@ -355,7 +363,7 @@ const parts = {
     talk.close();
   },
 
-  // Items can be retrieved, and answers take into account the items that a client adds.
+  // Clients can retrieve items. Answers take the items into account that a client has added.
   async items(kind) {
     const talk = await connect(kind);
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Look at me." }], id: "item_mine" };
@@ -375,7 +383,8 @@ const parts = {
   },
 };
 
-// refused checks that no conversation starts. `ws` reports the response's status; a browser's WebSocket does not.
+// refused checks that the service rejects the connection. It checks the response's status only with
+// `ws`, because a browser's WebSocket does not report it.
 async function refused(kind, options, status) {
   const talk = new Talk(await kinds[kind].create(secure(options.apiKey), { model: options.model ?? ECHO_ID }));
   while (talk.errors.length === 0) {
@@ -385,8 +394,8 @@ async function refused(kind, options, status) {
   if (kind === "OpenAIRealtimeWS" && status) assert.match(talk.errors[0].message, new RegExp(`${status}`));
 }
 
-// Both clients run simultaneously in separate conversations. The first part, which takes longest, runs in parallel with the
-// others.
+// Both clients run simultaneously in separate sessions. The first part takes longest, so it runs in
+// parallel with the others.
 const chosen = process.argv.slice(2);
 const run = async (name, kind) => {
   try {
@@ -396,7 +405,8 @@ const run = async (name, kind) => {
     throw error;
   }
 };
-// Speech recognition takes the most time. In the short form, each spoken part runs with only one of the clients.
+// Speech recognition takes most of the time. If SHORT is set, each spoken part runs with only one
+// of the two clients.
 const spokenBy = { conversation: "OpenAIRealtimeWS", answersWords: "OpenAIRealtimeWebSocket", bargeIn: "OpenAIRealtimeWebSocket" };
 const clientsOf = (name) => Object.keys(kinds).filter((kind) => !process.env.SHORT || kind === (spokenBy[name] ?? kind));
 const inTurn = async (names) => {
@@ -409,4 +419,4 @@ assert.equal(new Set(seen.map((e) => e.event_id)).size, seen.length, "an event I
 assert.ok(seen.every((e) => e.event_id && e.type));
 report.types = [...new Set(seen.map((e) => e.type))].sort();
 console.log(JSON.stringify({ ...report, parts: Object.keys(parts).length }));
-process.exit(0); // rejected sockets may stay open
+process.exit(0); // rejected sockets may stay open and would keep the process running

@@ -1,5 +1,6 @@
-// Lets a model's provider refuse requests of OpenAI's client, and drop its streams. The client, which has the key of a member,
-// gets the public reason. Parley's own API shows the provider's response to an admin, and not to the member.
+// Calls agents whose model provider rejects requests or drops streams. OpenAI's client uses a
+// member's key and receives the public reason. Parley's own API shows the provider's response to an
+// admin, but not to the member.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 
@@ -8,7 +9,8 @@ const organization = { "x-organization-id": ORGANIZATION_ID };
 const client = new OpenAI({ apiKey: MEMBER_KEY, baseURL: `${PARLEY_BASE_URL}/v1`, maxRetries: 0, defaultHeaders: organization });
 const get = async (path, key = PARLEY_API_KEY) => (await fetch(PARLEY_BASE_URL + path, { headers: { "x-api-key": key, ...organization } })).json();
 
-// refused sends a message whose answer fails, and returns the client's error and the run as an admin and a member see it.
+// refused sends a message whose run fails. It returns the client's error, and the run as Parley's
+// API shows it to an admin and to a member.
 async function refused(model, content) {
   const error = await client.chat.completions.create({ model, messages: [{ role: "user", content }] }).then(() => assert.fail("no error"), (e) => e);
   assert.ok(error instanceof OpenAI.BadRequestError, String(error));
@@ -22,7 +24,8 @@ async function refused(model, content) {
 
 const attempts = ({ spans }) => spans.filter(({ provider }) => provider).map(({ provider }) => provider);
 
-// A rejected request. Credentials, addresses and the rest of a long message are not shown.
+// The provider rejects a request. The error shows no credentials, no addresses, and only the
+// beginning of a long message.
 const secret = "sk-proj-abcdefghijklmnopqrstuvwx";
 const rejected = await refused(STUB_ID, `refuse max_tokens: must be at most 8192. Key ${secret} at https://internal.example/v1. ${"More. ".repeat(500)}`);
 assert.equal(rejected.error.code, "model_rejected");
@@ -33,7 +36,7 @@ assert.match(message, /^refuse max_tokens: must be at most 8192\. Key \[redacted
 assert.ok(message.length <= 1_000, String(message.length));
 assert.deepEqual(attempts(rejected.timeline), [{ status, message }]);
 
-// The message of a refusal that concerns the operator's account is not shown.
+// If the provider's refusal concerns the operator's account, its message is not shown.
 for (const [fault, code, number] of [["401", "model_rejected", 401], ["quota", "model_quota_exceeded", 429]]) {
   const { error, run, timeline } = await refused(STUB_ID, `fault ${fault}: refusal-${fault}`);
   assert.equal(error.code, code);
@@ -41,7 +44,8 @@ for (const [fault, code, number] of [["401", "model_rejected", 401], ["quota", "
   assert.deepEqual(attempts(timeline), [run.error.provider]);
 }
 
-// A limited rate is retried, first by the attempt and then by the run. The timeline says why the first attempt failed.
+// After a rate limit error, the worker first retries the model call, and then the run is retried.
+// The timeline shows why the first attempt failed.
 const limited = await client.chat.completions.create({ model: STUB_ID, messages: [{ role: "user", content: "fault 429*4: refusal-429" }] });
 assert.equal(limited.choices[0].message.content, "echo: refusal-429");
 const waited = await get(`/api/runs?id=${limited.parley.runId}&timeline=1`);

@@ -1,4 +1,4 @@
-// Reads runs and sessions of the service, for scripts that stop answers.
+// Functions for scripts that stop answers: they read runs and sessions of the service.
 import assert from "node:assert/strict";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY } = process.env;
@@ -25,7 +25,8 @@ export async function cancelled(runId) {
   }
 }
 
-// shows checks that the session shows what the user saw, and the answer as interrupted.
+// shows checks that the session contains the text that the user saw, and marks the answer as
+// interrupted.
 export async function shows(agentId, sessionId, text) {
   const { messages } = await get(`/api/sessions?id=${sessionId}&agentId=${agentId}`);
   assert.equal(messages[1].role, "assistant", JSON.stringify(messages).slice(0, 500));

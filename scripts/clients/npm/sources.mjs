@@ -1,5 +1,5 @@
-// Reads lists of sources and links to files with OpenAI's client, as chat clients that ignore
-// annotations see them. Checks an agent's connections, and the warnings of its runs.
+// Reads answers that end with lists of sources and links to files, which are meant for chat clients
+// that ignore annotations. Also tests an agent's connections, and checks the warnings of its runs.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 
@@ -25,7 +25,7 @@ async function open(link) {
 
 const linkIn = (text) => text.match(/\n\n\*\*Files\*\*\n\n- \[table\.csv\]\((\S+)\)$/)?.[1] ?? assert.fail(text);
 
-// The text of a completion ends with a link to the file, in a stream, too.
+// The text of a completion ends with a link to the created file, whether it is streamed or not.
 const whole = await client.chat.completions.create({ model: AGENT_ID, messages: [program], metadata });
 const content = whole.choices[0].message.content;
 assert.equal(await open(linkIn(content)), "a,b\n1,2\n");
@@ -38,13 +38,14 @@ const without = await client.chat.completions.create({ model: AGENT_ID, messages
 assert.doesNotMatch(without.choices[0].message.content, /\*\*Files\*\*/);
 assert.equal(await open(without.choices[0].message.annotations[0].url_citation.url), "a,b\n1,2\n");
 
-// The list does not become a part of the history.
+// The list of sources at the end of an answer does not become a part of the history.
 const next = await client.chat.completions.create({ model: AGENT_ID, messages: [program, whole.choices[0].message, user("Thanks.")], metadata });
 const { input } = await api("GET", `/api/runs?id=${next.parley.runId}&timeline=1`);
 assert.equal(input.history.length, 1);
 assert.doesNotMatch(input.history[0].answer, /\*\*Files\*\*/);
 
-// A response cites the file. The client can read it with its key, and anyone with the link.
+// A response cites the created file. The client can download it with its key, and anyone can with
+// the link.
 const response = await client.responses.create({ model: AGENT_ID, input: program.content, metadata: { session_id: "sources-1" } });
 const cited = response.output.at(-1).content[0].annotations.find((a) => a.type === "container_file_citation");
 assert.equal(cited.filename, "table.csv");
@@ -57,13 +58,14 @@ assert.equal(await open(cited.url), "a,b\n1,2\n");
 await api("DELETE", `/api/sessions?id=sources-1&agentId=${AGENT_ID}`);
 assert.equal((await fetch(cited.url)).status, 404);
 
-// The agent's setting is enough for clients that cannot send metadata.
+// Clients that cannot send metadata get the list of sources if the agent's setting enables it.
 const listed = await client.chat.completions.create({ model: LISTS_ID, messages: [user(QUESTION)] });
 assert.match(listed.choices[0].message.content, /\n\n\*\*Sources\*\*\n\n- \[1\] /);
 const unlisted = await client.chat.completions.create({ model: KNOWS_ID, messages: [user(QUESTION)] });
 assert.doesNotMatch(unlisted.choices[0].message.content, /\*\*Sources\*\*/);
 
-// A check finds the server that cannot be reached, and so does a run.
+// A test of the agent's connections reports the unreachable MCP server. A run reports it as a
+// warning.
 const check = await api("POST", `/api/agents?id=${LACKS_ID}&action=check`);
 assert.deepEqual(check.checks.map((c) => [c.kind, c.name, c.ok]), [["model", "offline/echo", true], ["mcp", "missing", false]]);
 assert.equal(check.checks[1].detail, "The host could not be reached.");

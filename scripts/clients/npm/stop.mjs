@@ -1,5 +1,5 @@
-// Stops answers as the users of OpenAI's client, the AI SDK, AG-UI and MCP do. Lets OpenAI's client time out and retry, and a client
-// that does not announce its retries.
+// Stops answers as users of OpenAI's client, the AI SDK, AG-UI and MCP do. Also loses responses to
+// OpenAI's client, which announces its retries, and to the AI SDK's provider, which does not.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -16,11 +16,11 @@ const { PARLEY_BASE_URL, PARLEY_API_KEY, STUB_ID, LEAVING_URL, RETRIED } = proce
 const took = {};
 const openai = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY });
 
-// A neighbour with the same key has a run that none of these tests may cancel.
+// Another client with the same key has a run that none of these parts may cancel.
 const neighbour = await openai.responses.create({ model: STUB_ID, input: long("neighbour"), stream: true, conversation: "stop-neighbour" });
 const neighbours = (async () => { for await (const event of neighbour) if (event.type === "response.completed") return true; return false; })();
 
-// Runs in the background, and runs with a key, continue after their streams have been closed.
+// Background runs, and runs with an idempotency key, continue after their streams have been closed.
 const kept = [["background", { background: true }, {}], ["keyed", {}, { headers: { "Idempotency-Key": "stop-keyed" } }]].map(async ([name, more, options]) => {
   const open = await openai.responses.create({ model: STUB_ID, input: long(name), stream: true, ...more }, options);
   let runId;
@@ -44,7 +44,7 @@ for await (const chunk of stream) {
 took.completion = await cancelled((await runsOf("stop-completion"))[0].id);
 await shows(STUB_ID, "stop-completion", seen);
 
-// responses.cancel, on a stream and in the background.
+// responses.cancel cancels a streamed response and a background response.
 const background = await openai.responses.create({ model: STUB_ID, input: long("background"), background: true });
 assert.equal((await openai.responses.cancel(background.id)).status, "cancelled");
 const cancelling = await openai.responses.create({ model: STUB_ID, input: long("cancel"), stream: true, conversation: "stop-cancel" });
@@ -60,7 +60,8 @@ await assert.rejects((async () => {
 assert.deepEqual([last.type, last.response.status], ["response.failed", "cancelled"]);
 await shows(STUB_ID, "stop-cancel", said.slice(0, 100));
 
-// The client times out and retries twice. It gets the answer of the only run.
+// OpenAI's client times out and retries twice. All its requests attach to one run, whose answer it
+// gets.
 const impatient = new OpenAI({ baseURL: `${PARLEY_BASE_URL}/v1`, apiKey: PARLEY_API_KEY, timeout: 1_500, maxRetries: 2 });
 const late = await impatient.responses.create({ model: STUB_ID, input: "sleep 3s: late", conversation: "stop-late" });
 assert.match(late.output_text, /late/);
@@ -70,12 +71,13 @@ const lateChat = await impatient.chat.completions.create(
 assert.match(lateChat.choices[0].message.content, /late chat/);
 assert.equal((await runsOf("stop-late-chat")).length, 1);
 
-// Equal requests that are no retries are separate runs.
+// Equal requests that are not retries start separate runs.
 const twin = { model: STUB_ID, input: "sleep 1s: twin" };
 const twins = await Promise.all([openai.responses.create(twin), openai.responses.create(twin)]);
 assert.notEqual(twins[0].parley.runId, twins[1].parley.runId);
 
-// The AI SDK's provider does not say that a request is a retry. The run of its lost request is cancelled.
+// The AI SDK's provider does not announce that a request is a retry. So the run of the lost request
+// is cancelled.
 const provider = createOpenAI({ baseURL: `${LEAVING_URL}/v1`, apiKey: PARLEY_API_KEY });
 const silent = await generateText({ model: provider.responses(STUB_ID), prompt: RETRIED, providerOptions: { openai: { conversation: "stop-silent" } } });
 assert.equal(silent.text, "echo: " + RETRIED);
@@ -83,7 +85,7 @@ const [second, lost, ...others] = await runsOf("stop-silent");
 assert.deepEqual([second.status, others], ["completed", []]);
 await cancelled(lost.id);
 
-// The next message of the session does not wait for a completion whose stream was closed.
+// After a completion's stream has been closed, the session's next message starts immediately.
 const left = await openai.chat.completions.create(
   { model: STUB_ID, messages: [{ role: "user", content: long("left") }], stream: true, metadata: { session_id: "stop-left" } });
 let before = "";
@@ -96,7 +98,7 @@ assert.equal(followed.choices[0].message.content, "echo: following");
 assert.equal((await runsOf("stop-left"))[1].status, "cancelled");
 await shows(STUB_ID, "stop-left", before);
 
-// useChat's stop, and then the next message, which does not wait for the stopped answer.
+// useChat's stop cancels the run. The next message does not wait for the stopped answer.
 const chat = new Chat({
   id: "stop-chat", transport: new DefaultChatTransport({ api: `${PARLEY_BASE_URL}/api/agents?action=chat&id=${STUB_ID}&format=ai-sdk`, headers }),
 });
@@ -126,7 +128,8 @@ took.agui = await cancelled((await runsOf("stop-agui"))[0].id);
 await running;
 await shows(STUB_ID, "stop-agui", received.slice(0, 100));
 
-// MCP's cancellation. Two clients with one key number their requests alike.
+// MCP's cancellation stops only the client's own call. Two clients with the same key use the same
+// request IDs.
 async function connect() {
   const client = new Client({ name: "test", version: "1" });
   await client.connect(new StreamableHTTPClientTransport(new URL(`${PARLEY_BASE_URL}/mcp`), { requestInit: { headers } }));

@@ -1,5 +1,5 @@
-// Asks for answers that match a schema, as each client does it: OpenAI's client, the AI SDK, LangChain
-// and OpenAI's Agents SDK. The agents are offline, so each answer is known.
+// Requests answers that match a schema with OpenAI's client, the AI SDK, LangChain and OpenAI's
+// Agents SDK. The agents use the offline model, so the expected answers are known.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
@@ -33,7 +33,7 @@ assert.deepEqual(JSON.parse(object.choices[0].message.content), { watts: "7" });
 const fixed = await openai.chat.completions.create({ model: FIXED_ID, messages });
 assert.deepEqual(JSON.parse(fixed.choices[0].message.content), { age: 36 });
 
-// A model that answers with text fails, and nothing of it is shown.
+// A run whose model answers with plain text fails, and no part of the text is shown.
 const invalid = { model: ECHO_ID, messages, response_format: zodResponseFormat(Person, "person") };
 for (const request of [() => openai.chat.completions.parse(invalid), () => openai.chat.completions.stream(invalid).finalChatCompletion()]) {
   await assert.rejects(request, (error) => error.code === "output_invalid");

@@ -1,5 +1,6 @@
-// Gives agents functions of the client with frameworks that call them in a loop, hand over to another agent, or want data in the
-// end. The agent of Parley has a tool of its own, which books in a ledger; the test counts the bookings.
+// Lets agents call functions of the client through frameworks. The frameworks call the functions in
+// a loop, hand the chat over to another agent, or end with data that matches a schema. The Parley
+// agent also has its own tool, which books in a ledger; the Go test counts the bookings.
 import assert from "node:assert/strict";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { ChatOpenAI } from "@langchain/openai";
@@ -63,7 +64,8 @@ const parts = {
     works("history", "tools");
   },
 
-  // Data that is made from the result of a function, and an agent that gives the conversation to another one.
+  // The forecaster returns data made from a function's result. The reception hands its chat over to
+  // the forecaster.
   async handoffs() {
     const modelProvider = new OpenAIProvider({ baseURL, apiKey: PARLEY_API_KEY, useResponses: true });
     const runner = new Runner({ modelProvider, tracingDisabled: true });

@@ -1,5 +1,6 @@
-// Delivers to Parley's hooks with the signatures of the libraries that sources use: those of Svix, Standard Webhooks, Stripe
-// and GitHub. A delivery with another secret is refused, and the hook's log says why.
+// Sends deliveries to Parley's hooks, signed with the libraries of Svix, Standard Webhooks, Stripe
+// and GitHub. The service rejects a delivery that is signed with another secret, and the hook's log
+// contains the reason.
 import assert from "node:assert/strict";
 import { sign } from "@octokit/webhooks-methods";
 import { Webhook as StandardWebhook } from "standardwebhooks";
@@ -23,7 +24,7 @@ const seconds = () => String(Math.floor(Date.now() / 1000));
 const whsec = (letter) => "whsec_" + Buffer.from(letter.repeat(32)).toString("base64");
 const stripe = new Stripe("sk_test_unused");
 
-// Each sender returns the headers that it sends with the payload.
+// Each sender signs a payload and returns the headers to send with it.
 const senders = {
   svix: {
     source: "standard", secrets: [whsec("a"), whsec("b")],

@@ -10,7 +10,7 @@ import parley
 from parley import Parley
 
 word = uuid.uuid4().hex
-books = os.environ["BOOKS_WITH_APPROVAL"]  # an agent that needs approval before it books
+books = os.environ["BOOKS_WITH_APPROVAL"]  # the ID of an agent whose bookings need approval
 with Parley() as client:
     # Agents.
     agent = client.agents.create(
@@ -177,7 +177,8 @@ with Parley() as client:
         raise SystemExit("a name that is too long was accepted")
     except parley.BadRequestError as error:
         assert error.errors, error
-    # Structured output. A class with these methods is used like one of Pydantic.
+    # Structured output. The client accepts any class that has these two methods of Pydantic's
+    # models.
     class Lamp:
         def __init__(self, watts: int) -> None:
             self.watts = watts

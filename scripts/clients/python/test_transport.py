@@ -71,7 +71,7 @@ class Service(ThreadingHTTPServer):
     def __init__(self, *script):
         super().__init__(("127.0.0.1", 0), Handler)
         self.script, self.requests, self.connections, self.lock = script, [], [], threading.Lock()
-        self.left = threading.Semaphore(0)  # released for each client that has left a stream
+        self.left = threading.Semaphore(0)  # released once for each client that has disconnected from a stream
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def handle_error(self, *_):
@@ -161,7 +161,7 @@ class Retries(Case):
         self.assertEqual(len(self.pauses), 6)
         for pause, most in zip(self.pauses, (0.5, 1, 2, 4, 8, 8)):
             self.assertTrue(0.75 * most <= pause <= most, self.pauses)
-        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # with jitter, so that clients that failed simultaneously do not retry simultaneously
+        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # with jitter, so clients that fail together do not retry together
 
     def test_which_requests_are_retried(self):
         for status, code, retryable, attempts in [
@@ -223,7 +223,7 @@ class Retries(Case):
             client.agents.create(name="one", system_prompt="x")
         self.assertIsInstance(caught.exception, parley.APIConnectionError)
         self.assertIn(service.url, str(caught.exception))
-        self.assertEqual(len(self.pauses), 2)  # the request was never sent, so a retry is safe
+        self.assertEqual(len(self.pauses), 2)  # retried, because the request was never sent
 
     def test_timeouts(self):
         over = threading.Event()
@@ -233,7 +233,7 @@ class Retries(Case):
             with self.assertRaises(builtins.TimeoutError) as caught:
                 self.client(service, timeout=0.1, max_retries=1).agents.get("ag_1")
             self.assertIsInstance(caught.exception, parley.APITimeoutError)
-            self.assertTrue(wait_until(lambda: len(service.requests) == 2))  # the service's thread may be late
+            self.assertTrue(wait_until(lambda: len(service.requests) == 2))  # the service's thread may handle the request late
 
     def test_waiting_for_a_run_ends(self):
         service = self.service(answer(202, {"id": "run_1", "status": "queued"}), answer(200, {"id": "run_1", "status": "running"}))
@@ -245,7 +245,7 @@ class Retries(Case):
             client.chat(agent_id="ag_1", message="x", timeout=3)
         self.assertEqual((caught.exception.run_id, caught.exception.document_id), ("run_1", None))
         self.assertIsInstance(caught.exception, builtins.TimeoutError)
-        self.assertNotIsInstance(caught.exception, builtins.ConnectionError)  # the service is reachable
+        self.assertNotIsInstance(caught.exception, builtins.ConnectionError)  # because the service is reachable
         self.assertEqual(now[0], 3)
         self.assertEqual([service.requests[0].headers["Prefer"], service.requests[1].path], ["wait=3", "/behind/api/runs?id=run_1&wait=3"])
 
@@ -347,7 +347,7 @@ class Connections(Case):
         self.assertEqual((len(service.requests), self.pauses), (20, []))
 
     def test_a_connection_with_unexpected_data(self):
-        def late(handler):  # like proxies that close an idle connection
+        def late(handler):  # acts like a proxy that closes an idle connection
             answer(200, AGENT)(handler)
             read.wait(10)
             handler.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
@@ -597,7 +597,7 @@ class Async(Case):
         async def main():
             async with self.client(service, parley.AsyncParley) as client:
                 with self.assertRaises(builtins.TimeoutError):
-                    async with asyncio.timeout(2):  # the request is sent within this time
+                    async with asyncio.timeout(2):  # the client must send the request within this time
                         await client.agents.get("ag_1")
                 self.assertTrue(await asyncio.to_thread(service.left.acquire, timeout=10), "the connection is still open")
 
@@ -643,7 +643,7 @@ class Async(Case):
         together = threading.Barrier(50)
 
         def step(handler):
-            together.wait(20)  # no stream ends before all are open
+            together.wait(20)  # keeps each stream open until all are open
             number = handler.path.partition("id=run_")[2].partition("&")[0]
             events(*(frame(f"1.{n}", "message.delta", text=f"{number}.{n} ") for n in range(1, 40)), ended("1.40", number))(handler)
 

@@ -1,4 +1,5 @@
-// Compares streams that are interrupted repeatedly with the expected text and with an uninterrupted stream.
+// Reads streams that a proxy interrupts repeatedly, and compares them with the expected text and
+// with an uninterrupted stream.
 import { clientOf } from "./features.mjs";
 import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";

@@ -1,4 +1,5 @@
-// Makes calls whose first responses are lost. The retries attach to the existing runs.
+// Makes calls through a proxy that drops the first response to each. The client's retries attach to
+// the existing runs.
 import { clientOf } from "./features.mjs";
 import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";

@@ -1,4 +1,4 @@
-// Manages each resource of an organization with the client.
+// Creates, reads, changes and deletes each kind of resource of an organization with the client.
 import assert from "node:assert/strict";
 import { clientOf } from "./features.mjs";
 import { NotFoundError, Parley } from "parley-sdk";
@@ -20,7 +20,7 @@ const program = "Run this:\n```python\nopen('made.txt', 'w').write('made')\n```"
 
 const image = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="; // a PNG with one pixel
 
-// talks attaches files to messages, and continues a session.
+// talks sends messages with attached files, and continues their session.
 async function talks() {
   const note = await client.files.upload({ file: Buffer.from("The canteen opens at noon."), name: "note.txt" });
   const attachments = [{ fileId: note.id }, { data: image, mediaType: "image/png", name: "dot.png" }];

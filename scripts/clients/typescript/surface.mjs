@@ -116,7 +116,8 @@ async function decisions() {
 }
 
 async function waits() {
-  // Here the service waits for one second, so a slow answer takes more than one request.
+  // With this timeout, the service waits for only one second, so a slow answer takes more than one
+  // request.
   let requests = 0;
   const counted = new Parley({ timeout: 6_000, fetch: (url, init) => (requests++, fetch(url, init)) });
   const run = await counted.chat({ agentId: process.env.STUB_ID, message: "sleep 2500ms: hello" }).orThrow();
@@ -126,7 +127,7 @@ async function waits() {
 async function aborts() {
   const controller = new AbortController();
   const watched = new Parley({ fetch: (url, init) => {
-    if (init.method === "GET") controller.abort(); // the run was accepted, and the client is waiting for it
+    if (init.method === "GET") controller.abort(); // a GET means that the run was accepted and the client waits for it
     return fetch(url, init);
   } });
   const question = { agentId: process.env.STUB_ID, message: "sleep 1500ms: hello" };
@@ -170,7 +171,7 @@ async function structured() {
   const schema = { type: "object", properties: { watts: { type: "integer" } }, required: ["watts"] };
   const { data, run } = await client.chat.parse({ agentId: agent.id, message: "a lamp of 7 watts", schema });
   assert.deepEqual([data, run.output.data, run.message], [{ watts: 7 }, { watts: 7 }, '{"watts":7}']);
-  // The object of a schema library, which writes its schema and reads the data.
+  // library acts like a schema library's object: it can write its JSON schema, and parse the data.
   const library = { toJSONSchema: () => schema, parse: ({ watts }) => ({ watts: BigInt(watts) }) };
   assert.deepEqual((await client.automations.parse({ target: agent.id, message: "9 watts", schema: library })).data, { watts: 9n });
   const standard = { "~standard": { jsonSchema: { output: ({ target }) => (assert.equal(target, "draft-2020-12"), schema) } } };
@@ -205,7 +206,7 @@ async function demo() {
   assert.equal((await visitor.chat({ templateId: "tpl_support", message: "hello" })).status, "completed");
   const stream = visitor.chat.stream({ templateId: "tpl_support", message: "hello" });
   for await (const event of stream) if (event.event === "message.delta") break;
-  assert.equal((await stream.finalRun()).status, "completed"); // continues where the iteration stopped
+  assert.equal((await stream.finalRun()).status, "completed"); // finalRun continues where the iteration stopped
 }
 
 const agentId = await agents();
