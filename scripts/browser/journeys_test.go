@@ -27,7 +27,7 @@ var journeys = []journey{
 	{task: "upload a PDF, ask about it, open the cited page", clicks: 6},
 	{task: "create a key, run the agent with a scheduler's command, see the run", clicks: 9},
 	{task: "create a webhook, send it deliveries, open the run of one", clicks: 13},
-	{task: "put an agent on a website, chat there", clicks: 12},
+	{task: "put an agent on a website, allow attachments, chat there", clicks: 14},
 	{task: "see that a run waits, approve its action", clicks: 4},
 	{task: "find a run by a word of its question, open a part of its timeline", clicks: 3},
 	{task: "set a budget with the keyboard, use it up", clicks: 0},
