@@ -33,7 +33,7 @@ func (c *ClientTools) specs() []llm.ToolSpec {
 }
 
 // makes reports whether a call is for the client to execute. If brokeOff is true, the model may not
-// have written the call completely, and then nobody executes it.
+// have written the call completely, and then it is not executed.
 func (c *ClientTools) makes(call llm.ToolCall, brokeOff bool) bool {
 	return call.Arguments != nil && !brokeOff && slices.ContainsFunc(c.specs(), func(s llm.ToolSpec) bool { return s.Name == call.Name })
 }

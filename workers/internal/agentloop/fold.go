@@ -144,8 +144,9 @@ func (f *foldedText) find(quote string) string {
 	return ""
 }
 
-// index returns the source's spelling of a normalized text, or "". It never matches a part of a
-// character. If whole is true, it does not match a part of a word or number either.
+// index returns a normalized text as it is spelled in the source, or "" if there is no match. A
+// match never begins or ends within a character. If whole is true, it never begins or ends within a
+// word or number either.
 func (f *foldedText) index(wanted string, whole bool) string {
 	for at := 0; at+len(wanted) <= len(f.text); at++ {
 		next := strings.Index(f.text[at:], wanted)

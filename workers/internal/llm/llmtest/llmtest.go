@@ -12,17 +12,17 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// promptly is the time within which a canceled call must return, even on a slow machine.
+// promptly is the time within which a cancelled call must return, even on a slow machine.
 const promptly = 5 * time.Second
 
-// Subject is an implementation under test.
+// Subject is an implementation of llm.Model under test.
 type Subject struct {
 	// New returns a model that answers any question with text and without tool calls.
 	New func(t *testing.T) llm.Model
-	// Deterministic reports that equal requests have equal answers.
+	// Deterministic reports that equal requests always have equal answers.
 	Deterministic bool
-	// NewSlow returns a model that emits some text and then waits until it is canceled. NewSlow is
-	// nil if no such model can be made.
+	// NewSlow returns a model that emits some text and then waits until it is cancelled. NewSlow is
+	// nil if the implementation has no such model.
 	NewSlow func(t *testing.T) llm.Model
 }
 
@@ -39,8 +39,8 @@ func Run(t *testing.T, s Subject) {
 	t.Run("the request is unchanged", s.requestUntouched)
 }
 
-// Request returns a prompt with everything that a model must support: history, tool results and
-// data.
+// Request returns a prompt with every kind of content that a model must support: history, tool
+// results and data.
 func Request() llm.Request {
 	return llm.Request{
 		System: "You answer briefly.",
@@ -58,15 +58,15 @@ func Request() llm.Request {
 	}
 }
 
-// outcome is the result of one call and the deltas that it emitted.
+// outcome is the result of one call, with the deltas that the call emitted.
 type outcome struct {
 	res    llm.Response
 	err    error
 	deltas []string
 }
 
-// call makes a call with the prompt of Request. each, if not nil, is called with the number of
-// deltas so far.
+// call makes a call with the prompt of Request. If each is not nil, it is called after every delta
+// with the number of deltas so far.
 func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
 	var out outcome
 	out.res, out.err = m.Stream(ctx, Request(), func(d llm.Delta) {
@@ -124,7 +124,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := call(ctx, s.New(t), func(int) { cancel() })
-	// The model may return a complete answer despite the cancellation, but never a partial answer.
+	// A cancelled model may return the complete answer, but never a part of it.
 	if out.err == nil && strings.Join(out.deltas, "") != out.res.Text {
 		t.Errorf("part of an answer: %q of %q", out.deltas, out.res.Text)
 	}
@@ -136,7 +136,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 func (s Subject) cancelWaiting(t *testing.T) {
 	t.Parallel()
 	if s.NewSlow == nil {
-		return // this model never waits, so there is nothing to cancel
+		return // the model never waits, so no call can be cancelled while it waits
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -154,7 +154,7 @@ func (s Subject) cancelWaiting(t *testing.T) {
 func (s Subject) deterministic(t *testing.T) {
 	t.Parallel()
 	if !s.Deterministic {
-		return // only some models are deterministic
+		return // the model need not give equal answers
 	}
 	m := s.New(t)
 	first, second := call(t.Context(), m, nil), call(t.Context(), m, nil)
@@ -188,7 +188,7 @@ func (s Subject) requestUntouched(t *testing.T) {
 	}
 }
 
-// render formats a request with everything that it points to, so that a test can detect changes.
+// render formats a request and all values to which it points, so that a test can detect changes.
 func render(req llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {
