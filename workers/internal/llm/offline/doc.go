@@ -19,9 +19,8 @@
 //     the answer names the missing argument.
 //   - The model requests all tools for a message at once. It searches the web only if the documents
 //     do not answer the question, or if the message begins with "search the web".
-//   - The model obeys a choice of tools. If a call is forced, the message is the value of its
-// missing
-//     texts.
+//   - The model obeys a choice of tools. If a call is forced, the message becomes the value of each
+//     missing text.
 //   - Templates suggest some messages that fixed rules cannot answer. These messages have prepared
 //     programs and answers (see examples.go).
 //
@@ -44,11 +43,9 @@
 //   - Python blocks of a message run unchanged. Outside of the blocks, the message may list their
 //     files, such as "files: a.csv, b.csv", or contain ids of documents.
 //   - The model writes a program for a calculation. It also writes one for "the sum (product,
-// count,
-//     mean, median, minimum, maximum, standard deviation, variance) of" a list of numbers or of
-// "the
-//     numbers (squares, cubes) from 1 to 10", and for these numbers themselves. With "… and plot
-//     it", or with "plot" before it, the program plots the numbers.
+//     count, mean, median, minimum, maximum, standard deviation, variance) of" a list of numbers or
+//     of "the numbers (squares, cubes) from 1 to 10", and for these numbers themselves. With "… and
+//     plot it", or with "plot" before it, the program plots the numbers.
 //   - The answer contains the program's output and files, or the error that ended the program.
 //
 // If the answer must match a schema, the model fills in the schema; see package fill.

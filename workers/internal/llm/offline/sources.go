@@ -95,7 +95,7 @@ var unfenced = strings.NewReplacer("`", "'")
 // withoutMarkers returns a text on one line, without citation markers and code fences.
 func withoutMarkers(text string) string {
 	text = strings.Join(strings.Fields(foreignMarkers.ReplaceAllString(text, "")), " ")
-	return strings.TrimLeft(unfenced.Replace(text), "~ ") // the text must not begin with a code fence, because markers in code are ordinary text
+	return strings.TrimLeft(unfenced.Replace(text), "~ ") // no code fence may begin here, because markers in code are plain text
 }
 
 // exact returns words that occur in the source without a gap. They are the beginning of the

@@ -11,5 +11,5 @@
 //     message, for example "2 lamps at 30 euros and 3 chairs at 45".
 //   - If there is no value for a required field, the field becomes null if the schema allows that.
 //     Otherwise it gets its default or an empty value. An optional field without a value is
-// omitted.
+//     omitted.
 package fill

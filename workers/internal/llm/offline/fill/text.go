@@ -331,7 +331,7 @@ func (t *text) labelled(words []string, accept func(string) (string, bool)) (raw
 			value = value[:end[0]]
 		}
 		value = strings.Trim(value, " \t\"“”'.!?")
-		if value == "" || unicode.IsDigit(firstRune(value)) && !strings.ContainsAny(sign, ":=") { // "the tower is 330 m high" does not label a text
+		if value == "" || unicode.IsDigit(firstRune(value)) && !strings.ContainsAny(sign, ":=") { // "the tower is 330 m high" is no label
 			continue
 		}
 		if raw, ok := accept(clip(value, maxText)); ok {
