@@ -62,8 +62,6 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	// configured.
 	client := n.client.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})
 	resp, err := client.Do(req)
-	// After a rotation, the endpoint has two valid secrets for a while, and the other one may still
-	// be decrypted.
 	if err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
@@ -80,6 +78,8 @@ func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotificatio
 	var unopened error
 	for _, sealed := range c.SealedSecrets {
 		secret, err := n.secrets.OpenText(sealdb.KindNotification, c.OrganizationID, c.EndpointID, sealed)
+		// After a rotation, an endpoint has two valid secrets for a while. The next one may still be
+		// decrypted.
 		if err != nil {
 			unopened = fmt.Errorf("opening secret: %w", err)
 			continue

@@ -295,7 +295,7 @@ func (t *eventWriter) forget() {
 // newEventWriter returns the event writer of an attempt. taken is called when the run no longer
 // belongs to the attempt.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
-	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // only spreads work over time
+	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it only spreads work
 
 	// A random phase spreads the checkpoints of a worker's runs over time.
 	t := &eventWriter{held: a.claim.Held(), epoch: r.epoch.Add(-phase), publish: r.bus.Events, pace: &r.pace, taken: taken, log: a.log}
