@@ -35,7 +35,7 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 		"an outage continues":   {llm.KindUnavailable, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
 		"rejected":              {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 5, Refused: 1}, false},
 		"rejected too often":    {llm.KindTruncated, domain.Config{}, nil, 7, executiondb.Failures{All: 6, Refused: 1}, true},
-		"only rejected":         {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 6}, false}, // the backoff of later attempts may exceed the deadline
+		"only rejected":         {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 6}, false}, // a later backoff may exceed the deadline
 		"rejected, then broken": {llm.KindTruncated, domain.Config{}, dropped, 5, executiondb.Failures{All: 4, Refused: 1}, false},
 	} {
 		failure := llm.NewError(c.kind, nil)
