@@ -54,11 +54,11 @@ type filter struct {
 	open       []candidate     // possible markers, each inside the one before it
 	maybeCode  bool            // tail begins with a bracket that may be inside inline code
 	md         markdown
-	marks      []mark
-	removed    int
-	skipBlanks bool // skip white space, because the removed marker before it also took the white space on its other side
-	taken      int  // characters received
-	reread     int  // characters scanned again because a quote had no end
+	marks      []mark // positions of the markers in out
+	removed    int    // number of removed citations
+	skipBlanks bool   // skip white space, because the removed marker before it also took the white space on its other side
+	taken      int    // characters received
+	reread     int    // characters scanned again because a quote had no end
 }
 
 // candidate is a bracket that may begin a marker.

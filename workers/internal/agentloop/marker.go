@@ -62,7 +62,7 @@ type grammar struct {
 	items []item // the items so far; extents of quotes count characters from the bracket
 	// read is the number of characters since the bracket.
 	read    int
-	digits  int
+	digits  int    // number of digits of the current number
 	ends    string // the quotation marks that may close the current quote
 	newline bool   // in a quote: only white space has followed the last line break
 }

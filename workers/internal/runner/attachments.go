@@ -64,8 +64,8 @@ type attaching struct {
 	a     *attempt
 	run   toolset.Run
 	files map[string]blobdb.StoredAttachment
-	text  int // bytes of documents' text that still fit into the prompt
-	blind bool
+	text  int  // bytes of documents' text that still fit into the prompt
+	blind bool // the model cannot see images, so their text must be recognized
 }
 
 // attach adds the attachments of the message to the input, and those of earlier turns to the history.
@@ -249,8 +249,8 @@ func (l *attaching) load(
 
 // imageRoom is the space that is left for images in a prompt.
 type imageRoom struct {
-	count int
-	bytes int64
+	count int    // number of images that may still be added
+	bytes int64  // number of bytes that may still be added
 	note  string // the reason that the model is given for an omitted image
 }
 

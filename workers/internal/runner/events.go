@@ -54,7 +54,7 @@ type eventWriter struct {
 	lines   []byte        // events that are not yet saved
 	timer   *time.Timer   // runs while there are unsaved events
 	writing chan struct{} // closed when the current checkpoint has been written; nil if none is being written
-	closed  bool
+	closed  bool          // no further checkpoint may begin
 }
 
 // begin publishes that the run has started. The start event of a first attempt is not saved,

@@ -26,9 +26,9 @@ const (
 // organizations without an input in memory may pass those of other organizations.
 type inputs struct {
 	mu      sync.Mutex
-	used    int // reserved bytes of all runs
-	byOrg   map[string]int
-	waiting []*inputTurn
+	used    int            // reserved bytes of all runs
+	byOrg   map[string]int // reserved bytes by organization
+	waiting []*inputTurn   // in the order of arrival
 }
 
 // inputTurn is a run's reservation of memory, or its position in the queue.

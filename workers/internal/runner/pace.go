@@ -16,7 +16,7 @@ type pace struct {
 	mu      sync.Mutex
 	until   time.Time // end of the current window
 	timer   *time.Timer
-	waiting []*eventWriter
+	waiting []*eventWriter // the writers to flush at the end of the window
 }
 
 // admit reports whether the writer may publish a piece now. If not, the writer is flushed at the

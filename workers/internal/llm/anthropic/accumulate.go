@@ -34,7 +34,7 @@ type tokens struct {
 type block struct {
 	index    int64
 	kind     string
-	ended    bool
+	ended    bool // the whole block has arrived
 	id, name string
 	whole    string // arguments that arrived at the start of the block
 	args     strings.Builder

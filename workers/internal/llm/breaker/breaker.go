@@ -83,8 +83,8 @@ func (p *Provider) forget() {
 // circuit is the breaker of one model.
 type circuit struct {
 	*gobreaker.TwoStepCircuitBreaker[struct{}]
-	opened atomic.Pointer[time.Time]
-	broken atomic.Bool // the last fault was a truncated answer
+	opened atomic.Pointer[time.Time] // time at which the breaker last opened
+	broken atomic.Bool               // the last fault was a truncated answer
 }
 
 // newCircuit returns a closed breaker. Only transient failures of the provider count as faults.

@@ -78,6 +78,7 @@ func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
 	return out
 }
 
+// deltas checks that the concatenated deltas are the text of the answer, and that none is empty.
 func (s Subject) deltas(t *testing.T) {
 	t.Parallel()
 	out := call(t.Context(), s.New(t), nil)
@@ -94,6 +95,7 @@ func (s Subject) deltas(t *testing.T) {
 	}
 }
 
+// infoAndUsage checks that the response names the model, and that the token counts are valid.
 func (s Subject) infoAndUsage(t *testing.T) {
 	t.Parallel()
 	m := s.New(t)
@@ -110,6 +112,7 @@ func (s Subject) infoAndUsage(t *testing.T) {
 	}
 }
 
+// doneContext checks that a call with a cancelled context fails and emits nothing.
 func (s Subject) doneContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,6 +122,7 @@ func (s Subject) doneContext(t *testing.T) {
 	}
 }
 
+// cancelStreaming cancels a call after its first delta.
 func (s Subject) cancelStreaming(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -133,6 +137,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 	}
 }
 
+// cancelWaiting cancels a call that has emitted text and waits. The call must return promptly.
 func (s Subject) cancelWaiting(t *testing.T) {
 	t.Parallel()
 	if s.NewSlow == nil {
@@ -151,6 +156,7 @@ func (s Subject) cancelWaiting(t *testing.T) {
 	}
 }
 
+// deterministic checks that equal requests have equal answers, if the subject promises this.
 func (s Subject) deterministic(t *testing.T) {
 	t.Parallel()
 	if !s.Deterministic {
@@ -163,6 +169,7 @@ func (s Subject) deterministic(t *testing.T) {
 	}
 }
 
+// concurrent checks that a model can be called by several goroutines at the same time.
 func (s Subject) concurrent(t *testing.T) {
 	t.Parallel()
 	m := s.New(t)
@@ -177,6 +184,7 @@ func (s Subject) concurrent(t *testing.T) {
 	group.Wait()
 }
 
+// requestUntouched checks that a call does not change its request.
 func (s Subject) requestUntouched(t *testing.T) {
 	t.Parallel()
 	req := Request()

@@ -19,6 +19,7 @@ type codeOutput struct {
 	Files  []codeFile `json:"files"`
 }
 
+// codeFile is a file that a program has created.
 type codeFile struct {
 	Name     string `json:"name"`
 	MIMEType string `json:"mimeType"`

@@ -29,7 +29,7 @@ type chunkStream struct {
 	lines   *bufio.Scanner
 	data    []byte // data of the current event
 	current chunk
-	done    bool
+	done    bool // the last event has arrived
 	err     error
 }
 

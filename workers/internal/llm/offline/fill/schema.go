@@ -26,6 +26,7 @@ func parse(raw []byte) any {
 	return v
 }
 
+// parseValue decodes the next JSON value, in the form that node describes.
 func parseValue(d *json.Decoder) (any, error) {
 	token, err := d.Token()
 	if err != nil {

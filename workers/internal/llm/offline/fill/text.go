@@ -21,8 +21,8 @@ const (
 // text contains a text, and the values that were found in it, by their forms.
 type text struct {
 	s    string
-	item bool // the text is a part of a list, so its subject may be a noun without a capital
-	used []span
+	item bool   // the text is a part of a list, so its subject may be a noun without a capital
+	used []span // parts of the text whose values have been used
 
 	dates, times, emails, links, numbers, codes, names, quotes, units, nouns []span
 }
@@ -59,6 +59,8 @@ func newText(s string) *text { return readText(s, false) }
 // newItem returns a part of a list and the values in it.
 func newItem(s string) *text { return readText(s, true) }
 
+// readText finds the values in the first maxRead characters of a text. item is true if the text is a
+// part of a list. A number, code or name must not overlap a value of another form.
 func readText(s string, item bool) *text {
 	t := &text{s: clip(s, maxRead), item: item}
 	t.emails, t.links, t.dates, t.times = t.matches(email), t.matches(link), t.readDates(), t.readTimes()
