@@ -1,7 +1,7 @@
 // Package workers contains the worker processes. Agent workers execute runs, tool workers execute
 // the tool calls of runs, and sweepers repair the consequences of failures; see [Role] for all
-// kinds of work. A process may have several roles. The main functions are New, Run and Survey,
-// which reports the capabilities of a machine.
+// kinds of work. A process may have several roles. New and Run start a process. Survey reports the
+// capabilities of a machine.
 package workers
 
 import (

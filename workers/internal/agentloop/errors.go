@@ -16,7 +16,7 @@ const (
 	CodeModelUnavailable  = "model_unavailable"    // the provider fails or cannot be reached
 	CodeModelRateLimited  = "model_rate_limited"   // the provider limits the rate of requests
 	CodeModelTimeout      = "model_timeout"        // the model did not answer in time
-	CodeModelTruncated    = "model_truncated"      // the answer stream broke off
+	CodeModelTruncated    = "model_truncated"      // the stream ended before the answer was complete
 	CodeModelRejected     = "model_rejected"       // the provider rejects the request, the credentials or the answer
 	CodeModelQuota        = "model_quota_exceeded" // the account at the provider has no quota left
 	CodeModelNotAvailable = "model_not_available"  // no such model, or its provider is not configured

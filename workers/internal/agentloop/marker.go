@@ -34,8 +34,8 @@ type grammarState int
 
 const (
 	atNumber    grammarState = iota // a number must follow, or a quote if the marker already has a number
-	inNumber                        // in the digits of a number
-	afterNumber                     // in the white space after a number
+	inNumber                        // within the digits of a number
+	afterNumber                     // within the white space after a number
 	atQuote                         // after a colon; only a quote may follow
 	inQuote
 	afterQuote // after a quotation mark that may close the quote

@@ -14,7 +14,7 @@ import (
 const (
 	maxRetries    = 2           // maximum number of retries of model calls in a whole run
 	maxRetryDelay = time.Second // maximum delay before one retry, so two retries wait for at most 2 s
-	smallestReply = 4096        // in tokens; if the run has fewer tokens left, they become the limit of the answer
+	smallestReply = 4096        // in tokens; if the run has fewer left, they limit the answer
 )
 
 // retryDelays are the mean delays before the first and second retry.

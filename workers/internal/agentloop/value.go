@@ -27,7 +27,7 @@ func (p *passage) value(v scalar) string {
 }
 
 // isWhole reports whether text[from:to] is not a part of a longer word or number. In scripts
-// without spaces between words, it always is whole.
+// without spaces between words, it returns true.
 func isWhole(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	first, _ := utf8.DecodeRuneInString(text[from:])

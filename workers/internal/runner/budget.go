@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	minAnswer = 256 // lower bound for the answer's limit in tokens, which is halved until the budgets have room
+	minAnswer = 256 // smallest number of tokens to which the limit of an answer is halved for a budget
 
 	settleTime   = 5 * time.Second       // time limit for writing a call's actual usage
 	reserveTries = 4                     // retries of a reservation that fails only because of other calls' holds
@@ -70,7 +70,7 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		return r, nil, nil
 	}
 
-	// The worker chooses the id, so that it can settle a hold whose reservation returned an error.
+	// The worker chooses the id, so that it can settle the hold even if Reserve returns an error.
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
 	// Retry while only other calls' holds take up the room: they are settled within seconds.

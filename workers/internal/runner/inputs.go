@@ -94,7 +94,7 @@ func (in *inputs) leave(turn *inputTurn) {
 	in.grant()
 }
 
-// grant admits the waiting runs whose memory is free. The caller must hold the lock.
+// grant admits the waiting runs for which enough memory is free. The caller must hold the lock.
 func (in *inputs) grant() {
 	// full is true if an earlier run of an organization without input waits for memory. crowded is
 	// true if any earlier run waits for memory although its organization's share would admit it.

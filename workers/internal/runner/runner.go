@@ -46,8 +46,8 @@ type Runs interface {
 	// Claim returns one result per id, in the same order. It does not wait for row locks.
 	Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error)
 
-	// Extend renews leases. A run whose lease it neither extended nor found locked no longer
-	// belongs to this worker.
+	// Extend renews leases. If a run was neither extended nor locked, it no longer belongs to this
+	// worker.
 	Extend(ctx context.Context, held []lease.Held) (executiondb.Leases, error)
 
 	// Finish saves at most one outcome per run. If it returns an error, it has saved no outcome.

@@ -159,7 +159,7 @@ func TestDatesOfDocuments(t *testing.T) {
 	}
 }
 
-// knowledge is the tool of the same name with fixed results.
+// knowledge is a tool with the name "knowledge" and fixed results.
 type knowledge struct {
 	sources []domain.Citation
 	asked   []string

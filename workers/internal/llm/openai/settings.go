@@ -26,7 +26,7 @@ func setSettings(p *sdk.ChatCompletionNewParams, s domain.ModelSettings) {
 		p.Stop.OfStringArray = s.Stop
 	}
 
-	// Without tools, every server rejects the parameter. Some models reject it even if it has its
+	// Servers reject the parameter if there are no tools. Some models reject it even if it has its
 	// default value, true.
 	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && len(p.Tools) > 0 {
 		p.ParallelToolCalls = param.NewOpt(false)

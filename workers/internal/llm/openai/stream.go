@@ -102,7 +102,7 @@ func (s *chunkStream) Current() *chunk { return &s.current }
 // Err returns the error that ended the stream, or nil.
 func (s *chunkStream) Err() error { return s.err }
 
-// Close waits shortly for the end of the response, and closes it.
+// Close waits briefly for the end of the response, and closes it.
 func (s *chunkStream) Close() {
 	if s.body != nil {
 		_ = s.body.Close()
