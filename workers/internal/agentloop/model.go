@@ -33,7 +33,7 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 			return nil, "", stopped(ctx)
 		}
 
-		// Each call gets a new filter, because that of a failed call may contain a part of an
+		// Each call gets a new filter, because the filter of a failed call may contain a part of an
 		// answer.
 		r.beginTurn()
 		res, err := r.in.Model.Stream(ctx, r.request(left), r.emit)

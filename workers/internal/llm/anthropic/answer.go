@@ -7,7 +7,7 @@ import (
 )
 
 // answerTool is the name of a tool. Its arguments are the answer of a model that must match a
-// schema. The protocol's JSON mode cannot be used together with other tools.
+// schema. The protocol has no JSON mode that can be combined with other tools.
 const answerTool = "write_final_answer"
 
 // answerSpec returns the specification of answerTool. Its arguments have the schema of the

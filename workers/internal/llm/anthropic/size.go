@@ -17,8 +17,9 @@ const usualOutput = 32_000
 // limit of all current models.
 const unknownOutput = 8_192
 
-// sizeFor returns the published size of the model whose prefix in the table matches the name first.
-// If the size is too large and a prompt is rejected, the agent loop shortens the prompt.
+// sizeFor returns the published size of a model. It uses the first prefix in the table that matches
+// the model's name. If the size is too large and a prompt is rejected, the agent loop shortens the
+// prompt.
 func sizeFor(name string) size {
 	sizes := []struct {
 		prefix string
