@@ -26,19 +26,19 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// sentFile is a file to attach.
+// sentFile is a file that a test attaches to a message.
 type sentFile struct {
 	name, mediaType string
 	content         []byte
 }
 
-// send starts a run with attachments in the session s, like an ingress.
+// send starts a run whose message has attachments, in the session "s", as an ingress would.
 func (r *testEnv) send(agent, message string, files ...sentFile) string {
 	r.Helper()
 	return r.sendIn("s", agent, message, files...)
 }
 
-// sendIn is send in a session.
+// sendIn does the same as send, in the given session.
 func (r *testEnv) sendIn(session, agent, message string, files ...sentFile) string {
 	r.Helper()
 	runID := id.New(id.Run)
@@ -60,7 +60,7 @@ func (r *testEnv) sendIn(session, agent, message string, files ...sentFile) stri
 	return r.startRun(runID, agent, session, asked)
 }
 
-// photo returns a JPEG image with a secret in its EXIF.
+// photo returns a JPEG image whose EXIF data contains a secret.
 func photo(t *testing.T, width, height int) []byte {
 	t.Helper()
 	from := image.NewRGBA(image.Rect(0, 0, width, height))
@@ -76,7 +76,7 @@ func photo(t *testing.T, width, height int) []byte {
 	return append(append([]byte{0xff, 0xd8, 0xff, 0xe1, 0, byte(len(exif) + 2)}, exif...), b.Bytes()[2:]...)
 }
 
-// manualPDF returns the manual as a PDF.
+// manualPDF returns the pages of manual as a PDF.
 func manualPDF() []byte {
 	pages := make([]pdf.Page, len(manual))
 	for i, text := range manual {
@@ -92,7 +92,7 @@ func needsSandbox(t *testing.T) {
 	}
 }
 
-// The offline model describes images, and answers from documents with citations of their pages.
+// The offline model describes images. From documents, it answers with citations of their pages.
 func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
@@ -114,13 +114,13 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 		t.Errorf("%+v, %v", source, err)
 	}
 
-	// A later message still sees the document.
+	// The document is also available to a later message of the session.
 	run = r.result(r.start(agent, "s", "By the document, how often are ladders inspected?"))
 	if run.Status != domain.RunCompleted || len(run.Citations) == 0 || *run.Citations[0].Page != 7 || len(run.Attachments) != 0 {
 		t.Errorf("%+v, %+v", run, run.Error)
 	}
 
-	// A message needs no text beside its files.
+	// A message with files needs no text.
 	run = r.result(r.send(agent, "", sentFile{"photo.jpg", "image/jpeg", photo(t, 64, 48)}))
 	if run.Status != domain.RunCompleted || !strings.Contains(*run.Message, "photo.jpg: image/jpeg, 64 × 48 pixels") || strings.Contains(*run.Message, "“”") {
 		t.Errorf("%+v, %+v, %s", run, run.Error, *run.Message)
@@ -136,7 +136,8 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	}
 }
 
-// A program finds the attachments of its run in its folder: images as they were converted.
+// A program finds the attachments of its run in its working folder. Images are in their converted
+// form.
 func TestProgramsGetAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
@@ -153,7 +154,8 @@ func TestProgramsGetAttachments(t *testing.T) {
 	}
 }
 
-// Hostile files end their own runs with a reason. An honest file is read beside them.
+// A hostile file ends only its own run, with a reason. A run with an honest file succeeds at the
+// same time.
 func TestHostileAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
@@ -188,7 +190,7 @@ func TestHostileAttachments(t *testing.T) {
 	}
 }
 
-// A model receives the converted images of its session, and never one as it was sent.
+// A model receives the converted images of its session, and never an uploaded original.
 func TestModelsReceiveConvertedImages(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
@@ -233,7 +235,8 @@ func TestModelsReceiveConvertedImages(t *testing.T) {
 	}
 }
 
-// firstImage returns the first image in a request for chat completions, and the text beside it.
+// firstImage returns the first image in a request for chat completions, and the text of its
+// message.
 func firstImage(t *testing.T, body []byte) (content []byte, text string) {
 	t.Helper()
 	var asked struct {

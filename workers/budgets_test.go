@@ -19,7 +19,8 @@ import (
 
 const answerWords = 4000 // number of words in each answer of the stub, unless the request limits the answer
 
-// wordy returns an answer with as many words as the request allows. Each word is one token.
+// wordy answers with as many words as the request allows, up to answerWords. Each word is one
+// token.
 func wordy(req openaistub.Request) (openaistub.Reply, bool) {
 	var asked struct {
 		MaxTokens           int `json:"max_tokens"`
@@ -49,9 +50,8 @@ func (r *testEnv) budget(metric domain.BudgetMetric, limit int64) func() domain.
 	}
 }
 
-// Runs that execute at the same time use no more tokens than their budget allows. The budget is
-// charged with the usage that each run reports. If no tokens are left for a run, the run fails for
-// that reason.
+// Simultaneous runs use no more tokens than their budget allows. The budget is charged the usage
+// that each run reports. If no tokens are left, a run fails and names the budget as the reason.
 func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 40_000
@@ -86,8 +86,8 @@ func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	}
 }
 
-// A program may run for as long as its budget allows, and the program's run time is charged to the
-// budget.
+// A program may run for as long as its budget allows. The budget is charged for the program's run
+// time.
 func TestCodeHasTheTimeOfItsBudget(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)

@@ -12,23 +12,23 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// Capability describes a function of this process that depends on the machine or the settings, such
-// as reading documents.
+// Capability describes a function of this process that depends on the machine or on the settings,
+// for example the ability to read documents.
 type Capability struct {
 	Name  string
-	State string // the implementation in use, or the reason why the function is unavailable
+	State string // the implementation in use, or why the function is unavailable
 	Ok    bool
 }
 
-// mainPackages lists the Python packages that agents' programs use most. The entry "python" stands
-// for the interpreter itself.
+// mainPackages contains the Python packages that agents' programs use most. The entry "python"
+// stands for the interpreter itself.
 var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
 
-// Capabilities returns the capabilities of this process that depend on its machine. The list is
-// empty if the process has none of the roles tool, ingest and voice.
+// Capabilities returns the capabilities of this process that depend on its machine. If the process
+// has none of the roles tool, ingest and voice, the list is empty.
 func (w *Workers) Capabilities() []Capability {
 	var list []Capability
-	// Code runs only in the role tool.
+	// Only the role tool runs code.
 	if w.has(RoleTool) {
 		list = append(list, sandboxCapability(w.isolation.code, w.isolation.noCode))
 	}
@@ -41,23 +41,24 @@ func (w *Workers) Capabilities() []Capability {
 	return list
 }
 
-// Survey returns the capabilities that a process with these settings would have, in more detail
-// than Capabilities. It needs no running service: it opens the resources that the settings require,
-// and closes them again. If the settings are invalid, the result is a single entry with the error.
+// Survey returns the capabilities that a process with these settings would have. It is more
+// detailed than Capabilities and needs no running service. It opens the resources that the settings
+// require, and closes them again. If the settings are invalid, the result is a single entry with
+// the error.
 func Survey(cfg Config) []Capability {
 	if err := cfg.Workers.Check(); err != nil {
 		return []Capability{{Name: "settings", State: strings.ReplaceAll(err.Error(), "\n", "; ")}}
 	}
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
 
-	// A survey must not start sandboxes that it would have to end again.
+	// Keep no sandboxes ready, because they would only have to be closed again.
 	once := cfg.Sandbox
 	once.SandboxWarm = 0
 	opened := openIsolation(once, true, func(error) {})
 	list = append(list, sandboxCapability(opened.code, opened.noCode))
 	list = append(list, packageCapabilities(opened.code.packages())...)
 
-	// The programs are reported even if the sandbox does not work, to show what else is missing.
+	// Report the programs even if the sandbox does not work, to show what else is missing.
 	readers := findReaders()
 	list = append(list, documentsCapability(opened.none, readers))
 	list = append(list, readers.capabilities()...)
@@ -67,7 +68,7 @@ func Survey(cfg Config) []Capability {
 		return list
 	}
 
-	// Notes are weaknesses of the machine that do not prevent sandboxes.
+	// Notes describe weaknesses of the machine that do not prevent sandboxes.
 	for _, note := range opened.backend.Notes() {
 		list = append(list, Capability{Name: "note", State: note, Ok: true})
 	}
@@ -77,7 +78,7 @@ func Survey(cfg Config) []Capability {
 	return list
 }
 
-// packages returns the packages that programs can import. It is empty without a sandbox.
+// packages returns the packages that programs can import. Without a code runner, it returns none.
 func (r *codeRunner) packages() []python.Package {
 	if r == nil {
 		return nil
@@ -85,8 +86,8 @@ func (r *codeRunner) packages() []python.Package {
 	return r.interpreter.Packages()
 }
 
-// sandboxCapability describes the sandbox and its interpreter. noCode is the reason why code cannot
-// run, or nil.
+// sandboxCapability describes the sandbox and its interpreter. noCode is the reason why this
+// process cannot run code, or nil if it can.
 func sandboxCapability(code *codeRunner, noCode error) Capability {
 	if noCode != nil {
 		return noSandbox(noCode)
@@ -94,8 +95,8 @@ func sandboxCapability(code *codeRunner, noCode error) Capability {
 	return Capability{Name: "sandbox", State: code.backend.Name() + packageList(code.packages()), Ok: true}
 }
 
-// noSandbox describes a missing sandbox. A sandbox that is disabled by the settings is not a
-// failure, so its State is only the setting.
+// noSandbox describes the lack of a sandbox. If the settings disable the sandbox, this is not a
+// failure, and State contains only the setting.
 func noSandbox(why error) Capability {
 	c := Capability{Name: "sandbox", State: "none: " + oneLine(why)}
 	if errors.Is(why, errSandboxOff) {
@@ -104,7 +105,7 @@ func noSandbox(why error) Capability {
 	return c
 }
 
-// packageList formats the versions of the interpreter and the main packages, for example "
+// packageList formats the versions of the interpreter and the main packages, for example as "
 // (Python 3.11.2, numpy 1.24.2)".
 func packageList(packages []python.Package) string {
 	var names []string
@@ -119,8 +120,8 @@ func packageList(packages []python.Package) string {
 	return "   (" + strings.Join(names, ", ") + ")"
 }
 
-// packageCapabilities returns one entry for each main package. The entry for a missing package has
-// an empty State, and Ok is false.
+// packageCapabilities returns one entry for each main package. If a package is missing, State is
+// empty and Ok is false in its entry.
 func packageCapabilities(packages []python.Package) (list []Capability) {
 	for _, name := range mainPackages {
 		c := Capability{Name: name}
@@ -132,8 +133,8 @@ func packageCapabilities(packages []python.Package) (list []Capability) {
 	return list
 }
 
-// cgroupCapability describes the control groups, which limit the memory and processes of sandboxes.
-// It opens the root group with open and closes it again.
+// cgroupCapability describes the control groups that limit the memory and processes of sandboxes.
+// It opens the root group with open, and closes it again.
 func cgroupCapability(open func() (*cgroup.Root, error)) Capability {
 	root, err := open()
 	if err != nil {
@@ -146,8 +147,8 @@ func cgroupCapability(open func() (*cgroup.Root, error)) Capability {
 	return c
 }
 
-// modelCapability describes the default model. It checks the keys and addresses in the settings,
-// but sends no request to a provider.
+// modelCapability describes the default model. It checks the keys and addresses in the settings. It
+// sends no request to a provider.
 func modelCapability(cfg Config) Capability {
 	models, err := providers.New(providers.Config{
 		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,
@@ -159,5 +160,5 @@ func modelCapability(cfg Config) Capability {
 	return Capability{Name: "model", State: models.Default(), Ok: true}
 }
 
-// oneLine returns an error's text as a single line, for a table.
+// oneLine returns the text of an error as a single line, for a table.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -52,7 +52,7 @@ func TestWhyThereIsNoSandbox(t *testing.T) {
 	}
 }
 
-// defaultConfig returns the default settings, as kong would set them.
+// defaultConfig returns the default settings. In production, the package kong sets them.
 func defaultConfig() Config {
 	var cfg Config
 	cfg.SandboxKind = config.SandboxOff
@@ -111,8 +111,7 @@ func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// Only the configured sandbox is opened. If the configured sandbox does not work, the survey
-// reports that.
+// The survey opens only the configured sandbox. If it does not work, the survey reports this.
 func TestSurveyOpensTheSandbox(t *testing.T) {
 	t.Parallel()
 	cfg := defaultConfig()

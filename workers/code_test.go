@@ -21,7 +21,7 @@ const runsCode = "```python\nopen('a.csv', 'w').write('x' * 1000)\nprint('done')
 
 func withCode() domain.Tools { return domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}} }
 
-// If gVisor is configured but unavailable, no other sandbox runs code or reads documents.
+// If gVisor is configured but unavailable, no other sandbox is used to run code or read documents.
 func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
 	r := newTestEnv(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxGVisor}})
@@ -55,7 +55,7 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	}
 }
 
-// The setting SANDBOX_WALL determines the time limit of a tool call.
+// The setting SANDBOX_WALL determines the time limit of a tool call that runs a program.
 func TestACallHasTheTimeOfItsProgramAndOfTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)

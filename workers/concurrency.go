@@ -6,31 +6,32 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// Defaults of concurrency.
+// Defaults for the number of runs.
 const (
-	// Runs mostly wait for models, so a core can serve many of them.
+	// A run mostly waits for a model, so one core is enough for many runs.
 	runsPerCore  = 2500
 	callsPerCore = 32
 
-	// A run that waits for its model occupies memory, not a core. It takes up to runMemory. The runs of
-	// a lane may take a quarter of the memory.
+	// While a run waits for its model, it needs memory but no core. runMemory is the maximum memory
+	// of a run. The runs of a lane may use a quarter of all memory.
 	runMemory  = 128 << 10
 	memoryPart = 4
 	minRuns    = 64
 )
 
-// defaultConcurrency returns the default number of runs that a worker executes in each lane: some
-// per core, but only as many as fit into the memory of the machine or container.
+// defaultConcurrency returns the default number of runs that a worker executes in each lane. It
+// depends on the number of cores, and is limited by the memory of the machine or container.
 func defaultConcurrency() int {
 	n := runsPerCore * runtime.GOMAXPROCS(0)
 	memory, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
-	if err != nil { // unknown, so the cores decide
+	if err != nil { // the size of the memory is unknown, so only the cores count
 		return n
 	}
 	return concurrencyFor(n, memory)
 }
 
-// concurrencyFor returns n, or the smaller number of runs that fit into memory bytes.
+// concurrencyFor returns n, or a smaller number if n runs do not fit into memory, which is in
+// bytes.
 func concurrencyFor(n int, memory uint64) int {
 	fitting := memory / memoryPart / runMemory
 	if fitting >= uint64(n) {

@@ -2,11 +2,11 @@ package workers
 
 import "testing"
 
-// Runs at the default concurrency fit into a quarter of the machine's memory.
+// With the default concurrency, the runs of a lane fit into a quarter of the machine's memory.
 func TestDefaultConcurrencyFitsIntoMemory(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		cores  int // runs that the cores allow
+		cores  int // number of runs that the cores allow
 		memory uint64
 		want   int
 	}{

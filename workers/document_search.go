@@ -9,8 +9,8 @@ import (
 	"parley/workers/internal/searchserver"
 )
 
-// documentSearch searches documents. An ingress receives all matching passages. An agent receives
-// only passages that are related to its query.
+// documentSearch searches documents. An ingress receives all matching passages, while an agent
+// receives only the passages that are related to its query.
 type documentSearch struct{ searcher *retrieval.Searcher }
 
 // Search returns all matching passages, for an ingress.
@@ -23,8 +23,8 @@ func (s documentSearch) SearchFor(ctx context.Context, org string, request contr
 	return s.search(ctx, org, request, true)
 }
 
-// search searches the documents of an organization. If supported is true, passages that are not
-// related to the query are omitted.
+// search searches the documents of an organization. If supported is true, it omits passages that
+// are not related to the query.
 func (s documentSearch) search(ctx context.Context, org string, r contract.SearchRequest, supported bool) (contract.SearchReply, error) {
 	result, err := s.searcher.Search(ctx, retrieval.Query{
 		OrganizationID: org, Text: r.Query, DocumentIDs: r.DocumentIDs, Metadata: r.Metadata, Limit: r.Limit, Supported: supported,
@@ -35,7 +35,7 @@ func (s documentSearch) search(ctx context.Context, org string, r contract.Searc
 	return contract.SearchReply{Found: result.Found, Without: result.Without}, nil
 }
 
-// setUpSearch sets up the document search and the server that handles search requests from
+// setUpSearch sets up the document search, and the server that handles search requests from
 // ingresses.
 func (w *Workers) setUpSearch(signer *secrets.Signer) (documentSearch, error) {
 	s := documentSearch{retrieval.New(w.deps.Store.Knowledge, w.embedder)}

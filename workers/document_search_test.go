@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// commonWordStore is a store in which every passage shares only a frequent word with the query.
+// commonWordStore is a store whose passages share only a frequent word with the query.
 type commonWordStore struct{ retrieval.Store }
 
 func (commonWordStore) SearchText(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {
@@ -29,8 +29,8 @@ func (commonWordStore) Passages(context.Context, string, []int64) ([]domain.Pass
 	return []domain.Passage{{DocumentID: "doc_1", Name: "rules", Text: "The company closes at noon."}}, nil
 }
 
-// An ingress gets all passages that share words with the query; an agent gets only passages that
-// are related to the query.
+// An ingress receives all passages that share words with the query. An agent receives only passages
+// that are related to the query.
 func TestAgentsGetRelatedPassagesOnly(t *testing.T) {
 	t.Parallel()
 	s := documentSearch{retrieval.New(commonWordStore{}, nil)}

@@ -22,16 +22,16 @@ import (
 	"parley/workers/internal/tool/attachment"
 )
 
-// setUpReader sets up the reader of documents. Without a sandbox, there is none.
+// setUpReader sets up the reader of documents. Without a sandbox, there is no reader.
 func (w *Workers) setUpReader() {
 	if w.isolation.backend == nil {
-		return // setUpSandbox has logged the reason
+		return // setUpSandbox has already logged the reason
 	}
 	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
 
 	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
-		// Report never contains text of documents, but Detail may, so its output is logged only at
-		// the level debug.
+		// Report receives errors that never contain text of documents. Detail may receive such
+		// text, so it is logged only at the level debug.
 		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
 		Detail: func(why error, said string) {
 			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
@@ -40,7 +40,7 @@ func (w *Workers) setUpReader() {
 }
 
 // setUpPages sets up the server that renders pages of documents for ingresses. Without a sandbox,
-// this worker renders none.
+// this worker has no such server.
 func (w *Workers) setUpPages(signer *secrets.Signer) (err error) {
 	if w.extractor == nil {
 		return nil
@@ -52,8 +52,8 @@ func (w *Workers) setUpPages(signer *secrets.Signer) (err error) {
 	return err
 }
 
-// setUpIngest sets up the processing of documents. Without a sandbox, this worker does not process
-// documents, which then wait for a worker that has a sandbox.
+// setUpIngest sets up the processing of documents. Without a sandbox, this worker processes no
+// documents. They then wait for a worker with a sandbox.
 func (w *Workers) setUpIngest() error {
 	if w.extractor == nil {
 		return nil
@@ -65,7 +65,7 @@ func (w *Workers) setUpIngest() error {
 		Extractor: w.extractor,
 		Client:    w.outbound.HTTP(ingest.FetchOptions), Bus: w.deps.Bus, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	}
-	// A nil *Embedder in the interface would not be equal to nil.
+	// Assign only a non-nil *Embedder, because an interface that contains a nil pointer is not nil.
 	if w.embedder != nil {
 		deps.Embedder = w.embedder
 	}
@@ -79,7 +79,7 @@ func (w *Workers) setUpIngest() error {
 	return err
 }
 
-// attachmentReader returns the reader of attachments, or nil without a sandbox.
+// attachmentReader returns the reader of attachments, or nil if there is no sandbox.
 func (w *Workers) attachmentReader() attachment.Reader {
 	if w.extractor == nil {
 		return nil
@@ -87,32 +87,32 @@ func (w *Workers) attachmentReader() attachment.Reader {
 	return w.extractor.by
 }
 
-// documentReader adapts the extractor to the interface that package ingest uses.
+// documentReader adapts the extractor to the interface that package ingest requires.
 type documentReader struct {
 	by     *extract.Extractor
 	limits extract.Limits
 }
 
-// Read reads a document and calls each with its events.
+// Read reads a document and calls each with the events of the reader.
 func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
 	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, OnCPUTime: from.OnCPUTime}
 	return r.by.Read(ctx, d, r.limits, each)
 }
 
-// readers contains the versions of the installed programs that read documents. If a program is
-// missing, its version is "".
+// readers contains the versions of the installed programs that read documents. The version of a
+// missing program is "".
 type readers struct {
 	poppler, tesseract string
-	languages          []string // the languages that tesseract can read
+	languages          []string // languages that tesseract recognizes
 }
 
-// systemDirs are the folders in which sandboxes find programs.
+// systemDirs contains the folders in which programs are visible in sandboxes.
 var systemDirs = []string{"/usr/bin", "/usr/local/bin"}
 
-// askTime is the time limit of a program that prints its version.
+// askTime is the time limit for a program to print its version.
 const askTime = 5 * time.Second
 
-// findReaders runs the programs to determine their versions and languages.
+// findReaders runs the programs to find out their versions and languages.
 func findReaders() (r readers) {
 	var asking sync.WaitGroup
 	asking.Go(func() { r.poppler = versionIn(ask("pdftotext", "-v")) })
@@ -122,12 +122,13 @@ func findReaders() (r readers) {
 	return r
 }
 
-// ask runs a program with one argument and returns its output, or "" if the program cannot be run.
+// ask runs a program with one argument and returns its output. If the program cannot be run, it
+// returns "".
 func ask(program, argument string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	for _, dir := range systemDirs {
-		// Only programs that sandboxes can find count, so PATH is not used.
+		// Do not search PATH, because only programs that are visible in sandboxes can be used.
 		path := filepath.Join(dir, program)
 		if _, err := os.Stat(path); err != nil {
 			continue
@@ -141,11 +142,11 @@ func ask(program, argument string) string {
 	return ""
 }
 
-// versionIn returns the first version number in a text, limited to its first two parts: "22.12" for
-// 22.12.0.
+// versionIn returns the first two parts of the first version number in a text, for example "22.12"
+// for 22.12.0.
 func versionIn(says string) string {
 	for word := range strings.FieldsSeq(says) {
-		// Some programs print a version such as "v5.3.0".
+		// Some programs print their version as "v5.3.0".
 		if word = strings.TrimPrefix(word, "v"); word == "" || word[0] < '0' || word[0] > '9' {
 			continue
 		}
@@ -155,8 +156,8 @@ func versionIn(says string) string {
 	return ""
 }
 
-// languagesIn parses tesseract's list of languages, which follows a heading line. It omits "osd",
-// which is not a language.
+// languagesIn parses tesseract's list of languages, which begins with a heading line. It omits
+// "osd", which is not a language.
 func languagesIn(says string) []string {
 	_, list, _ := strings.Cut(strings.TrimSpace(says), "\n")
 	return slices.DeleteFunc(strings.Fields(list), func(l string) bool { return l == "osd" })
@@ -191,7 +192,7 @@ func documentsCapability(noSandbox error, r readers) Capability {
 		return Capability{Name: c.Name, State: "none: SANDBOX is off, and documents are read in a sandbox"}
 	case noSandbox != nil:
 		return Capability{Name: c.Name, State: "none: no sandbox is available for reading documents"}
-	// Without poppler no PDF can be read; without tesseract only scanned pages cannot.
+	// Without poppler, no PDF can be read. Without tesseract, only scanned pages cannot be read.
 	case r.poppler == "":
 		return Capability{Name: c.Name, State: "all except PDF: poppler is missing"}
 	case r.tesseract == "":
@@ -202,13 +203,13 @@ func documentsCapability(noSandbox error, r readers) Capability {
 	return c
 }
 
-// embeddingsCapability describes the embeddings model; model is "" if none is configured.
+// embeddingsCapability describes the embeddings model. If no model is configured, model is "".
 func embeddingsCapability(model string) Capability {
 	return Capability{Name: "embeddings", State: cmp.Or(model, "none: documents are searched by words"), Ok: true}
 }
 
-// surveyEmbeddings returns the embeddings capability for the settings, or an entry with the error
-// if they are invalid.
+// surveyEmbeddings returns the embeddings capability for the settings. If the settings are invalid,
+// its entry contains the error.
 func surveyEmbeddings(cfg Config) Capability {
 	e, err := embed.New(embed.Config{Model: cfg.EmbeddingsModel, OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL})
 	if err != nil {

@@ -33,7 +33,7 @@ func (r *testEnv) sendDocument(name string, content []byte) domain.Document {
 	return sent[0].Document
 }
 
-// processed waits until a document is ready or has failed, and returns it.
+// processed waits until a document is ready or has failed, and returns the document.
 func (r *testEnv) processed(documentID string) domain.Document {
 	r.Helper()
 	over := time.After(testkit.Within(time.Minute))
@@ -55,7 +55,7 @@ func (r *testEnv) processed(documentID string) domain.Document {
 	}
 }
 
-// book returns a PDF with n pages, each with different words.
+// book returns a PDF with n pages. Each page contains different words.
 func book(n int) []byte {
 	pages := make([]pdf.Page, n)
 	for p := range pages {
@@ -68,7 +68,7 @@ func book(n int) []byte {
 	return pdf.Write(pages...)
 }
 
-// Real documents are processed in the configured sandbox.
+// Documents in real formats are processed in the configured sandbox.
 func TestDocumentsAreProcessed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleIngest)

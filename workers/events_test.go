@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// logFor reads a run's stored log and the events of its last attempt.
+// logFor reads a run's stored event log, and the events of the run's last attempt.
 func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []domain.Event) {
 	r.Helper()
 	logs, err := r.store.Executions.EventLogs(r.Context(), []executiondb.EventLogRequest{{RunID: runID, OrganizationID: r.org}})
@@ -33,7 +33,7 @@ func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []doma
 	return logs[0], events
 }
 
-// said joins the deltas of an answer, and the types of all events.
+// said joins the deltas of the answer into text, and the types of all events into types.
 func said(t *testing.T, events []domain.Event) (text, types string) {
 	t.Helper()
 	for _, e := range events {
@@ -77,7 +77,7 @@ func TestTheEventsOfARunAreItsAnswer(t *testing.T) {
 		}
 		log, events := r.logFor(run.ID)
 
-		// If all pieces arrive together, the answer is the only event, and no log is stored.
+		// If all pieces arrive at once, the answer is the only event, and no event log is stored.
 		if tc.types == domain.EventMessageDelta && len(events) == 0 && log.EndN == 3 {
 			continue
 		}
@@ -97,7 +97,7 @@ func TestATimedOutRunKeepsItsPartialOutput(t *testing.T) {
 	server := httptest.NewServer(openaistub.New())
 	t.Cleanup(server.Close)
 	r := newTestEnv(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
-	r.deadline = 6 * time.Second // time for the first words to arrive
+	r.deadline = 6 * time.Second // time within which the first words must arrive
 	run := r.result(r.start(r.agent("openai/test"), "s", "fault stall: one two three four"))
 	log, events := r.logFor(run.ID)
 	if text, _ := said(t, events); run.Status != domain.RunTimedOut || text != "echo: one two" {

@@ -19,13 +19,14 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// manual is the text of each page of a manual; the answer is on page 7.
+// manual contains the text of each page of a manual. The answer to the test's question is on page
+// 7.
 var manual = []string{
 	"Helmets are worn on site.", "Visitors sign the book at the gate.", "Fire drills take place in spring and in autumn.", "The crane lifts 12 tonnes.",
 	"Spill kits stand beside every tank.", "Gloves are changed daily.", "Ladders are inspected every 90 days. The inspector signs the log.", "Noise above 85 dB needs ear muffs.",
 }
 
-// keep adds a ready document to the organization, with one passage per page.
+// keep adds a document that is ready to the organization. Each page is one passage.
 func (r *testEnv) keep(name string, metadata map[string]string, pages ...string) string {
 	r.Helper()
 	ctx := r.Context()
@@ -74,7 +75,7 @@ func withKnowledge(k domain.KnowledgeTool) domain.Tools {
 
 const asksForLadders = "How often are ladders inspected?"
 
-// An answer that uses page 7 cites page 7, with words from that page.
+// An answer from page 7 cites page 7, with words from that page.
 func TestAnswersCiteTheirPages(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
@@ -143,7 +144,7 @@ func TestIngressesSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 		var reply contract.SearchReply
-		for { // fails until the worker is ready
+		for { // requests fail until the worker is ready
 			raw, err := caller.Call(t.Context(), contract.KindSearch, signer.Sign(claims, body), body, deadline)
 			if err == nil {
 				if err := json.Unmarshal(raw, &reply); err != nil {
@@ -161,8 +162,7 @@ func TestIngressesSearch(t *testing.T) {
 	}
 }
 
-// A program can read the original file of a document only if the program's agent may read the
-// document.
+// A program can read the original file of a document only if its agent may read the document.
 func TestCodeReadsDocuments(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bwrap"); err != nil {

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	workers.Extractor() // the test binary reads documents in sandboxes
+	workers.Extractor() // a worker starts this test binary in a sandbox to read a document
 	os.Exit(m.Run())
 }

@@ -16,7 +16,7 @@ import (
 	"parley/workers"
 )
 
-// Fetched documents count towards the organization's quota as configured for this worker.
+// Fetched documents count towards the organization's quota, which this worker's settings define.
 func TestFetchedDocumentsCountTowardsTheQuota(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleSweep)

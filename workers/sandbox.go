@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// These numbers bound the defaults of the settings.
+	// Bounds of the defaults for the settings.
 	minSandboxes = 4
 	maxWarm      = 8
-	maxSandboxed = 10_000 // files and folders of one call
+	maxSandboxed = 10_000 // maximum number of files and folders of one call
 )
 
-// errSandboxOff is the reason why there is no sandbox if the settings disable it. It is a choice
-// and is not logged as a failure.
+// errSandboxOff is the reason for the lack of a sandbox if the settings disable it. This is the
+// operator's choice, so it is not logged as a failure.
 var errSandboxOff = errors.New("SANDBOX is off")
 
-// interpreters lists the possible paths of the system's Python. A Python in a home folder is not visible in a sandbox.
+// interpreters contains the possible paths of the system's Python. A Python in a home folder is not
+// visible in a sandbox.
 var interpreters = []string{"/usr/bin/python3", "/usr/local/bin/python3"}
 
 // codeRunner runs agents' code in this process.
@@ -35,7 +36,7 @@ type codeRunner struct {
 	interpreter *python.Interpreter
 }
 
-// openSandbox opens the configured sandbox backend, and never another backend instead. If that
+// openSandbox opens the configured sandbox backend. It never opens another backend instead. If it
 // fails, the error states the reason in one sentence.
 func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	if cfg.SandboxKind == config.SandboxOff {
@@ -49,7 +50,7 @@ func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 }
 
 // openCodeRunner starts an interpreter that runs programs in the backend's sandboxes. The caller
-// still has to close the backend.
+// must also close the backend.
 func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, report func(error)) (*codeRunner, error) {
 	path, err := findPython()
 	if err != nil {
@@ -73,7 +74,8 @@ func findPython() (string, error) {
 	return "", fmt.Errorf("there is no Python at %s", interpreters[0])
 }
 
-// openBackend opens the backend of this kind, in which the interpreter at path is visible.
+// openBackend opens a backend of the given kind. In its sandboxes, the interpreter at path is
+// visible.
 func openBackend(kind, path string) (sandbox.Backend, error) {
 	if kind == config.SandboxGVisor {
 		return gvisor.Open(gvisor.Config{Python: path})
@@ -81,18 +83,18 @@ func openBackend(kind, path string) (sandbox.Backend, error) {
 	return bubblewrap.Open(bubblewrap.Config{Python: path})
 }
 
-// isolation contains a process's sandbox backend, which all roles share.
+// isolation contains the sandbox backend of a process, which all of its roles share.
 type isolation struct {
-	backend sandbox.Backend // nil if no sandbox is available
-	none    error           // reason why there is none
-	code    *codeRunner     // for the role tool
-	noCode  error           // reason why there is none
+	backend sandbox.Backend // nil if there is no sandbox
+	none    error           // why there is no sandbox; nil if there is one
+	code    *codeRunner     // runs code for the role tool; nil if code cannot be run
+	noCode  error           // why code cannot be run
 }
 
 // openIsolation opens the configured sandbox. If code is true, it also opens a code runner.
 func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation {
 	s := &isolation{}
-	// Without a backend there can be no code runner, and for the same reason.
+	// Without a backend there is no code runner either, for the same reason.
 	if s.backend, s.none = openSandbox(cfg); s.none != nil {
 		s.backend, s.noCode = nil, s.none
 		return s
@@ -106,7 +108,7 @@ func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation
 // close ends all sandboxes.
 func (s *isolation) close() error {
 	var errs []error
-	// The interpreter's sandboxes belong to the backend, so the interpreter closes first.
+	// Close the interpreter before the backend, because its sandboxes belong to the backend.
 	if s.code != nil {
 		errs = append(errs, s.code.interpreter.Close())
 	}
@@ -116,12 +118,12 @@ func (s *isolation) close() error {
 	return errors.Join(errs...)
 }
 
-// tool returns the backend of codeExecution.
+// tool returns the implementation of the tool codeExecution.
 func (r *codeRunner) tool(cfg config.Sandbox) *codeexec.Backend {
 	return codeexec.New(r.interpreter, codeexec.Config{Limits: sandboxLimits(cfg), Slots: sandboxSlots(cfg)})
 }
 
-// sandboxLimits returns the limits from the settings. A limit of zero is replaced with its default.
+// sandboxLimits returns the limits from the settings. It replaces a limit of zero by its default.
 func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
 	return sandbox.Limits{
 		CPU: cmp.Or(cfg.SandboxCPU, config.DefaultSandboxCPU), Wall: cmp.Or(cfg.SandboxWall, config.DefaultSandboxWall),
@@ -131,14 +133,14 @@ func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
 	}
 }
 
-// sandboxSlots returns the number of calls that may use sandboxes simultaneously. By default, it is
-// twice the number of cores, because calls also wait.
+// sandboxSlots returns the number of calls that may use sandboxes at the same time. The default is
+// twice the number of cores, because a call sometimes waits.
 func sandboxSlots(cfg config.Sandbox) int {
 	return cmp.Or(cfg.SandboxConcurrency, max(2*runtime.GOMAXPROCS(0), minSandboxes))
 }
 
-// warmSandboxes returns the number of sandboxes that are kept ready. A negative setting means one
-// for each slot, up to maxWarm, because each uses memory.
+// warmSandboxes returns the number of sandboxes that are kept ready. If the setting is negative, it
+// is one for each slot, but at most maxWarm, because each sandbox needs memory.
 func warmSandboxes(cfg config.Sandbox) int {
 	if cfg.SandboxWarm < 0 {
 		return min(sandboxSlots(cfg), maxWarm)

@@ -65,7 +65,7 @@ func TestHowManySandboxes(t *testing.T) {
 		if slots, ready := sandboxSlots(cfg), warmSandboxes(cfg); slots != c.slots || ready != c.ready {
 			t.Errorf("%+v: %d at a time, %d ready", c, slots, ready)
 		}
-		// These are the settings in the form in which the tool worker receives them.
+		// Compare with the settings in the form in which the tool worker receives them.
 		if slots, queue := (&codeRunner{}).tool(cfg).Serving(); slots != c.slots || queue != 8*c.slots {
 			t.Errorf("%+v: %d at a time, %d wait", c, slots, queue)
 		}

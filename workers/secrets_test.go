@@ -22,7 +22,7 @@ import (
 	"parley/workers"
 )
 
-// lockedLog is a log that is read and written simultaneously.
+// lockedLog is a log that can be read and written at the same time.
 type lockedLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -34,7 +34,7 @@ func (l *lockedLog) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// lines returns the lines that contain all of the words.
+// lines returns the lines that contain all of the given words.
 func (l *lockedLog) lines(words ...string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,9 +50,8 @@ next:
 	return found
 }
 
-// If a tool's secrets can only be decrypted with a key that was removed, the run, the log and the
-// metrics report the missing key. After the secrets are encrypted with another key, the tool works
-// again.
+// If the key for a tool's secrets was removed, the run, the log and the metrics report that it is
+// missing. After the secrets were encrypted with another key, the tool works again.
 func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step depends on the previous one
 	t.Parallel()
 	model := httptest.NewServer(openaistub.New())
@@ -77,7 +76,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	}
 	cfg := config.Workers{OpenAIBaseURL: model.URL + "/v1", OpenAIAPIKey: "k"}
 	cfg.OutboundAllow = []string{remote.Listener.Addr().String()}
-	// call makes a worker that has only the new key call the tool.
+	// call starts a worker that has only the new key, and executes a run that calls the tool.
 	call := func(t *testing.T, session string) (domain.Run, *lockedLog, *prometheus.Registry) {
 		t.Helper()
 		log, metrics := &lockedLog{}, prometheus.NewRegistry()
@@ -123,7 +122,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	})
 }
 
-// counter returns the metric for values of a kind that could not be decrypted.
+// counter returns the number of values of a kind that could not be decrypted, from the metrics.
 func counter(t *testing.T, metrics *prometheus.Registry, kind string) float64 {
 	t.Helper()
 	families, err := metrics.Gather()

@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// startInput is start for any input.
+// startInput does the same as start, with any input.
 func (r *testEnv) startInput(agent, session string, input domain.Input) string {
 	r.Helper()
 	raw, err := json.Marshal(input)
@@ -39,7 +39,7 @@ func (r *testEnv) startInput(agent, session string, input domain.Input) string {
 	return run.ID
 }
 
-// agentOf creates an agent.
+// agentOf creates an agent in the organization of the test, and returns its id.
 func (r *testEnv) agentOf(a domain.Agent) string {
 	r.Helper()
 	a.ID, a.Name, a.AllowedCallers = id.New(id.Agent), "a", []domain.CallerKind{domain.CallerSystem}
@@ -50,7 +50,8 @@ func (r *testEnv) agentOf(a domain.Agent) string {
 	return made.ID
 }
 
-// The model gets the agent's settings with those of the request in their places, and the run shows them.
+// The settings of a request override those of the agent. The model receives the resulting settings,
+// and the run shows them.
 func TestRunsUseModelSettings(t *testing.T) {
 	t.Parallel()
 	stub := openaistub.New()
@@ -120,8 +121,8 @@ func TestOfflineModelsObeyTheOutputLimit(t *testing.T) {
 	}
 }
 
-// Prompts that were stored before variables existed are used as they are, and values that are too long
-// end the run instead of becoming a prompt.
+// A prompt that was stored before variables existed is used unchanged. If the values of variables
+// are too long, the run fails instead of using them.
 func TestPromptVariablesHaveLimits(t *testing.T) {
 	t.Parallel()
 	stub := openaistub.New()

@@ -10,16 +10,17 @@ import (
 	"parley/shared/telemetry/status"
 )
 
-// addStatus serves the status of the process at the address in METRICS_ADDR, if it is set. When ctx
-// ends, the status changes to not ready. The server stops after all other parts of the group.
+// addStatus serves the status of the process at the address in METRICS_ADDR, if this is set. When
+// ctx ends, the status changes to "not ready". The server of the status stops after all other parts
+// of the group.
 func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {
 		return nil
 	}
 
-	// A process is ready if the servers that its roles use can be reached.
+	// The process is ready if it can reach the servers that its roles use.
 	ready := map[string]func(context.Context) error{"nats": w.deps.Bus.Ping}
-	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // the role voice does not use the database
+	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // the role voice needs no database
 		ready["postgres"], ready["schema"] = w.deps.Store.Ping, w.deps.Store.CheckSchema
 	}
 
@@ -34,14 +35,13 @@ func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 		return err
 	}
 
-	// The status must become not ready before the other parts stop, so that no new work arrives.
+	// Change the status to "not ready" before the other parts stop, so that no new work arrives.
 	context.AfterFunc(ctx, server.Stopping)
 	group.Add("metrics", server.Run)
 	return nil
 }
 
-// ownPorts returns the ports of the service, including the port at which this process serves its
-// status.
+// ownPorts returns the ports of the service, including the port of this process's status.
 func (w *Workers) ownPorts() []int {
 	_, name, err := net.SplitHostPort(w.cfg.MetricsAddr)
 	if err != nil { // METRICS_ADDR is not set

@@ -18,7 +18,7 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// setUpTools sets up the tools and the server that executes their calls.
+// setUpTools sets up the tools, and the server that executes tool calls.
 func (w *Workers) setUpTools() error {
 	client := w.outbound
 	signer, err := secrets.NewSigner(w.cfg.SecretsKey)
@@ -26,7 +26,7 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 
-	// Secrets of tools are decrypted only in this process, and only for the request that needs
+	// The secrets of tools are decrypted only in this process, and only for the request that needs
 	// them.
 	open := func(sealed, org, target string) (string, error) {
 		return w.sealed.OpenText(sealdb.KindTool, org, target, sealed)
@@ -48,12 +48,12 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("setting up pictures of pages: %w", err)
 	}
 
-	// The MCP servers are also used for the checks of connections below.
+	// The checks of connections below use the same MCP servers.
 	servers := mcp.New(client, open)
 	backends := []tool.Backend{search, httprequest.New(client, open), servers, knowledge.New(documents)}
 	backends = append(backends, attachment.New(w.attachmentReader(), w.deps.Store.Blobs, 0))
-	// Without a sandbox this process does not offer codeExecution, so its calls go to other
-	// workers.
+	// Without a sandbox, this process does not offer codeExecution. Other workers then execute its
+	// calls.
 	if code := w.isolation.code; code != nil {
 		backends = append(backends, code.tool(w.cfg.Sandbox))
 	}
@@ -77,16 +77,16 @@ func (w *Workers) setUpTools() error {
 	return err
 }
 
-// checkDeps returns the dependencies of a server that checks the connections of agents.
+// checkDeps returns the dependencies of the server that checks the connections of agents.
 func (w *Workers) checkDeps(signer *secrets.Signer) checkserver.Deps {
 	return checkserver.Deps{
 		Bus: w.deps.Bus, Records: w.deps.Store.Executions, Verifier: signer, Tracer: w.deps.Tracer, Log: w.deps.Log,
 	}
 }
 
-// setUpSandbox opens the configured sandbox. If the sandbox does not work, this process logs the
-// reason, and neither runs code nor reads documents. It never uses weaker isolation instead. Other
-// tools still work.
+// setUpSandbox opens the configured sandbox. If it does not work, this process logs the reason, and
+// neither runs code nor reads documents. It never uses a weaker sandbox instead. Other tools still
+// work.
 func (w *Workers) setUpSandbox() {
 	kind := w.cfg.SandboxKind
 	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), func(err error) {

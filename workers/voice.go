@@ -13,17 +13,17 @@ import (
 )
 
 // sessionsPerCore is the default number of voice sessions per core. A session mostly waits for
-// audio and for its backends.
+// audio and for its speech backends.
 const sessionsPerCore = 100
 
-// voiceParts contains the parts of the role voice.
+// voiceParts contains the parts of a process with the role voice.
 type voiceParts struct {
 	backends *backends.Backends
 	server   *voice.Server // nil if both transcription and synthesis are disabled
 }
 
-// newBackends opens the configured speech backends. Offline backends use up to one process per
-// core.
+// newBackends opens the configured speech backends. The offline backends use at most one process
+// per core.
 func newBackends(cfg Config) (*backends.Backends, error) {
 	b, err := backends.New(cfg.Voice(), runtime.GOMAXPROCS(0))
 	if err != nil {
@@ -32,9 +32,9 @@ func newBackends(cfg Config) (*backends.Backends, error) {
 	return b, nil
 }
 
-// setUpVoice sets up voice sessions. If a backend is unavailable, setUpVoice logs that, and callers
-// that need the backend receive an error. If both transcription and synthesis are disabled, this
-// process accepts no voice sessions, so that other workers get them.
+// setUpVoice sets up voice sessions. If a speech backend is unavailable, setUpVoice logs this, and
+// callers that need the backend receive an error. If both transcription and synthesis are disabled,
+// this process accepts no voice sessions, so that other workers receive them.
 func (w *Workers) setUpVoice() error {
 	b, err := newBackends(w.cfg)
 	if err != nil {
@@ -45,7 +45,7 @@ func (w *Workers) setUpVoice() error {
 		w.deps.Log.Warn().Err(missing).Msg("voice is partly configured")
 	}
 
-	// Without a server, the bus gives this process no sessions.
+	// Without a server, the bus assigns no sessions to this process.
 	if b.Off() {
 		return nil
 	}
@@ -67,7 +67,8 @@ func (w *Workers) setUpVoice() error {
 	return err
 }
 
-// voiceCapability describes the speech backends. For an unavailable backend, it states the reason.
+// voiceCapability describes the speech backends. If a backend is unavailable, the entry states the
+// reason.
 func voiceCapability(b *backends.Backends) Capability {
 	if err := errors.Join(b.Missing...); err != nil {
 		return Capability{Name: "voice", State: strings.TrimPrefix(strings.ReplaceAll(oneLine(err), " speech: ", "; "), "speech: ")}
@@ -79,8 +80,8 @@ func voiceCapability(b *backends.Backends) Capability {
 	return Capability{Name: "voice", State: spoken + ", " + heard, Ok: true}
 }
 
-// surveyVoice describes the speech backends for the settings, or returns the error if they are
-// invalid.
+// surveyVoice describes the speech backends for the settings. If the settings are invalid, the
+// entry contains the error.
 func surveyVoice(cfg Config) Capability {
 	b, err := newBackends(cfg)
 	if err != nil {

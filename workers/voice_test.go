@@ -45,8 +45,8 @@ func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
 	return line
 }
 
-// report waits for a report of the given type. It also returns the audio that arrives before the
-// report.
+// report waits for a report of the given type. It also returns the audio that has arrived before
+// the report.
 func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceReport, []byte) {
 	t.Helper()
 	var sound []byte
@@ -76,7 +76,8 @@ func send(t *testing.T, line *bus.VoiceLine, command contract.VoiceCommand) {
 	}
 }
 
-// A session synthesizes audio, sends the same audio back as input, and receives the transcript.
+// A session first synthesizes audio. It then receives the same audio as input and returns the
+// transcript.
 func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
@@ -102,7 +103,8 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	}
 }
 
-// If only one of the two backends is available, sessions are served and report the missing backend.
+// If only one of the two backends is available, the worker accepts sessions, and they report the
+// missing backend.
 func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
@@ -118,7 +120,8 @@ func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	}
 }
 
-// If both directions are disabled, this worker accepts no sessions, so that other workers get them.
+// If both backends are disabled, the worker accepts no sessions, so that other workers receive
+// them.
 func TestTheRoleVoiceThatIsOff(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)

@@ -1,7 +1,7 @@
 // Package workers contains the worker processes. Agent workers execute runs, tool workers execute
 // the tool calls of runs, and sweepers repair the consequences of failures; see [Role] for all
-// kinds of work. One process can have several roles. The package exports New, Run and Survey, which
-// reports the capabilities of a machine.
+// kinds of work. A process may have several roles. New and Run start a process. Survey reports the
+// capabilities of a machine.
 package workers
 
 import (
@@ -41,7 +41,7 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// Role is a kind of work that a process does.
+// Role is a kind of work that a process performs.
 type Role string
 
 // The roles.
@@ -57,27 +57,27 @@ const (
 // Roles lists all roles.
 var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice, RoleNotify}
 
-// retryBudget is the number of retries of model calls in a row. Then successful calls must first
-// refill the budget.
+// retryBudget is the number of consecutive retries of model calls. After that, answered calls must
+// first refill the budget.
 const retryBudget = 20
 
 // sandboxQueueTime is the maximum time that a call waits for a sandbox.
 const sandboxQueueTime = 90 * time.Second
 
-// stopTime is the time limit for stopping. It is long enough to finish or requeue running runs, and
-// then to finish tool calls for the runs of other workers.
+// stopTime is the time limit for a shutdown. It is long enough to finish or requeue the running
+// runs, and then to finish tool calls for the runs of other workers.
 const stopTime = 50 * time.Second
 
 // Config contains the settings of a worker process.
 type Config struct {
 	config.Runs
-	config.Secrets // needed by all roles except sweep
+	config.Secrets // required by all roles except sweep
 	config.Documents
 	config.Workers
 	config.Telemetry
 	Roles []Role
-	// OwnPorts contains the ports of this service and of its servers. Agents may not send requests
-	// to this machine on these ports.
+	// OwnPorts contains the ports of this service and of its servers. Agents must not send requests
+	// to these ports of this machine.
 	OwnPorts []int
 }
 
@@ -86,20 +86,20 @@ type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
 	Log   zerolog.Logger
-	// Tracer records the traces of this process; nil means none.
+	// Tracer records the traces of this process. If it is nil, there are no traces.
 	Tracer *tracing.Tracer
-	// Metrics registers the metrics of the process; nil means that they are not exposed.
+	// Metrics registers the metrics of this process. If it is nil, the metrics are not exposed.
 	Metrics *prometheus.Registry
 }
 
-// Workers is a worker process with its roles.
+// Workers is a worker process with its configured roles.
 type Workers struct {
 	cfg    Config
 	deps   Deps
 	models *llm.Registry
-	runner *runner.Runner       // of the role agent; otherwise nil
-	caller *bus.ToolCaller      // of the role agent; otherwise nil
-	tools  *toolserver.Server   // of the role tool; otherwise nil
+	runner *runner.Runner       // nil without the role agent
+	caller *bus.ToolCaller      // nil without the role agent
+	tools  *toolserver.Server   // nil without the role tool
 	search *searchserver.Server // nil without the role tool
 	pages  *pageserver.Server   // nil without the role tool or without a sandbox
 
@@ -108,17 +108,17 @@ type Workers struct {
 	modelChecks *checkserver.Server // nil without the role agent
 	modelList   *checkserver.ListServer
 
-	isolation *isolation       // set for the roles tool and ingest; otherwise nil
-	outbound  *outbound.Client // nil without any of the roles tool, ingest and notify
-	embedder  *embed.Embedder  // set for the roles tool and ingest; nil if no model is configured
+	isolation *isolation       // nil without the roles tool and ingest
+	outbound  *outbound.Client // nil without the roles tool, ingest and notify
+	embedder  *embed.Embedder  // nil without the roles tool and ingest, or if no model is configured
 	ingester  *ingest.Ingester // nil without the role ingest or without a sandbox
-	extractor *documentReader  // set for the roles tool and ingest if there is a sandbox
-	speech    *voiceParts      // of the role voice; otherwise nil
+	extractor *documentReader  // nil without the roles tool and ingest, or without a sandbox
+	speech    *voiceParts      // nil without the role voice
 	notifier  *notify.Notifier // nil without the role notify
-	sealed    *sealed.Watch    // set for all roles except sweep; otherwise nil
+	sealed    *sealed.Watch    // nil if sweep is the only role
 }
 
-// New checks the settings and sets up the roles.
+// New checks the settings and sets up the configured roles.
 func New(cfg Config, deps Deps) (*Workers, error) {
 	if err := check(cfg); err != nil {
 		return nil, err
@@ -131,14 +131,14 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 		cfg.ToolConcurrency = callsPerCore * runtime.GOMAXPROCS(0)
 	}
 
-	// With a private registry, no other code needs to check whether metrics are enabled.
+	// Create a private registry, so that no other code needs to check whether metrics are enabled.
 	if deps.Metrics == nil {
 		deps.Metrics = prometheus.NewRegistry()
 	}
 
 	w := &Workers{cfg: cfg, deps: deps}
 
-	// The observer wraps all providers, so every model call is measured and traced.
+	// The observer wraps all providers, so that every model call is measured and traced.
 	observer, err := observed.New(deps.Metrics, cfg.CaptureContent)
 	if err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
@@ -154,19 +154,19 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	}
 
 	if err := w.setUpServices(); err != nil {
-		// Parts that were already set up hold processes and connections.
+		// Close the parts that are already set up, because they hold processes and connections.
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
 }
 
-// setUpServices sets up the parts of the roles.
+// setUpServices sets up the parts that the configured roles need.
 func (w *Workers) setUpServices() error {
 	if err := w.setUpSecrets(); err != nil {
 		return err
 	}
 
-	// Both roles use the same sandbox, so it is opened once.
+	// Open the sandbox only once, because both roles use it.
 	if w.has(RoleTool) || w.has(RoleIngest) {
 		if err := w.setUpShared(); err != nil {
 			return err
@@ -201,8 +201,8 @@ func (w *Workers) setUpServices() error {
 
 func (w *Workers) has(role Role) bool { return slices.Contains(w.cfg.Roles, role) }
 
-// setUpShared sets up the parts that tools and documents share: the HTTP client for requests to
-// other servers, the sandbox and the embeddings model.
+// setUpShared sets up the parts that tools and documents share: the sandbox, the embeddings model,
+// and the HTTP client for requests to other servers.
 func (w *Workers) setUpShared() error {
 	if err := w.setUpOutbound(); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (w *Workers) setUpOutbound() (err error) {
 	return nil
 }
 
-// setUpNotify sets up the sending of notifications.
+// setUpNotify sets up the notifier.
 func (w *Workers) setUpNotify() error {
 	if err := w.setUpOutbound(); err != nil {
 		return err
@@ -243,8 +243,8 @@ func (w *Workers) setUpNotify() error {
 	return err
 }
 
-// setUpSecrets sets up the encryption of stored contents. It watches for secrets and contents that
-// this process cannot decrypt, and logs them.
+// setUpSecrets sets up the encryption of stored contents. From then on, it logs secrets and
+// contents that this process cannot decrypt.
 func (w *Workers) setUpSecrets() error {
 	if !needsSecrets(w.cfg.Roles) {
 		return nil
@@ -256,7 +256,7 @@ func (w *Workers) setUpSecrets() error {
 	if w.cfg.EncryptContents {
 		w.deps.Store.Seals.SealContents(box)
 	} else {
-		w.deps.Store.Seals.OpenContents(box) // for contents that were stored while encryption was enabled
+		w.deps.Store.Seals.OpenContents(box) // also reads contents that were encrypted before encryption was disabled
 	}
 	if w.sealed, err = sealed.NewWatch(box, w.deps.Metrics, w.deps.Log); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (w *Workers) setUpSecrets() error {
 	return nil
 }
 
-// needsSecrets reports whether any of the roles needs SECRETS_KEY.
+// needsSecrets reports whether any of the roles needs the setting SECRETS_KEY.
 func needsSecrets(roles []Role) bool {
 	return slices.ContainsFunc(roles, func(role Role) bool { return role != RoleSweep })
 }
@@ -347,9 +347,10 @@ func (w *Workers) setUpAgent() error {
 // DefaultModel returns the model string for agents without a model.
 func (w *Workers) DefaultModel() string { return w.models.Default() }
 
-// Run executes the roles until ctx ends. It returns when running work has finished or was requeued.
+// Run executes the roles until ctx ends. It returns after all running work has finished or was
+// requeued.
 func (w *Workers) Run(ctx context.Context) error {
-	defer func() { _ = w.close() }() // runs after all parts have stopped
+	defer func() { _ = w.close() }() // after all parts have stopped
 
 	group := lifecycle.Group{StopTimeout: stopTime}
 	if err := w.addStatus(ctx, &group); err != nil {
@@ -359,8 +360,8 @@ func (w *Workers) Run(ctx context.Context) error {
 	if w.sealed != nil {
 		group.Add("secrets", func(ctx context.Context) error { return w.sealed.Run(ctx, w.deps.Store.Seals) })
 	}
-	// Parts stop in reverse order. Runs of an agent worker may need tools until they finish, so the
-	// tools stop last.
+	// The parts stop in reverse order. Tools stop last, because the runs of an agent worker may
+	// need them until they finish.
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
 		group.Add("search", w.search.Run)

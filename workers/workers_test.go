@@ -29,7 +29,7 @@ import (
 
 const secretsKey = "abababababababababababababababababababababababababababababababab"
 
-// testEnv is a database, a bus, a worker on both, and an organization with runs.
+// testEnv contains a database, a bus, a worker that uses both, and an organization.
 type testEnv struct {
 	*testing.T
 	work  *workers.Workers
@@ -39,7 +39,7 @@ type testEnv struct {
 	inbox string
 
 	window   int
-	deadline time.Duration // time limit of the runs that start starts
+	deadline time.Duration // time limit of the runs that the method start creates
 
 	mu      sync.Mutex
 	replies map[string]chan domain.Run
@@ -56,16 +56,16 @@ func newTestEnvOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *test
 	return newTestEnvThrough(t, 4, cfg, roles...)
 }
 
-// newTestEnvThrough is like newTestEnvOf, with another dispatch limit.
+// newTestEnvThrough does the same as newTestEnvOf, with the given dispatch limit.
 func newTestEnvThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	return newTestEnvOn(t, envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
 }
 
-// envConfig describes the database of an environment.
+// envConfig configures the database of a test environment.
 type envConfig struct {
 	dsn        string
-	org        string // if empty, the environment creates an organization
+	org        string // if empty, the test environment creates an organization
 	secretsKey string
 	log        io.Writer
 	metrics    *prometheus.Registry
@@ -81,7 +81,7 @@ func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, ro
 	}
 	t.Cleanup(func() { _ = st.Close() })
 
-	// Runs are dispatched even if the worker has not announced its slots yet.
+	// Announce slots for the worker, so that runs are dispatched before its own announcement.
 	if err := st.Queue.AnnounceSlots(t.Context(), "test", window, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -157,13 +157,13 @@ func (r *testEnv) agentWith(model string, tools domain.Tools) string {
 	return a.ID
 }
 
-// start accepts a run like an ingress, and publishes its job message.
+// start creates a run as an ingress would, publishes its job message, and returns its id.
 func (r *testEnv) start(agent, session, message string) string {
 	r.Helper()
 	return r.startRun(id.New(id.Run), agent, session, domain.Input{Message: message})
 }
 
-// startRun is start with an id and a whole input.
+// startRun does the same as start, with the given id and input.
 func (r *testEnv) startRun(runID, agent, session string, asked domain.Input) string {
 	r.Helper()
 	input, err := json.Marshal(asked)
@@ -260,7 +260,7 @@ func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
 	} {
 		cfg := workers.Config{Secrets: config.Secrets{SecretsKey: secretsKey}, Roles: workers.Roles}
 		c.change(&cfg)
-		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // no server needs to listen there
+		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // the address need not have a server
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Command worker runs Parley's workers in production. It executes the configured roles with
-// existing NATS and PostgreSQL servers.
+// Command worker runs the workers of Parley in production. It executes the configured roles and
+// uses existing NATS and PostgreSQL servers.
 package main
 
 import (
@@ -18,12 +18,12 @@ import (
 	"parley/workers"
 )
 
-// databaseConns is the limit on a worker's database connections. Claims, results, heartbeats and
-// the sweeper batch their statements, so a few connections suffice for many runs.
+// databaseConns is the maximum number of a worker's database connections. Claims, results,
+// heartbeats and the sweeper batch their statements, so a few connections are enough for many runs.
 const databaseConns = 12
 
-// flags are the command line flags. Each can also be set by an environment variable, as in all
-// Parley processes.
+// flags contains the command line flags. As in all Parley processes, each flag can also be set by
+// an environment variable.
 type flags struct {
 	config.Servers
 	config.Logging
@@ -36,9 +36,11 @@ type flags struct {
 	Probe string         `name:"probe" help:"Request this address once, such as http://127.0.0.1:9090/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }
 
-// main starts the worker, or reads a document if this process was started as a reader.
+// main starts the worker. If a worker has started this process as its document reader, main reads
+// the document instead.
 func main() {
-	// This must come first: a reader in a sandbox must not parse flags or read settings.
+	// This must be the first statement: a reader in a sandbox must not parse flags or read
+	// settings.
 	workers.Extractor()
 	var f flags
 	kong.Parse(&f, kong.Name("worker"), kong.Description("Executes Parley's runs."))
@@ -51,10 +53,10 @@ func main() {
 	}
 }
 
-// run executes the roles until ctx ends. It opens the servers, and closes them after all roles have
-// stopped.
+// run executes the roles until ctx ends. It connects to the servers, and closes the connections
+// after all roles have stopped.
 func run(ctx context.Context, f flags) error {
-	// A probe only sends its request: it must work without the settings of a worker.
+	// A probe only sends its request, so it must work without the settings of a worker.
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)
 	}

@@ -17,29 +17,30 @@ type Input struct {
 	History      []Turn // earlier turns of the session, oldest first, already shortened by [Fit]
 	OmittedTurns int    // number of older turns that Fit left out
 	Message      string
-	Data         json.RawMessage // further input, a JSON object; marked untrusted for the model; nil for none
-	Rounds       []llm.Message   // the calls and results after the message that the request contains; see RoundMessages
+	Data         json.RawMessage // further input of the request, a JSON object that the model treats as untrusted; nil: none
+	Rounds       []llm.Message   // the tool calls and results that the request contains after its message; see RoundMessages
 	Model        llm.Model
-	Tools        *tool.Registry // nil for none
-	Client       *ClientTools   // nil for none
-	Contract     *Contract      // the form of the answer; nil: text
+	Tools        *tool.Registry // the agent's tools; nil: none
+	Client       *ClientTools   // the tools that the client executes; nil: none
+	Contract     *Contract      // the form of the answer; nil: the answer is text
 	Settings     domain.ModelSettings
-	Attachments  []llm.Attachment // sent with the message; their passages have no numbers yet
+	Attachments  []llm.Attachment // attachments of the message; their passages have no source numbers yet
 	Limits       Limits
-	Price        func(model string, used llm.Usage) int64 // cost of one model call in millionths; nil: free
+	Price        func(model string, used llm.Usage) int64 // cost of one model call in millionths of the currency unit; nil: calls are free
 }
 
 // Limits bound one run. A zero field means the default.
 type Limits struct {
-	MaxTurns        int   // model calls; default 25
-	MaxTokens       int64 // input and output tokens of all turns together; default 1,000,000
-	MaxBytes        int64 // bytes written by model and tools, and separately the size of the run object; default 8 MiB each
-	MaxToolCalls    int   // executed tool calls of all turns; default 128
-	MaxCostMicros   int64 // cost of all turns together, by Input.Price; default no limit
-	MaxAnswerTokens int64 // output tokens of one turn; default the model's limit
+	MaxTurns        int   // maximum number of model calls; default 25
+	MaxTokens       int64 // maximum of the input and output tokens of all turns together; default 1,000,000
+	MaxBytes        int64 // maximum size of the text that model and tools write, and also of the run object; default 8 MiB each
+	MaxToolCalls    int   // maximum number of executed tool calls of all turns; default 128
+	MaxCostMicros   int64 // maximum cost of all turns together, by Input.Price; default: no limit
+	MaxAnswerTokens int64 // maximum number of output tokens of one turn; default: the model's limit
 }
 
-// withDefaults replaces zero and negative limits, except those that default to no limit.
+// withDefaults replaces zero and negative limits by their defaults. Limits whose default is "no
+// limit" stay unchanged.
 func (l Limits) withDefaults() Limits {
 	if l.MaxTurns <= 0 {
 		l.MaxTurns = 25
@@ -56,18 +57,18 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Output is the outcome of a run. If Run returns an error, only ToolCalls, Usage and Turns are set;
-// they contain the amounts used until then.
+// Output is the outcome of a run. If Run returns an error, only ToolCalls, Usage and Turns are set.
+// They then describe the work done before the error.
 type Output struct {
 	Text         string
-	Data         json.RawMessage   // the answer that matches Input.Contract; Text is its JSON text
+	Data         json.RawMessage   // the answer as data that matches Input.Contract; Text contains the same JSON
 	Citations    []domain.Citation // one citation for each marker in Text, in the same order
 	ToolCalls    []domain.ToolCall
 	Usage        domain.Usage // sum over all turns; Model is the last model that answered
 	Turns        int          // model calls that returned an answer
-	OmittedTurns int          // older turns of the session that the prompt left out
+	OmittedTurns int          // number of the session's older turns that the prompt omits
 	StopReason   llm.StopReason
-	// CitationsRemoved is the number of the model's citations that failed the check.
+	// CitationsRemoved is the number of citations that the model wrote and that failed the check.
 	CitationsRemoved int
 	// Turn is the run's addition to the session's history: the message, the tool exchanges and
 	// the answer.
@@ -82,7 +83,7 @@ type Journal interface {
 	Record(ctx context.Context, step Step) error
 }
 
-// Types of events, named as in the HTTP API.
+// Types of events. The HTTP API uses the same names.
 const (
 	EventDelta         = domain.EventMessageDelta
 	EventToolStarted   = domain.EventToolStarted
@@ -91,14 +92,14 @@ const (
 	EventOutput        = domain.EventOutputDelta
 )
 
-// Event is a progress report of a run. Only the fields for its type are set.
+// Event reports the progress of a run. Only the fields for its type are set.
 type Event struct {
 	Type string
-	// Step is the sequence number of the step that the event belongs to. Events of the final
-	// answer, which is not a step, have the number after the last recorded step.
+	// Step is the sequence number of the step to which the event belongs. The final answer is not a
+	// step. Its events have the number that follows the last recorded step.
 	Step int
 	// Replayed marks an event of a step that an earlier attempt recorded. The worker that continues
-	// the run sends it again.
+	// the run reports it again.
 	Replayed bool
 	Text     string
 	Tool     *domain.ToolCall
@@ -107,14 +108,14 @@ type Event struct {
 }
 
 // Config configures a Loop. The zero Config uses the real clock, random jitter and unlimited
-// retries. Concurrent runs call the functions, so they must be safe for concurrent use.
+// retries. The functions must be safe for concurrent use, because concurrent runs call them.
 type Config struct {
 	Now    func() time.Time
-	Jitter func() float64 // returns a number in [0, 1) by which the delays of retries vary
-	Retry  func() bool    // called before each retry of a model call; false forbids it
-	Earn   func()         // called for each answer of a model; refills the retry budget
-	// OnPanic is called with the name of a tool that panicked and an error that is only for logs.
-	// The tool call fails.
+	Jitter func() float64 // returns a random number in [0, 1), which varies the delays of retries
+	Retry  func() bool    // called before each retry of a model call; if it returns false, the call is not retried
+	Earn   func()         // called after each answer of a model, to refill the retry budget
+	// OnPanic is called when a tool panics, with the tool's name and an error that is only for
+	// logs. The tool call then fails.
 	OnPanic func(name string, err error)
 }
 
@@ -149,10 +150,10 @@ func New(cfg Config) *Loop {
 }
 
 // Run executes a run from its first step, or continues after the steps in its journal. It calls
-// events, which may be nil, in order from the calling goroutine; events must not block. The error
-// is an *Error or a *Parked, or wraps ctx's cause or the journal's error.
+// events in the order in which they happen, from its own goroutine. events may be nil and must not
+// block. The error is an *Error or a *Parked, or it wraps the cause of ctx or the journal's error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
-	// The recorded steps bring the run to the state in which the earlier attempt left it.
+	// Replay the recorded steps to restore the state in which an earlier attempt left the run.
 	r := newRun(l, &in, journal, events)
 	if err := r.begin(ctx); err != nil {
 		return r.out, err
@@ -166,7 +167,7 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 	}
 
 	for {
-		// If a limit already forbids the next model call, the pending tool calls are not made: no
+		// If a limit already forbids the next model call, skip the pending tool calls, because no
 		// model would read their results.
 		if _, err := r.budgetLeft(); err != nil && len(r.pending) > 0 {
 			return r.out, err
@@ -184,7 +185,7 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 			return r.out, err
 		}
 
-		// A turn without tool calls is the answer. It is not recorded, because the caller saves it
+		// A turn without tool calls is the answer. It is not recorded here: the caller saves it
 		// with the run's result.
 		if len(turn.ToolCalls) == 0 {
 			out, again, err := r.conclude(turn, stop)

@@ -22,10 +22,10 @@ import (
 
 var errLost = errors.New("fence lost")
 
-// memory is a journal that stores steps as JSON. It can be set to fail after a number of records.
+// memory is a journal that stores steps as JSON. It can fail after a given number of records.
 type memory struct {
 	steps   []string
-	left    int // records until Record fails; negative for no limit
+	left    int // number of records until Record fails; negative: no limit
 	loadErr error
 }
 
@@ -53,10 +53,10 @@ func (m *memory) Record(_ context.Context, s agentloop.Step) error {
 	return err
 }
 
-// fake is a tool that counts its calls and runs a function.
+// fake is a tool that counts its calls and calls a function.
 type fake struct {
 	name string
-	spec tool.Spec // its side effect, and whether it runs alone
+	spec tool.Spec // describes the tool's side effect, and whether its calls run alone
 	mu   sync.Mutex
 	n    int
 	do   func(ctx context.Context, c tool.Call) (tool.Result, error)
@@ -88,7 +88,7 @@ func newLoop() *agentloop.Loop {
 	return agentloop.New(agentloop.Config{Now: func() time.Time { return time.Unix(0, 0) }, Jitter: func() float64 { return 0 }})
 }
 
-// eventLog collects events as short lines. It joins consecutive pieces of text of a step.
+// eventLog collects events as short lines. Consecutive pieces of text in a step become one line.
 type eventLog struct {
 	lines []string
 	last  agentloop.Event
@@ -115,7 +115,7 @@ func (h *eventLog) add(e agentloop.Event) {
 	h.lines = append(h.lines, line)
 }
 
-// byStep returns the lines ordered by step, because calls of one turn run concurrently.
+// byStep returns the lines in the order of their steps, because calls of one turn run concurrently.
 func (h *eventLog) byStep() []string {
 	sorted := slices.Clone(h.lines)
 	slices.SortStableFunc(sorted, func(a, b string) int { return strings.Compare(a[:1], b[:1]) })
@@ -158,8 +158,8 @@ func TestEchoRun(t *testing.T) {
 	}
 }
 
-// searching returns a model that searches twice and then answers with citations, and the tools for
-// it.
+// searching returns a model that searches twice and then answers with citations. It also returns
+// the tools for the searches.
 func searching(t *testing.T) (*scripted.Model, *tool.Registry) {
 	t.Helper()
 	page := 2
@@ -300,7 +300,7 @@ func TestSourceNumbersGoOnThroughTheSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The script cites 1, 2, 3 and 9; here the sources have 8, 9 and 10.
+	// The script cites 1, 2, 3 and 9, but the sources have the numbers 8, 9 and 10.
 	if len(out.Citations) != 1 || out.Citations[0].ID != 9 {
 		t.Errorf("got %+v", out.Citations)
 	}

@@ -16,12 +16,12 @@ func (r *run) begin(ctx context.Context) error {
 	return nil
 }
 
-// numberPassages gives the passages of all attached documents their source numbers, so that the
-// model can cite them. Documents of earlier turns come first. The numbers depend only on the input, so
-// each attempt at the run gives the same ones.
+// numberPassages assigns source numbers to the passages of all attached documents, so that the
+// model can cite them. Documents of earlier turns come first. The numbers depend only on the input,
+// so every attempt at the run assigns the same ones.
 func (r *run) numberPassages(ctx context.Context) error {
 	for i := range r.messages {
-		// A message may be shared with the input, which must not change.
+		// Copy the attachments, because the input may share the message and must not change.
 		attached := r.messages[i].Attachments
 		if len(attached) == 0 {
 			continue
@@ -43,7 +43,8 @@ func (r *run) numberPassages(ctx context.Context) error {
 	return nil
 }
 
-// numberAll numbers the passages of a document, however many they are.
+// numberAll assigns source numbers to all passages of a document, without the limit for tool
+// results.
 func (k *known) numberAll(passages []domain.Citation) []domain.Citation {
 	numbered := make([]domain.Citation, 0, len(passages))
 	for from := 0; from < len(passages); from += maxSources {
@@ -54,6 +55,6 @@ func (k *known) numberAll(passages []domain.Citation) []domain.Citation {
 	return numbered
 }
 
-// cites reports whether the model may cite sources: those of the agent's tools, of attached
-// documents, or of calls that the request contains.
+// cites reports whether the answer may cite sources: sources that the agent's tools find, that are
+// attached documents, or that belong to calls in the request.
 func (r *run) cites() bool { return r.ownTools || len(r.sources) > 0 }

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// reader is a model that cites the sources of attachments, by the ids that its prompt gives.
+// reader is a model that cites the sources of attachments by the numbers in its prompt.
 type reader struct {
 	asked *llm.Request
 	says  string
@@ -24,8 +24,8 @@ func (m reader) Stream(_ context.Context, req llm.Request, emit func(llm.Delta))
 	return llm.Response{Text: m.says, Model: "reader", StopReason: llm.StopEnd}, nil
 }
 
-// Attached documents are numbered sources, those of earlier turns first. A run without tools cites
-// them; what is not in them is removed.
+// Attached documents are sources with numbers, and those of earlier turns come first. A run without
+// tools can cite them. Citations of anything else are removed.
 func TestAttachedDocumentsAreCited(t *testing.T) {
 	t.Parallel()
 	page := 2

@@ -20,7 +20,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// asking returns a turn that calls these tools, in this order, as calls 1, 2, 3 and so on.
+// asking returns a turn that calls the named tools in this order. The ids of the calls are 1, 2, 3
+// and so on.
 func asking(names ...string) scripted.Call {
 	var call scripted.Call
 	for i, name := range names {
@@ -32,7 +33,7 @@ func asking(names ...string) scripted.Call {
 var done = scripted.Call{Deltas: []string{"done"}}
 
 // TestCallsBesideEachOther makes calls in a synctest bubble. The first call of a turn takes three
-// seconds, and each other call one second.
+// seconds, and every other call takes one second.
 func TestCallsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -93,8 +94,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 	}
 }
 
-// wantOrder checks that the starts of calls and their completions are reported in order, and that
-// each start comes before its completion.
+// wantOrder checks that the starts of calls are reported in order, that their ends are, too, and
+// that each start precedes its end.
 func wantOrder(t *testing.T, h *eventLog, calls int) {
 	t.Helper()
 	var started, ended []string
@@ -118,8 +119,8 @@ func wantOrder(t *testing.T, h *eventLog, calls int) {
 	}
 }
 
-// TestFatalCallEndsTheOthers: finished calls are recorded, running calls are canceled, and Run
-// waits until they have ended.
+// TestFatalCallEndsTheOthers checks that an error of one call cancels the running calls. Finished
+// calls are recorded, and Run waits until the cancelled calls have ended.
 func TestFatalCallEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +152,8 @@ func TestFatalCallEndsTheOthers(t *testing.T) {
 	})
 }
 
-// TestParked parks a run at a call between two others, and continues after the decision.
+// TestParked parks a run at a call that has a call before and after it. The run continues after the
+// decision.
 func TestParked(t *testing.T) {
 	t.Parallel()
 	decided := false
@@ -171,7 +173,7 @@ func TestParked(t *testing.T) {
 		return newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, read, pay)}, journal, h.add)
 	}
 	var first eventLog
-	for range 2 { // the second attempt parks again, because there is no decision yet
+	for range 2 { // without a decision, the second attempt parks the run again
 		out, err := run(&first)
 		var parked *agentloop.Parked
 		if !errors.As(err, &parked) || parked.Kind != domain.ActionApproval || out.Turns != 1 || len(out.ToolCalls) != 1 {
@@ -194,7 +196,7 @@ func TestParked(t *testing.T) {
 	wantOrder(t, &second, 3)
 }
 
-// TestParkedBesideOthers: the results of the calls before a parked call are kept.
+// TestParkedBesideOthers checks that the results of the calls before a parked call are recorded.
 func TestParkedBesideOthers(t *testing.T) {
 	t.Parallel()
 	slow := make(chan struct{})
@@ -219,7 +221,7 @@ func TestParkedBesideOthers(t *testing.T) {
 	}
 }
 
-// TestCallsThatAreNotMade: a truncated call never reaches a tool, in any attempt.
+// TestCallsThatAreNotMade checks that a truncated call never reaches a tool, in any attempt.
 func TestCallsThatAreNotMade(t *testing.T) {
 	t.Parallel()
 	call := func(arguments string) llm.ToolCall {
@@ -262,8 +264,8 @@ func TestCallsThatAreNotMade(t *testing.T) {
 	}
 }
 
-// TestHowResultsAreReported: a failed result is marked as failed for the model and in events. A
-// truncated result stays marked as truncated.
+// TestHowResultsAreReported checks that a failed result is marked as failed, both for the model and
+// in events. A truncated result stays marked as truncated.
 func TestHowResultsAreReported(t *testing.T) {
 	t.Parallel()
 	capped := `{"truncated":true,"totalBytes":70000,"text":"first part"}`
@@ -292,8 +294,8 @@ func TestHowResultsAreReported(t *testing.T) {
 	}
 }
 
-// TestAFailedCallIsShown: the output of a failed call is in the run object, in the events, and in
-// the prompt.
+// TestAFailedCallIsShown checks that the output of a failed call is in the run object, in the
+// events and in the prompt.
 func TestAFailedCallIsShown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ output, want string }{

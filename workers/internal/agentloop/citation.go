@@ -9,17 +9,18 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxCitations bounds the citations of a run. Without it, a model could produce a huge result: a
-// marker costs the model only three characters, but its citation quotes up to maxQuote characters.
+// maxCitations is the maximum number of citations of a run. Without it, a model could produce a
+// huge result: a marker costs the model three characters, but its citation quotes up to maxQuote
+// characters.
 const maxCitations = 500
 
-// maxEarlierNumber bounds the source numbers that readEarlier accepts from earlier answers. A
-// larger number is not a citation. New sources are numbered above it, and their numbers have at
-// most maxNumberDigits digits.
+// maxEarlierNumber is the highest source number that readEarlier accepts in earlier answers. A
+// higher number is not a citation. The limit also bounds the numbers of new sources, which must
+// have at most maxNumberDigits digits.
 const maxEarlierNumber = 99_999
 
-// readChunk is the size in bytes of the pieces in which an earlier answer is read. The context is
-// checked between pieces.
+// readChunk is the number of bytes of an earlier answer that are read before the context is checked
+// again.
 const readChunk = 64 << 10
 
 // known contains the sources that the answer of a run may cite.
@@ -27,12 +28,12 @@ type known struct {
 	turns    []Turn // the earlier turns of the session
 	sources  []domain.Citation
 	passages passages // the sources by number
-	earlier  int      // highest source number of the earlier turns; negative until readEarlier
+	earlier  int      // highest source number in the earlier turns; negative until readEarlier is called
 }
 
-// add adds sources that have their numbers.
+// add adds sources that already have numbers.
 func (k *known) add(sources []domain.Citation) {
-	// A later call may return a known source again; its passage stays the same.
+	// A later call may return a known source again. The passage of the first call is kept.
 	for _, source := range sources {
 		if k.passages[source.ID] == nil {
 			k.sources = append(k.sources, source)
@@ -42,8 +43,8 @@ func (k *known) add(sources []domain.Citation) {
 }
 
 // number assigns numbers to the sources that a tool returned. A source that the run already has
-// keeps its number. Any other source gets the session's next number. readEarlier must have been
-// called.
+// keeps its number. Any other source gets the next number of the session. The caller must call
+// readEarlier first.
 func (k *known) number(found []domain.Citation) []domain.Citation {
 	if len(found) > maxSources {
 		found = found[:maxSources]
@@ -52,7 +53,7 @@ func (k *known) number(found []domain.Citation) []domain.Citation {
 	next := 0
 	for _, s := range found {
 		s.Title, s.URL, s.CitedText = llm.CleanText(s.Title), llm.CleanText(s.URL), llm.CleanText(s.CitedText)
-		// Offsets belong to the answer, not to the source.
+		// The offsets describe a place in the answer, not the source.
 		s.StartIndex, s.EndIndex = 0, 0
 		if numberFor(s, numbered) != 0 {
 			continue // the tool returned this source twice
@@ -69,8 +70,8 @@ func (k *known) number(found []domain.Citation) []domain.Citation {
 	return numbered
 }
 
-// nextSource returns the first unused source number of the session. Numbers of earlier answers are
-// not reused: the model still sees these answers in its prompt.
+// nextSource returns the first unused source number of the session. Numbers in earlier answers are
+// not reused, because these answers are still in the prompt.
 func (k *known) nextSource() int {
 	last := k.earlier
 	for _, s := range k.sources {
@@ -79,17 +80,18 @@ func (k *known) nextSource() int {
 	return last + 1
 }
 
-// readEarlier sets k.earlier to the highest source number that the session's earlier turns
-// mention. It checks ctx while it reads, because a history may be long.
+// readEarlier sets k.earlier to the highest source number in the session's earlier turns. It checks
+// ctx while it reads, because a history may be long.
 func (k *known) readEarlier(ctx context.Context) error {
 	if k.earlier >= 0 {
 		return nil
 	}
 
-	// The answers are read like a model's new text, so that brackets in code are not taken for
+	// Read the answers with the filter for new text, so that brackets in code do not count as
 	// citations.
 	last := 0
-	// The filter finds the markers; note only collects their numbers and accepts all of them.
+	// The filter calls note for each marker. note accepts all markers and only records their
+	// numbers.
 	note := func(number int, _ []string) (string, int, bool) {
 		if number <= maxEarlierNumber {
 			last = max(last, number)
@@ -121,7 +123,7 @@ func (k *known) readEarlier(ctx context.Context) error {
 	return nil
 }
 
-// numberFor returns the number of source s in list, or 0 if it is absent.
+// numberFor returns the number that source s has in list, or 0 if list does not contain s.
 func numberFor(s domain.Citation, list []domain.Citation) int {
 	for _, k := range list {
 		if k.Type == s.Type && k.URL == s.URL && k.CitedText == s.CitedText && same(k.DocumentID, s.DocumentID) && same(k.Page, s.Page) {
@@ -139,8 +141,8 @@ func same[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// citationCheck returns the function that checks the markers of one model call. It is
-// passages.check until the run has maxCitations citations. After that, every marker fails.
+// citationCheck returns the function that checks the markers of one model call. The function is
+// passages.check until the run has maxCitations citations. Then it rejects every marker.
 func (r *run) citationCheck() func(number int, quotes []string) (quote string, missed int, ok bool) {
 	left := maxCitations - len(r.out.Citations)
 	return func(number int, quotes []string) (string, int, bool) {
@@ -156,8 +158,8 @@ func (r *run) citationCheck() func(number int, quotes []string) (quote string, m
 	}
 }
 
-// citations returns one citation for each marker of a filtered text. offset is the position of
-// the text in the message, in characters.
+// citations returns one citation for each marker of a filtered text. offset is the number of
+// characters before the text in the whole message.
 func (p passages) citations(text string, marks []mark, offset int) []domain.Citation {
 	var cited []domain.Citation
 	words := supports(text, marks)
@@ -167,7 +169,8 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 		words  extent
 	}
 
-	// Repeated markers of the same words choose their sentence once, because choose is expensive.
+	// Choose the sentence only once for repeated markers of the same words, because choose is
+	// expensive.
 	chosen := map[choice]string{}
 	for i, m := range marks {
 		if m.number == 0 {
@@ -188,14 +191,14 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 	return cited
 }
 
-// runeCounter converts byte offsets of a text to character offsets. It remembers the last two
-// results and counts from the nearer result, because callers ask for nearby offsets.
+// runeCounter converts byte offsets of a text to character offsets. It stores its last two results
+// and counts from the nearer one, because callers ask for nearby offsets.
 type runeCounter struct {
 	text string
 	last [2]position // the last result, and the result before it
 }
 
-// position is an offset in a text, in bytes and in characters.
+// position is the same offset in a text, counted in bytes and in characters.
 type position struct{ bytes, runes int }
 
 // at returns the character offset of a byte offset.

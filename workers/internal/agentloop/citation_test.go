@@ -21,8 +21,8 @@ const (
 	chinese = "埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。铁塔高三百三十米，是巴黎最高的建筑物。"
 )
 
-// citing is a model that searches, cites the sources while it searches again, and then answers.
-// It depends only on its prompt.
+// citing is a model that searches, searches again with a text that cites the sources, and then
+// answers. Its answer depends only on its prompt.
 type citing struct{ cut int }
 
 func (citing) Info() llm.Info { return llm.Info{Name: "citing", ContextTokens: 10_000} }
@@ -66,8 +66,8 @@ func searchTool() *fake {
 	}}
 }
 
-// TestCitations runs a model with valid and invalid citations, with text in any pieces and after
-// any lost worker.
+// TestCitations uses a model with valid and invalid citations. The text arrives in pieces of
+// various sizes, and the worker may be lost after any step.
 func TestCitations(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []int{1, 2, 3, 5, 1000} {
@@ -126,7 +126,8 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// TestWithoutToolsBracketsAreText: without citation instructions, brackets are plain text.
+// TestWithoutToolsBracketsAreText checks that brackets are plain text if the run has no tools and
+// therefore no sources.
 func TestWithoutToolsBracketsAreText(t *testing.T) {
 	t.Parallel()
 	var h eventLog
@@ -137,8 +138,9 @@ func TestWithoutToolsBracketsAreText(t *testing.T) {
 	}
 }
 
-// TestEarlierMarkersCountAsTaken: only the answers of earlier runs are known. The source numbers in
-// them must not be reused for other sources. Numbers in code are not markers.
+// TestEarlierMarkersCountAsTaken checks that the source numbers in earlier answers are not reused
+// for other sources. Only the text of the earlier answers is available. Numbers in code are not
+// markers.
 func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"), scripted.Call{Deltas: []string{"As I said [5], it is tall [6]."}})
@@ -154,8 +156,8 @@ func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	}
 }
 
-// TestHeldTextIsNotShown: a call may be retried if all of its text was held back, so that none was
-// shown.
+// TestHeldTextIsNotShown checks that a call may be retried if its text was held back, because no
+// text was emitted.
 func TestHeldTextIsNotShown(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"),

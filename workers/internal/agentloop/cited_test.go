@@ -11,10 +11,10 @@ import (
 	"parley/shared/domain"
 )
 
-// TestCitedValuesStandInTheirSource cites the values of generated answers: values of sources in several
-// notations, values that stand only inside other words or numbers, and values of other sources. Each
-// kept citation must stand in its source, and each removed one is counted. The kept ones are compared
-// with what the generator knows.
+// TestCitedValuesStandInTheirSource checks generated answers whose values have citations. Some
+// values occur in their source, in several notations. Others occur only within other words or
+// numbers, or only in other sources. Each citation that is kept must be one that the generator made
+// valid. Each removed citation is counted.
 func TestCitedValuesStandInTheirSource(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -72,8 +72,8 @@ func TestCitedValuesStandInTheirSource(t *testing.T) {
 	t.Logf("%d citations kept, %d removed", kept, removed)
 }
 
-// citedValue returns a value, a text that a source has for it, and whether the value stands in that
-// text. n makes the value unique.
+// citedValue returns a value, a text of a source, and whether the text contains the value. n makes
+// the value unique.
 func citedValue(r *rand.Rand, n int) (value any, written string, stands bool) {
 	word := "wört" + strings.Map(func(d rune) rune { return d - '0' + 'a' }, strconv.Itoa(n)) + "é"
 	amount := float64(1_000_000 + n)

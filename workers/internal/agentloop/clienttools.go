@@ -10,21 +10,21 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// ClientTools are the tools that the client of a run executes itself. In each turn, the agent's own
-// calls are made first, and then those of the client.
+// ClientTools are the tools that the client of a run executes itself. In each turn, the calls of
+// the agent's own tools are executed first, and then those of the client's tools.
 type ClientTools struct {
 	Specs    []llm.ToolSpec
 	Choice   string // constrains the first model call; see domain.ClientTools
-	IDPrefix string // of the ids of calls; different for each run, because clients name calls by their ids alone
-	// Results returns the client's results of the calls, in their order. It returns false if the
-	// client has not sent them. If Results is nil, the calls end the run.
+	IDPrefix string // prefix of the ids of calls, which differs between runs because clients identify calls by their ids alone
+	// Results returns the client's results of the calls, in the order of the calls. It returns
+	// false if the client has not sent them yet. If Results is nil, the run ends with the calls.
 	Results func(ctx context.Context, calls []domain.ClientCall) ([]domain.ClientResult, bool, error)
 }
 
-// missingNote is the result of a call for which the client has sent no result.
+// missingNote is the result of a call if the client has sent results but none for this call.
 var missingNote = json.RawMessage(`{"error":"There is no result of this call."}`)
 
-// specs returns the tools; the receiver may be nil.
+// specs returns the specifications of the tools. The receiver may be nil.
 func (c *ClientTools) specs() []llm.ToolSpec {
 	if c == nil {
 		return nil
@@ -32,14 +32,15 @@ func (c *ClientTools) specs() []llm.ToolSpec {
 	return c.Specs
 }
 
-// makes reports whether the client makes a call. A call that the model has not written completely
-// is not made.
+// makes reports whether a call is for the client to execute. If brokeOff is true, the model may not
+// have written the call completely, and then it is not executed.
 func (c *ClientTools) makes(call llm.ToolCall, brokeOff bool) bool {
 	return call.Arguments != nil && !brokeOff && slices.ContainsFunc(c.specs(), func(s llm.ToolSpec) bool { return s.Name == call.Name })
 }
 
-// order moves the client's calls after the others and names them. The order within both groups stays.
-// before is the number of the client's calls in earlier turns. The receiver may be nil.
+// order moves the client's calls after the other calls and assigns their ids. It keeps the order
+// within both groups. before is the number of the client's calls in earlier turns. The receiver may
+// be nil.
 func (c *ClientTools) order(t *TurnStep, before int) {
 	if c == nil {
 		return
@@ -63,7 +64,8 @@ func (c *ClientTools) order(t *TurnStep, before int) {
 	}
 }
 
-// count returns the number of a turn's calls that the client makes. They are the last ones.
+// count returns the number of a turn's calls that the client executes. They are the last calls of
+// the turn.
 func (c *ClientTools) count(t *TurnStep) (n int) {
 	for _, call := range t.ToolCalls {
 		if c.makes(call, t.BrokeOff) {
@@ -73,8 +75,8 @@ func (c *ClientTools) count(t *TurnStep) (n int) {
 	return n
 }
 
-// askClient records the client's results of the pending calls. It returns *Parked if there are none
-// yet.
+// askClient records the client's results of the pending calls. If there are no results yet, it
+// returns a *Parked.
 func (r *run) askClient(ctx context.Context) error {
 	calls := make([]domain.ClientCall, len(r.pending))
 	for i, call := range r.pending {
@@ -105,12 +107,12 @@ func (r *run) askClient(ctx context.Context) error {
 	return nil
 }
 
-// clientCall returns a call of the client as the run object shows it.
+// clientCall returns a call of the client in the form of the run object.
 func clientCall(call llm.ToolCall, status string) *domain.ToolCall {
 	return &domain.ToolCall{ID: call.ID, Name: call.Name, Status: status, Input: input(call), Client: true}
 }
 
-// clientOutput returns a client's result in a form that can be stored.
+// clientOutput returns a client's result in a form that the database can store.
 func clientOutput(raw json.RawMessage) json.RawMessage {
 	output, err := llm.CleanJSON(raw)
 	if err != nil {
@@ -119,8 +121,8 @@ func clientOutput(raw json.RawMessage) json.RawMessage {
 	return output
 }
 
-// returnCalls finishes the run with the pending calls, which the client must make. Their turn is
-// recorded, so that a run with the results can continue from it.
+// returnCalls finishes the run with pending calls that the client must execute. It records their
+// turn, so that a later run with the results can continue from it.
 func (r *run) returnCalls() (Output, error) {
 	for i, call := range r.pending {
 		pending := clientCall(call, domain.CallPending)
@@ -134,9 +136,9 @@ func (r *run) returnCalls() (Output, error) {
 	return r.end(llm.StopToolCalls), nil
 }
 
-// RoundMessages returns the messages of a round in the history of a request. steps is the journal of
-// the run that ended with the calls; it adds that run's other turns and the calls of its own tools.
-// Without it, the round has only the client's calls.
+// RoundMessages returns the messages of a round in the history of a request. steps is the journal
+// of the run that ended with the calls. The journal adds that run's other turns and the calls of
+// its own tools. Without a journal, the messages contain only the client's calls.
 func RoundMessages(round domain.CallRound, steps []Step) []llm.Message {
 	if messages, ok := journalMessages(round, steps); ok {
 		return messages
@@ -151,7 +153,7 @@ func RoundMessages(round domain.CallRound, steps []Step) []llm.Message {
 	return messages
 }
 
-// resultMessage returns the message with the client's result of a call; nil: there is none.
+// resultMessage returns the message with the client's result of a call, or a note if result is nil.
 func resultMessage(callID, name string, result *domain.ClientResult) llm.Message {
 	out := &llm.ToolResult{CallID: callID, Name: name, Output: missingNote, Failed: true}
 	if result != nil {
@@ -160,8 +162,8 @@ func resultMessage(callID, name string, result *domain.ClientResult) llm.Message
 	return llm.Message{Role: llm.RoleTool, Result: out}
 }
 
-// journalMessages returns the messages of a run that ended with calls of its client. It returns false
-// unless the journal ends with these calls.
+// journalMessages returns the messages of a run that ended with calls of its client. It returns
+// false if the journal does not end with these calls.
 func journalMessages(round domain.CallRound, steps []Step) (messages []llm.Message, ok bool) {
 	results := make(map[string]*domain.ClientResult, len(round.Results))
 	for i := range round.Results {

@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// mixedTurn requests two tools of the client and, between them, one of the agent.
+// mixedTurn requests two tools of the client and, between these, a tool of the agent.
 func mixedTurn() scripted.Call {
 	return scripted.Call{Deltas: []string{"Looking."}, ToolCalls: []llm.ToolCall{
 		{ID: "1", Name: "weather", Arguments: json.RawMessage(`{"city":"Bern"}`)},
@@ -23,8 +23,8 @@ func mixedTurn() scripted.Call {
 	}}
 }
 
-// clientInput is an input whose client has the tools weather and clock. Without results the calls
-// end the run.
+// clientInput returns an input whose client has the tools weather and clock. If results is nil, the
+// run ends with the client's calls.
 func clientInput(t *testing.T, model llm.Model, own *fake, results map[string]string) agentloop.Input {
 	t.Helper()
 	client := &agentloop.ClientTools{
@@ -47,8 +47,9 @@ func clientInput(t *testing.T, model llm.Model, own *fake, results map[string]st
 	return agentloop.Input{Message: "m", Model: model, Tools: registry(t, own), Client: client}
 }
 
-// In a turn that calls tools of both sides, the agent's own call is made first, whatever the model's
-// order. Each attempt may end after any recorded step; no call is made or paid twice.
+// If a turn calls tools of both kinds, the agent's own call is made first, regardless of the
+// model's order. An attempt may end after any recorded step. No recorded call is made or paid for
+// twice.
 func TestClientCallsWaitAfterOwnOnes(t *testing.T) {
 	t.Parallel()
 	for stop := range 6 {
@@ -67,7 +68,7 @@ func TestClientCallsWaitAfterOwnOnes(t *testing.T) {
 			out, err = newLoop().Run(t.Context(), in, journal, nil)
 			switch {
 			case errors.Is(err, errLost):
-				if lost++; len(journal.steps) == 0 { // an unrecorded model call is repeated
+				if lost++; len(journal.steps) == 0 { // a model call that was not recorded is repeated
 					model = scripted.New("m", mixedTurn(), scripted.Call{Deltas: []string{"Done."}})
 					in.Model = model
 				} else if len(journal.steps) == 4 {
@@ -91,7 +92,7 @@ func TestClientCallsWaitAfterOwnOnes(t *testing.T) {
 		if err != nil || out.Text != "Looking.\n\nDone." || out.Turns != 2 || parked == nil || lost != min(1, max(0, 5-stop)) && stop != 4 {
 			t.Fatalf("stop %d: %q, %d turns, %d lost, %v", stop, out.Text, out.Turns, lost, err)
 		}
-		if own.n != 1 && stop != 1 { // a call without a recorded result is repeated
+		if own.n != 1 && stop != 1 { // a tool call whose result was not recorded is repeated
 			t.Errorf("stop %d: the own tool was called %d times", stop, own.n)
 		}
 		var calls []string
@@ -111,8 +112,9 @@ func sameCall(a, b domain.ClientCall) bool {
 	return a.ToolCallID == b.ToolCallID && a.Name == b.Name && string(a.Input) == string(b.Input)
 }
 
-// Without a way to get results, the client's calls end the run after the agent's own ones. A later run
-// continues from its journal: the model then sees all calls, and the choice of tools counts once.
+// If there is no way to get results, the run ends with the client's calls, after the agent's own
+// calls. A later run continues from its journal: the model receives all calls, and the choice of
+// tools does not apply again.
 func TestClientCallsEndTheRun(t *testing.T) {
 	t.Parallel()
 	own, model, journal := counting(), scripted.New("m", mixedTurn()), newMemory()
@@ -125,7 +127,7 @@ func TestClientCallsEndTheRun(t *testing.T) {
 	if got := strings.Join(log.lines[len(log.lines)-2:], ", "); got != "3 tool.started weather pending, 4 tool.started clock pending" {
 		t.Error(got)
 	}
-	again, err := newLoop().Run(t.Context(), in, journal, nil) // after a crash before the result was saved
+	again, err := newLoop().Run(t.Context(), in, journal, nil) // as after a crash before the result was saved
 	if err != nil || len(again.ToolCalls) != 3 || own.n != 1 || len(model.Requests()) != 1 {
 		t.Errorf("another attempt: %+v, %v", again, err)
 	}
@@ -167,7 +169,8 @@ func TestClientCallsEndTheRun(t *testing.T) {
 	}
 }
 
-// A round of another service, or of a run whose journal is gone, has only what the request says.
+// If the history of a request contains a round of another service, or of a run without a journal,
+// the prompt contains only the calls and results in the request.
 func TestRoundsWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	round := domain.CallRound{
@@ -186,8 +189,8 @@ func TestRoundsWithoutAJournal(t *testing.T) {
 	}
 }
 
-// The client does not get a call that the model wrote only in part. An agent without tools of its own
-// gives no sources, so brackets in its answers stay.
+// The client does not receive a call that the model has not written completely. An agent without
+// tools of its own has no sources, so the brackets in its answers are kept.
 func TestBrokenClientCallsReturnToTheModel(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("m",

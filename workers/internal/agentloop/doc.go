@@ -8,26 +8,28 @@
 //	            │
 //	            └──no tools──► Output (not recorded: the caller saves it with the run's result)
 //
-// The loop records every model turn that requests tools, and every tool call, as a [Step] before
-// it continues. A worker that takes a run over loads the steps and continues after the last one.
-// No recorded model call is paid twice, and no recorded tool call is executed twice. Work that
-// was started but not recorded is repeated.
+// The loop records every model turn that requests tools, and every tool call, as a [Step] before it
+// continues. A worker that takes over a run loads the steps and continues after the last one. No
+// recorded model call is paid for twice, and no recorded tool call is executed twice. Work that was
+// started but not recorded is repeated.
 //
-// Consecutive calls of a turn that have no side effect run concurrently. Their results are
-// recorded and reported in the order of the calls. If a call needs a person's decision, Run
-// returns [*Parked]; the next Run makes the call again. A call that the model may have written
-// only in part is never executed. Calls beyond the limit of a turn fail; reaching the limit of
-// the run fails the run.
+// Consecutive calls of a turn that have no side effect run concurrently. Their results are recorded
+// and reported in the order of the calls. If a call needs a person's decision, Run returns
+// [*Parked]. The next Run makes the call again. A call is never executed if the model may have
+// written only a part of it. A turn has a limit on its calls, and the calls beyond it fail. If the
+// run reaches its own limit on calls, the run fails.
 //
-// The text of a run is the texts of its turns, separated by empty lines. The concatenated
-// message.delta events are that text. The model receives tool results, and data sent with the
-// message, marked as untrusted. Sources have numbers that increase through the session. A number
-// in brackets in the answer, with or without a quote, becomes a citation: it links the words of
-// the answer before it to words of that source. Citations that fail the check are removed before
-// anyone reads them, and counted; see filter.go.
+// The text of a run consists of the texts of its turns, separated by empty lines. The concatenated
+// message.delta events are the same text. The model receives tool results, and data sent with the
+// message, marked as untrusted.
+//
+// Sources have numbers that increase through the session. A number in brackets in the answer, with
+// or without a quote, becomes a citation, which links the words before the number to words of the
+// source. Citations that fail the check are removed before the text is published, and counted; see
+// filter.go.
 //
 // Run returns an [*Error] with a public code and message, or an error that wraps the context's
 // cause or the journal's error. The loop makes at most two short retries of a model call. It
-// retries only while the turn has shown no text and the retry budget allows it. For longer delays
+// retries only if the turn has emitted no text and the retry budget allows it. For longer delays,
 // the caller requeues the run.
 package agentloop

@@ -16,7 +16,7 @@ const (
 	CodeModelUnavailable  = "model_unavailable"    // the provider fails or cannot be reached
 	CodeModelRateLimited  = "model_rate_limited"   // the provider limits the rate of requests
 	CodeModelTimeout      = "model_timeout"        // the model did not answer in time
-	CodeModelTruncated    = "model_truncated"      // the answer stream broke off
+	CodeModelTruncated    = "model_truncated"      // the stream ended before the answer was complete
 	CodeModelRejected     = "model_rejected"       // the provider rejects the request, the credentials or the answer
 	CodeModelQuota        = "model_quota_exceeded" // the account at the provider has no quota left
 	CodeModelNotAvailable = "model_not_available"  // no such model, or its provider is not configured
@@ -28,13 +28,13 @@ const (
 	CodeToolCallLimit     = "tool_call_limit"      // too many tool calls
 	CodeToolUnavailable   = "tool_unavailable"     // a tool cannot be reached
 	CodeOutputInvalid     = "output_invalid"       // the answer does not match its schema
-	CodeToolNameTaken     = "tool_name_taken"      // a tool of the client has the name of an own tool
+	CodeToolNameTaken     = "tool_name_taken"      // a tool of the client and a tool of the agent have the same name
 	CodeJournalUnreadable = "journal_unreadable"   // the recorded steps are inconsistent
 )
 
-// Error is the failure of a run. Code and Message are public; the cause, returned by
-// errors.Unwrap, is not. Retryable reports whether the same run may succeed later. RetryAfter is
-// the provider's minimum delay, or 0 if it gave none.
+// Error is the failure of a run. Code and Message are public. The cause, which errors.Unwrap
+// returns, is not. Retryable reports whether the same run may succeed later. RetryAfter is the
+// minimum delay that the provider demands, or 0 if it demands none.
 type Error struct {
 	Code       string
 	Message    string
@@ -42,7 +42,7 @@ type Error struct {
 	RetryAfter time.Duration
 	Provider   *domain.ProviderError // the response with which a provider refused a model call; nil: none
 	Err        error
-	Mismatches []domain.OutputMismatch // of an answer with CodeOutputInvalid
+	Mismatches []domain.OutputMismatch // differences between the answer and its schema, for CodeOutputInvalid
 }
 
 // Error returns the code and the public message.
@@ -52,15 +52,15 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Parked is the error of Run when a tool call needs a person's decision, or when the client must
-// make the Calls. All earlier steps are recorded. After that, another call of Run continues from them
-// and makes the same tool call again.
+// execute Calls. All earlier steps are recorded. Once the decision or the results exist, the caller
+// calls Run again, which repeats the tool call.
 type Parked struct { //nolint:errname // waiting for a person is not a failure
 	Kind  domain.ActionKind
 	Call  tool.Call
-	Calls []domain.ClientCall // for domain.ActionClientTools, instead of Call
+	Calls []domain.ClientCall // calls for the client, for domain.ActionClientTools; Call is then unset
 }
 
-// Error describes the call and the decision that it needs.
+// Error names the call and the decision that it needs.
 func (p *Parked) Error() string {
 	return fmt.Sprintf("the run waits: %s of the call %s", p.Kind, p.Call.ID)
 }
@@ -85,8 +85,8 @@ var codes = map[llm.Kind]string{
 	llm.KindNotConfigured: CodeModelNotAvailable,
 }
 
-// Classify returns err as an *Error. An error of a model, or of the lookup of a model, gets the
-// code of its llm.Kind. Any other error becomes a retryable CodeModelUnavailable.
+// Classify converts err to an *Error. An error of a model, or of the lookup of a model, gets the
+// public code of its llm.Kind. Any other error becomes a retryable CodeModelUnavailable.
 func Classify(err error) *Error {
 	if classified, ok := errors.AsType[*Error](err); ok {
 		return classified
@@ -96,7 +96,7 @@ func Classify(err error) *Error {
 		return &Error{Code: CodeModelUnavailable, Message: llm.NewError(llm.KindUnavailable, nil).Error(), Retryable: true, Err: err}
 	}
 
-	// A kind that a newer adapter adds is treated as an unavailable provider.
+	// A kind without a public code is treated like an unavailable provider.
 	code, ok := codes[e.Kind]
 	if !ok {
 		code = CodeModelUnavailable
@@ -104,8 +104,8 @@ func Classify(err error) *Error {
 	return &Error{Code: code, Message: e.Error(), Retryable: e.Retryable, RetryAfter: e.RetryAfter, Provider: e.Provider, Err: err}
 }
 
-// toolUnavailable returns the run's error if a tool failed with a retryable error. For any other
-// error it returns nil.
+// toolUnavailable returns the error with which the attempt ends if a tool failed with a retryable
+// error. For any other error, it returns nil.
 func toolUnavailable(name string, err error) *Error {
 	var e *tool.Error
 	if !errors.As(err, &e) || !e.Retryable {
@@ -115,8 +115,8 @@ func toolUnavailable(name string, err error) *Error {
 }
 
 // stopped returns an error that wraps the cause of ctx's cancellation, so that callers can
-// distinguish a lost lease from a canceled run.
+// distinguish a lost lease from a cancelled run.
 func stopped(ctx context.Context) error { return wrap("running agent", context.Cause(ctx)) }
 
-// wrap adds what the loop was doing and keeps the cause for errors.Is and errors.As.
+// wrap adds the failed operation to an error, and keeps the cause for errors.Is and errors.As.
 func wrap(doing string, err error) error { return fmt.Errorf("%s: %w", doing, err) }

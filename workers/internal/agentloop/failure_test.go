@@ -57,14 +57,14 @@ func TestModelErrorsAreClassified(t *testing.T) {
 	}
 }
 
-// TestRetriesInPlace checks the number of short retries and their delays.
+// TestRetriesInPlace checks the number of short retries of model calls and their delays.
 func TestRetriesInPlace(t *testing.T) {
 	t.Parallel()
 	ok := scripted.Call{Deltas: []string{"fine"}}
 	tests := []struct {
 		name  string
 		calls []scripted.Call
-		want  string // the answer's text, or the error code
+		want  string // the answer's text, or the code of the error
 		took  time.Duration
 		made  int
 	}{
@@ -191,8 +191,8 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestCost: each turn costs the price of its own model. The cost of a later attempt includes the
-// cost of the earlier attempt. Usage names the model that answered last.
+// TestCost checks that each turn costs the price of the model that answered. The cost of a later
+// attempt includes that of the earlier attempts. Usage names the model of the last answer.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	price := func(model string, _ llm.Usage) int64 { return map[string]int64{"dear": 70, "cheap": 2}[model] }
@@ -218,8 +218,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestRetryBudget: a retry that the budget forbids is not made. Failures that are not retried do
-// not use the budget.
+// TestRetryBudget checks that a call is not retried if the budget forbids it. A failure that is not
+// retried does not use the budget.
 func TestRetryBudget(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -346,7 +346,7 @@ func TestContextEndsTheRun(t *testing.T) {
 	})
 }
 
-// TestLongCallIDs: long ids are replaced, because people use the ids to approve calls.
+// TestLongCallIDs checks that long ids are replaced, because people approve calls by their ids.
 func TestLongCallIDs(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", scripted.Call{
@@ -358,8 +358,9 @@ func TestLongCallIDs(t *testing.T) {
 	}
 }
 
-// TestARejectedRetryKeepsTheProvidersResponse checks that a run whose retry the circuit breaker
-// rejects reports the provider's response to the call before, and waits as long as the breaker says.
+// TestARejectedRetryKeepsTheProvidersResponse uses a circuit breaker that rejects the retry of a
+// call. The run's error contains the provider's response to the first call, and the delay that the
+// breaker demands.
 func TestARejectedRetryKeepsTheProvidersResponse(t *testing.T) {
 	t.Parallel()
 	said := &domain.ProviderError{Status: 200, Message: "cut"}

@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxHeld is the maximum number of characters that the filter holds back. A longer text is not a
+// maxHeld is the maximum number of characters that the filter holds back. A longer text cannot be a
 // marker.
 const maxHeld = 600
 
-// Limits on rescanning: characters are scanned again if a quote turns out to have no end. The
-// filter rescans at most rereadAlways characters, plus maxReread times the length of the text so
-// far.
+// Limits on repeated scans. If a quote turns out to have no end, its characters are scanned again.
+// The filter scans at most rereadAlways characters again, plus maxReread times the length of the
+// text so far.
 const (
 	rereadAlways = 64 << 10
 	maxReread    = 8
 )
 
-// mark is the position of a marker in the filtered text, or the position from which a marker was
+// mark is the position of a marker in the filtered text, or the position at which a marker was
 // removed.
 type mark struct {
 	number   int    // 0 for a removed marker
@@ -28,52 +28,53 @@ type mark struct {
 	from, to int    // offsets in bytes of the filtered text
 }
 
-// filter checks the markers in a text while the model writes it. It removes markers that fail and
-// rewrites the others as [n]. From a bracket on, it holds text back until it is clear whether the
-// bracket begins a marker. Text that was emitted never changes. The result depends only on the
-// text, not on how it was split into pieces.
+// filter checks the markers in a text while the model writes the text. It removes markers that fail
+// the check and rewrites the others as [n]. After an opening bracket, it holds text back until it
+// is clear whether the bracket begins a marker. Text that was emitted never changes. The result
+// depends only on the text, not on how the text was split into pieces.
 //
 //	           ┌── not a marker: passed on ──┐
 //	[ ─► held ─┼── holds: passed on as [n] ──┼─► text
 //	           └── fails: removed, counted ──┘
 //
-// Brackets in code and brackets of Markdown links are text. A bracket inside a possible marker is
-// decided first, so that a removal cannot turn the remaining text into a marker.
+// Brackets in code and brackets of Markdown links are ordinary text. A bracket inside a possible
+// marker is resolved before that marker, so that a removal cannot turn the remaining text into a
+// marker.
 type filter struct {
-	// check looks up the quotes of a marker's item. It returns the first quote that occurs in the
-	// source, as spelled there, the number of quotes that do not occur, and whether the item is a
-	// valid citation.
+	// check looks up the quotes of an item of a marker. It returns the first quote that occurs in
+	// the source, spelled as in the source. missed is the number of quotes that do not occur. ok
+	// reports whether the item is a valid citation.
 	check func(number int, quotes []string) (quote string, missed int, ok bool)
 	emit  func(text string)
 
-	out        strings.Builder // text that is final
-	emitted    int             // bytes of out that were emitted
+	out        strings.Builder // the final text
+	emitted    int             // number of bytes of out that have been emitted
 	partial    []byte          // the first bytes of an incomplete character
 	tail       []rune          // characters held back: white space, the text of open, or possible inline code
 	open       []candidate     // possible markers, each inside the one before it
 	maybeCode  bool            // tail begins with a bracket that may be inside inline code
 	md         markdown
-	marks      []mark
-	removed    int
-	skipBlanks bool // skip white space: a marker before it was removed together with the white space on its other side
-	taken      int  // characters received
-	reread     int  // characters scanned again after quotes that did not end
+	marks      []mark // positions of the markers in out
+	removed    int    // number of removed citations
+	skipBlanks bool   // skip white space, because the removed marker before it also took the white space on its other side
+	taken      int    // characters received
+	reread     int    // characters scanned again because a quote had no end
 }
 
 // candidate is a bracket that may begin a marker.
 type candidate struct {
 	from, at int // indexes in tail: where the white space before the bracket begins, and the bracket itself
 	grammar  grammar
-	closed   bool // the closing bracket was read; the next character decides whether this is a marker
+	closed   bool // the closing bracket was read, and the next character decides whether this is a marker
 }
 
-// newFilter returns a filter at the beginning of a text. It calls check and emit from write and
-// finish.
+// newFilter returns a filter at the beginning of a text. The methods write and finish call check
+// and emit.
 func newFilter(check func(int, []string) (string, int, bool), emit func(string)) *filter {
 	return &filter{check: check, emit: emit, md: markdown{lead: true}}
 }
 
-// write reads a piece of text and emits as much as is final.
+// write processes a piece of text, and emits the text that has become final.
 func (f *filter) write(piece string) {
 	// Providers may split a character between two pieces.
 	if len(f.partial) > 0 {
@@ -94,14 +95,15 @@ func (f *filter) write(piece string) {
 	f.flush()
 }
 
-// finish decides about the text held back, emits it, and returns the whole filtered text.
+// finish resolves the text that is held back, emits it, and returns the whole filtered text.
 func (f *filter) finish() string {
-	// An incomplete character at the end can never become valid.
+	// A character that is incomplete at the end of the text can never become valid.
 	for range f.partial {
 		f.step(utf8.RuneError)
 	}
 	f.partial = nil
-	// Each decision may rescan text and open new brackets, so repeat until no bracket is open.
+	// A resolved bracket may cause a repeated scan that opens new brackets, so repeat until none is
+	// open.
 	for {
 		if f.md.run > 0 {
 			f.endRun()
@@ -123,7 +125,7 @@ func (f *filter) finish() string {
 	}
 }
 
-// flush emits the final text that was not emitted yet.
+// flush emits the final text that has not been emitted yet.
 func (f *filter) flush() {
 	if text := f.out.String()[f.emitted:]; text != "" {
 		f.emitted = f.out.Len()
@@ -134,7 +136,7 @@ func (f *filter) flush() {
 // top returns the innermost bracket that may begin a marker.
 func (f *filter) top() *candidate { return &f.open[len(f.open)-1] }
 
-// step reads one character.
+// step processes one character.
 func (f *filter) step(r rune) {
 	if f.skipBlanks && isBlank(r) {
 		return
@@ -145,8 +147,8 @@ func (f *filter) step(r rune) {
 		f.endRun()
 	}
 
-	// Within code, brackets are text. In possible inline code they are held back until the code
-	// ends.
+	// Brackets in code are ordinary text. While it is open whether the text is inline code,
+	// brackets are held back.
 	switch {
 	case f.md.mode == inSpan:
 		f.span(r)
@@ -179,15 +181,15 @@ func (f *filter) release() {
 	f.tail, f.open = f.tail[:0], f.open[:0]
 }
 
-// rescan processes text that was held back again, from its first character.
+// rescan processes held-back text again, from its first character.
 func (f *filter) rescan(held []rune) {
 	for _, r := range held {
 		f.step(r)
 	}
 }
 
-// span reads a character after a backtick that may begin inline code. Whether it is inline code is
-// known only at the closing backtick.
+// span processes a character after a backtick that may begin inline code. Only a closing backtick
+// shows that the text is inline code.
 func (f *filter) span(r rune) {
 	// Inline code cannot continue on the next line.
 	if r == '\n' {
@@ -208,13 +210,13 @@ func (f *filter) span(r rune) {
 		f.put(r)
 	}
 
-	// Text that is held back for too long is emitted as ordinary text.
+	// Text that was held back for too long becomes ordinary text.
 	if len(f.tail) > maxHeld {
 		f.notCode()
 	}
 }
 
-// notCode processes the text held back again as ordinary text, because the inline code has no end.
+// notCode processes the held-back text again as ordinary text, because the inline code has no end.
 func (f *filter) notCode() {
 	held := f.tail
 	f.tail, f.maybeCode = nil, false
@@ -222,8 +224,8 @@ func (f *filter) notCode() {
 	f.rescan(held)
 }
 
-// endRun processes the end of a run of backticks or tildes. Text held back inside inline code is
-// released.
+// endRun processes the end of a run of backticks or tildes. If the run closes inline code, endRun
+// releases the text held back inside.
 func (f *filter) endRun() {
 	if f.md.endRun(f.maybeCode) {
 		f.maybeCode = false
@@ -241,7 +243,7 @@ func (f *filter) begin() {
 	f.tail = append(f.tail, '[')
 }
 
-// candidate reads a character after a bracket that may begin a marker.
+// candidate processes a character after a bracket that may begin a marker.
 func (f *filter) candidate(r rune) {
 	top := f.top()
 	// The character after the closing bracket decides between a marker and a Markdown link.
@@ -282,8 +284,8 @@ func (f *filter) candidate(r rune) {
 	}
 }
 
-// resolve decides about the innermost marker, whose closing bracket was read. next is the character
-// after that bracket.
+// resolve accepts or rejects the innermost marker, whose closing bracket was read. next is the
+// character after that bracket.
 func (f *filter) resolve(next rune) {
 	top := *f.top()
 	f.open = f.open[:len(f.open)-1]
@@ -306,7 +308,7 @@ func (f *filter) resolve(next rune) {
 	}
 }
 
-// judge returns the valid items of a marker and counts the others as removed.
+// judge returns the valid items of a marker, and counts the other items as removed citations.
 func (f *filter) judge(c candidate) (kept []mark) {
 	for _, it := range c.grammar.items {
 		quotes := make([]string, len(it.quotes))
@@ -322,8 +324,8 @@ func (f *filter) judge(c candidate) (kept []mark) {
 	return kept
 }
 
-// remove deletes a marker, together with the white space before it unless that would join two
-// words.
+// remove deletes a marker. It also deletes the white space before the marker, unless the words on
+// both sides would then be joined.
 func (f *filter) remove(c candidate, next rune) {
 	f.tail = f.tail[:c.from]
 	if unicode.IsLetter(next) || unicode.IsNumber(next) {
@@ -334,12 +336,12 @@ func (f *filter) remove(c candidate, next rune) {
 		return
 	}
 
-	// The removed marker keeps its position, because it still separates the words of its
-	// neighbours.
+	// Keep the position of the removed marker, because it still separates the words that its
+	// neighbours support.
 	f.marks = append(f.marks, mark{from: f.out.Len(), to: f.out.Len()})
 
-	// At the beginning of a line, the white space after the marker goes, too, so that no indent
-	// appears.
+	// At the beginning of a line, also remove the white space after the marker, so that the line is
+	// not indented.
 	text := f.out.String()
 	f.skipBlanks = len(f.tail) == 0 && (text == "" || strings.HasSuffix(text, "\n"))
 	f.separate(next)
@@ -353,15 +355,15 @@ func (f *filter) separate(next rune) {
 	}
 }
 
-// abandon gives up on brackets that stayed open for too long. It keeps the text but removes the
-// brackets. A number that is followed by the beginning of a quote is deleted and counted as
-// removed.
+// abandon treats brackets that stayed open for too long as ordinary text, but deletes the brackets
+// themselves. If a number is followed by the beginning of a quote, abandon also deletes the number
+// and counts it as a removed citation.
 func (f *filter) abandon() {
 	held, top := f.tail, *f.top()
 	f.tail, f.open = nil, nil
 	var rest []rune
 
-	// The model intended a citation here, so its number must not remain as text.
+	// The number was meant as a citation, so it must not stay in the text.
 	if top.grammar.quoted() {
 		held, rest = held[:top.at], held[top.at+1+top.grammar.lastOpened():]
 		f.removed += len(top.grammar.items)
@@ -374,8 +376,8 @@ func (f *filter) abandon() {
 	}
 
 	if f.reread += len(rest); f.reread > rereadAlways+maxReread*f.taken {
-		// Delete the brackets: each could begin another quote without an end and cause another
-		// scan.
+		// Delete the brackets: each of them could begin another quote without an end and cause
+		// another scan.
 		rest = slices.DeleteFunc(rest, func(r rune) bool { return r == '[' })
 	}
 

@@ -30,7 +30,7 @@ func testPassages() passages {
 	return p
 }
 
-// filtered is the result of filtering a text.
+// filtered is the result of the filter for a text.
 type filtered struct {
 	text    string
 	removed int
@@ -38,7 +38,7 @@ type filtered struct {
 	pieces  []string
 }
 
-// filterText filters a text in pieces that end at the offsets in cuts.
+// filterText passes a text to the filter in pieces. The pieces end at the offsets in cuts.
 func filterText(text string, cuts ...int) filtered {
 	var got filtered
 	p := testPassages()
@@ -55,7 +55,7 @@ func filterText(text string, cuts ...int) filtered {
 	return got
 }
 
-// short formats citations as the number, the supported words and, if the marker has one, the quote.
+// short formats each citation as its number, the supported words and, if it has one, its quote.
 func (f filtered) short() string {
 	var all []string
 	for _, c := range f.cited {
@@ -69,7 +69,7 @@ func TestMarkers(t *testing.T) {
 	tests := []struct {
 		name, text, want string
 		removed          int
-		cited            string // number and supported words
+		cited            string // the number and the supported words
 	}{
 		{"none", "Nothing to see.", "Nothing to see.", 0, ""},
 		{"a number", "It is tall [1].", "It is tall [1].", 0, "1 It is tall"},
@@ -181,7 +181,7 @@ func TestQuotes(t *testing.T) {
 	tests := []struct {
 		source int
 		quote  string
-		want   string // "" if the source does not contain the quote
+		want   string // the spelling in the source; "" if the source does not contain the quote
 	}{
 		{1, "330 metres tall", "330 metres tall"},
 		{1, " 330\u00a0metres\n tall ", "330 metres tall"},
@@ -201,7 +201,7 @@ func TestQuotes(t *testing.T) {
 		{2, "铁塔高三百米", ""},
 		{3, "330 مترًا", "330 مترًا"},
 		{4, "Cafés", "Cafe\u0301s"},
-		{4, "Cafe", ""}, // the accent belongs to the last character, so there is no match
+		{4, "Cafe", ""}, // no match, because the accent is part of the last character
 		{4, "open -- daily 🗼 from 9", "open — daily 🗼 from\n\t9"},
 		{4, `from\n\t9 to 5; see [sic] the notes, \"both\" of them`, "from\n\t9 to 5; see [sic] the notes, \"both\" of them"},
 		{4, "open\u200b — daily", "open — daily"},
@@ -255,11 +255,11 @@ func TestChosenWords(t *testing.T) {
 	}
 }
 
-// TestTextIsNotHeldForLong writes a text one character at a time. Text without brackets is emitted
-// immediately, and text after a bracket soon.
+// TestTextIsNotHeldForLong writes a text character by character. Text without brackets is emitted
+// immediately, and text after a bracket is emitted soon.
 func TestTextIsNotHeldForLong(t *testing.T) {
 	t.Parallel()
-	late := func(text string) (bytes, held int) { // bytes written late, and the bytes held back
+	late := func(text string) (bytes, held int) { // numbers of bytes that were emitted late or held back
 		p := testPassages()
 		shown := 0
 		f := newFilter(p.check, func(piece string) { shown += len(piece) })
@@ -288,7 +288,7 @@ func TestTextIsNotHeldForLong(t *testing.T) {
 	}
 }
 
-// bits contains parts of texts with markers, and parts that only look like markers.
+// bits contains parts of texts with markers, and parts that look like markers but are not.
 var bits = []string{
 	"[", "]", "[", "]", "(", "1", "2", "99", "9", ",", ";", " ", " ", "\n", "\n\n", "\"", "“", "”", "'", "`", "``", "```", "```\n", "~~~\n", "-", "|",
 	"[1]", "[99]", "[1 \"", "[1 \"330 metres tall\"]", "[2 “铁塔高三百三十米”]", "[1 \"painted green\"]", "\"]", "330 metres tall", "铁塔。", "It is tall. ", "🗼",
@@ -303,7 +303,7 @@ func randomText(r *rand.Rand) string {
 	return b.String()
 }
 
-// holds checks the properties that every filtered text has, for any division into pieces.
+// holds checks the properties of every filtered text. They must hold for any division into pieces.
 func holds(t *testing.T, text string, cuts ...int) {
 	t.Helper()
 	whole, cut := filterText(text), filterText(text, cuts...)
@@ -313,8 +313,8 @@ func holds(t *testing.T, text string, cuts ...int) {
 	if !utf8.ValidString(whole.text) {
 		t.Fatalf("%q: text %q is not valid", text, whole.text)
 	}
-	// Filtering the result again changes nothing: it contains no invalid marker, and no removal has
-	// created one.
+	// A second filter changes nothing: the text contains no invalid marker, and no removal has
+	// created a marker.
 	if again := filterText(whole.text); again.text != whole.text || again.removed != 0 {
 		t.Fatalf("%q: %q has %d markers that fail: %q", text, whole.text, again.removed, again.text)
 	}

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxQuote bounds the text of a source that a citation shows, in characters.
+// maxQuote is the maximum number of characters of a source that a citation quotes.
 const maxQuote = 500
 
-// foldedText is a text normalized for comparison with quotes: in Unicode's composed form (NFC),
-// with a single space for each run of white space, and with one character for all variants of a
-// quotation mark or dash. Letters, digits and case are unchanged.
+// foldedText is a text that was normalized for the comparison with quotes. It is in Unicode's
+// composed form (NFC). Each run of white space is a single space, and all variants of a quotation
+// mark or dash are the same character. Letters, digits and case are unchanged.
 type foldedText struct {
 	source string
 	text   string
@@ -45,7 +45,7 @@ func fold(source string) foldedText {
 	f := foldedText{source: source, from: make([]int, 0, len(source)), to: make([]int, 0, len(source))}
 	var text strings.Builder
 	text.Grow(len(source))
-	// add appends one normalized character and the range of its spelling in source.
+	// add appends one normalized character. from and to are the range of its spelling in source.
 	add := func(piece string, from, to int) {
 		last := len(f.to) - 1
 		switch {
@@ -64,7 +64,8 @@ func fold(source string) foldedText {
 
 	var it norm.Iter
 	for at := 0; at < len(source); {
-		// An ASCII character before another one is a character of its own.
+		// An ASCII character that another ASCII character follows is never part of a composed
+		// character.
 		end := at + 1
 		if source[at] < utf8.RuneSelf && (end == len(source) || source[end] < utf8.RuneSelf) {
 			add(foldPiece(source[at:end]), at, end)
@@ -72,8 +73,8 @@ func fold(source string) foldedText {
 			continue
 		}
 
-		// Iterate over composed characters, so that differently composed spellings of a letter match.
-		// The next ASCII character is never composed with those before it.
+		// Iterate over composed characters, so that different encodings of the same letter match.
+		// An ASCII character is never composed with the characters before it.
 		for end < len(source) && source[end] >= utf8.RuneSelf {
 			end++
 		}
@@ -116,17 +117,17 @@ func foldPiece(piece string) string {
 	return b.String()
 }
 
-// unescape decodes JSON escapes. Models receive sources as JSON and sometimes copy its escapes into
-// quotes.
+// unescape decodes JSON escapes. Models receive sources as JSON, and sometimes copy escapes into
+// their quotes.
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `\r`, " ")
 
-// find returns the source's spelling of quote, or "" if the source does not contain it. It ignores
-// dots at both ends of the quote, and punctuation at its end that is missing in the source.
+// find returns a quote as it is spelled in the source, or "" if the source does not contain it. It
+// ignores dots at both ends of the quote, and punctuation at its end that is missing in the source.
 func (f *foldedText) find(quote string) string {
 	for _, form := range []string{quote, unescape.Replace(quote)} {
 		wanted := strings.TrimSpace(fold(form).text)
 
-		// Models mark an abridged quote with dots at its ends.
+		// Models write dots at the ends of an abridged quote.
 		wanted = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(wanted, "..."), "..."))
 
 		// A quote without words would match almost any source.
@@ -143,8 +144,9 @@ func (f *foldedText) find(quote string) string {
 	return ""
 }
 
-// index returns the source's spelling of a normalized text, or "". It never matches a part of a
-// character. If whole is true, it does not match a part of a word or number either.
+// index returns a normalized text as it is spelled in the source, or "" if there is no match. A
+// match never begins or ends within a character. If whole is true, it never begins or ends within a
+// word or number either.
 func (f *foldedText) index(wanted string, whole bool) string {
 	for at := 0; at+len(wanted) <= len(f.text); at++ {
 		next := strings.Index(f.text[at:], wanted)
@@ -153,8 +155,8 @@ func (f *foldedText) index(wanted string, whole bool) string {
 		}
 		at += next
 
-		// A match may begin or end inside an expanded character such as "…"; the search then
-		// continues.
+		// A match that begins or ends inside an expanded character such as "…" does not count, so
+		// the search continues.
 		from, to := f.from[at], f.to[at+len(wanted)-1]
 		if from >= 0 && to >= 0 && (!whole || isWhole(f.text, at, at+len(wanted))) {
 			return shorten(f.source[from:to], maxQuote)
@@ -163,15 +165,15 @@ func (f *foldedText) index(wanted string, whole bool) string {
 	return ""
 }
 
-// shorten truncates a text to a number of characters, between words if possible.
+// shorten truncates a text to at most maximum characters, between two words if possible.
 func shorten(text string, maximum int) string {
 	return strings.TrimRightFunc(text[:cut(text, maximum)], unicode.IsSpace)
 }
 
-// cut returns the byte offset at which to truncate a text to a number of characters: after the last
-// whole word, or within the first word if it is too long.
+// cut returns the byte offset at which a text must be truncated to have at most maximum characters.
+// This is the end of the last whole word, or an offset within the first word if that is too long.
 func cut(text string, maximum int) int {
-	// Words include their white space, so the loop counts all characters.
+	// Each word includes the white space after it, so the loop counts all characters.
 	left, end := maximum, 0
 	for it := words.FromString(text); it.Next(); {
 		n := utf8.RuneCountInString(it.Value())

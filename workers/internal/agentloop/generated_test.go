@@ -17,17 +17,17 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// maxRunTime bounds a run with a generated schema, most of which is the check of its answers. It leaves
-// room for a busy machine.
+// maxRunTime is the maximum duration of a run with a generated schema. Most of it is the check of
+// the answers. The limit is high enough for a busy machine.
 const maxRunTime = 5 * time.Second
 
-// TestGeneratedSchemas runs agents with generated schemas on models that give faulty answers. The data
-// of a completed run matches its schema, also for a validator without this package's limits. A run
-// that fails names what is wrong. LONG=1 runs 100,000 schemas.
+// TestGeneratedSchemas runs agents with generated schemas and with models that give faulty answers.
+// The data of a completed run must match its schema. A validator without this package's limits
+// checks this again. A failed run must name the errors. LONG=1 tests 100,000 schemas.
 func TestGeneratedSchemas(t *testing.T) {
 	t.Parallel()
 	n := 4_000
-	if long := os.Getenv("LONG"); long != "" && long != "0" && long != "no" { // as in the Makefile
+	if long := os.Getenv("LONG"); long != "" && long != "0" && long != "no" { // the same values as in the Makefile
 		n = 100_000
 	}
 	seed := rand.Uint64()
@@ -39,7 +39,7 @@ func TestGeneratedSchemas(t *testing.T) {
 		g := generator{rand.New(rand.NewPCG(seed, uint64(i)))}
 		raw := g.schema(4)
 		c, err := agentloop.NewContract(json.RawMessage(raw))
-		if err != nil { // for example a generated reference without an end
+		if err != nil { // for example, a generated reference has no end
 			refused++
 			continue
 		}
@@ -79,7 +79,7 @@ func TestGeneratedSchemas(t *testing.T) {
 	}
 }
 
-// mismatch checks data with the library alone.
+// mismatch validates data only with the library.
 func mismatch(schema string, data []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {
@@ -100,7 +100,7 @@ func mismatch(schema string, data []byte) error {
 	return compiled.Validate(value) //nolint:wrapcheck // a test
 }
 
-// generator generates schemas, and answers that match them more or less.
+// generator generates schemas, and answers that match them entirely, partly or not at all.
 type generator struct{ *rand.Rand }
 
 func (g generator) n(n int) int { return g.IntN(n) }
@@ -109,7 +109,7 @@ func pick[T any](g generator, all ...T) T { return all[g.n(len(all))] }
 
 var generatedNames = []string{"a", "b", "name", "total", "data", "citations", "a/b", "m~n", "due date", "ä", "$ref", "items"}
 
-// words returns a message.
+// words returns the text of a message.
 func (g generator) words() string {
 	all := make([]string, 1+g.n(12))
 	for i := range all {
@@ -118,7 +118,7 @@ func (g generator) words() string {
 	return strings.Join(all, " ")
 }
 
-// schema returns a schema, with up to depth levels and references to its own parts.
+// schema returns a schema with at most depth levels. It may contain references to its own parts.
 func (g generator) schema(depth int) string {
 	root := g.part(depth)
 	if g.n(3) > 0 {
@@ -127,7 +127,8 @@ func (g generator) schema(depth int) string {
 	return strings.TrimSuffix(root, "}") + fmt.Sprintf(`,"$defs":{"x":%s,"y":%s}}`, g.part(depth-1), g.part(depth-1))
 }
 
-// part returns a part of a schema, an object with at least one member.
+// part returns a part of a schema with at most depth levels. It is an object with at least one
+// member.
 func (g generator) part(depth int) string {
 	kinds := 12
 	if depth <= 0 {
@@ -175,14 +176,15 @@ func (g generator) object(depth int) string {
 		pick(g, ``, `,"additionalProperties":false`, `,"minProperties":1`, `,"unevaluatedProperties":false`) + `}`
 }
 
-// answer returns an answer of a model: a value that a schema describes, damaged or wrapped in some way.
+// answer returns an answer of a model. It is a value that a schema describes, which may be damaged
+// or wrapped in another text.
 func (g generator) answer(schema string) scripted.Call {
 	var doc any
-	_ = json.Unmarshal([]byte(schema), &doc) // generated
+	_ = json.Unmarshal([]byte(schema), &doc) // a generated schema is valid JSON
 	data := g.value(doc, doc, 12)
 	raw, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // unreachable
+		panic(err) // cannot happen
 	}
 	text := string(raw)
 	switch g.n(14) {
@@ -214,7 +216,7 @@ func (g generator) answer(schema string) scripted.Call {
 	return call
 }
 
-// value returns a value that probably matches a part of a schema.
+// value returns a value that probably matches the given part of a schema.
 func (g generator) value(root, part any, depth int) any {
 	s, ok := part.(map[string]any)
 	if !ok || depth == 0 || g.n(40) == 0 {

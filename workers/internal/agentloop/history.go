@@ -17,9 +17,9 @@ func PlainTurn(message, answer string) Turn {
 	return Turn{Messages: []llm.Message{{Role: llm.RoleUser, Text: message}, {Role: llm.RoleAssistant, Text: answer}}}
 }
 
-// Whole reports whether a turn begins with a user message, ends with an answer or a tool result, and
-// has a result for every tool call. Failed runs can leave turns that are not whole, and models reject prompts with
-// an incomplete tool exchange.
+// Whole reports whether a turn is complete. A complete turn begins with a user message, has a
+// result for every tool call, and ends with an answer or a tool result. Failed runs can leave
+// incomplete turns, and models reject prompts with an incomplete tool exchange.
 func (t Turn) Whole() bool {
 	n := len(t.Messages)
 	if n < 2 || t.Messages[0].Role != llm.RoleUser {
@@ -41,7 +41,7 @@ func (t Turn) Whole() bool {
 	return len(open) == 0
 }
 
-// Tokens estimates the size of the turn in a prompt.
+// Tokens estimates the number of tokens of the turn in a prompt.
 func (t Turn) Tokens() int {
 	n := 0
 	for _, m := range t.Messages {
@@ -50,9 +50,9 @@ func (t Turn) Tokens() int {
 	return n
 }
 
-// Fit returns the newest whole turns that fit into a budget of estimated tokens, oldest first,
-// and the number of older turns left out. Turns that are not whole are dropped and not counted.
-// The result may share memory with history, which is not changed.
+// Fit returns the newest complete turns that fit into a budget of estimated tokens, oldest first,
+// and the number of older turns that it omitted. Incomplete turns are dropped and not counted. The
+// result may share memory with history. Fit does not change history.
 func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 	whole := make([]Turn, 0, len(history))
 	for _, t := range history {
@@ -73,12 +73,12 @@ func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 	return whole[from:], from
 }
 
-// HistoryBudget returns the estimated tokens that remain for history in the model's context,
-// after instructions, message, data and tools. A quarter of the context is reserved for tool
-// results and the answer.
+// HistoryBudget returns the number of estimated tokens that remain for the history in the model's
+// context, after instructions, message, data and tools. A quarter of the context is reserved for
+// tool results and the answer.
 func HistoryBudget(in Input) int {
-	// The rules count even if a run does not need them: the estimate may be too high but not too
-	// low.
+	// Count all rules, even if the run does not need them. The estimate may be too high, but must
+	// not be too low.
 	size := in.Model.Info().ContextTokens
 	used := len(in.System) + len(in.Message) + len(in.Data) + len(untrustedRule) + len(citeRule)
 	if in.Contract != nil {

@@ -75,8 +75,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitProperties tries every budget on turns of mixed sizes. The result is always the longest
-// sequence of newest turns that fits.
+// TestFitProperties tries every budget with turns of different sizes. The result must always be the
+// longest sequence of newest turns that fits.
 func TestFitProperties(t *testing.T) {
 	t.Parallel()
 	var history []agentloop.Turn

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// costFor returns the time for filtering a text and finding its citations: the minimum of several
-// tries.
+// costFor returns the time that it takes to filter a text and to find its citations. It is the
+// minimum of several tries.
 func costFor(text string) time.Duration {
 	best := time.Hour
 	for range 3 {
@@ -29,8 +29,8 @@ func costFor(text string) time.Duration {
 	return best
 }
 
-// TestTextsMadeToBeSlow: no text takes much longer than ordinary text of the same length. The test
-// does not run in parallel, because it compares times.
+// TestTextsMadeToBeSlow checks that no text takes much longer than ordinary text of the same
+// length. The test compares times, so it does not run in parallel.
 func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	const size = 120_000
 	plain := costFor(strings.Repeat("It is tall [1]. ", size/16))
@@ -51,8 +51,8 @@ func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
-// TestQuotesThatDoNotEnd: if a text contains many quotes that are not closed, its brackets are
-// removed after a certain length.
+// TestQuotesThatDoNotEnd checks a text with many unclosed quotes: after a certain length, its
+// brackets are removed.
 func TestQuotesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	f := newFilter(testPassages().check, func(string) {})
@@ -67,8 +67,8 @@ func TestQuotesThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestWordsNextToAMarker: a marker after a very long sentence refers only to the end of the
-// sentence.
+// TestWordsNextToAMarker checks that a marker after a very long sentence supports only the end of
+// the sentence.
 func TestWordsNextToAMarker(t *testing.T) {
 	t.Parallel()
 	far := "330 metres tall, about the same height as an 81-storey building " + strings.Repeat("— ", maxSupported)
@@ -77,7 +77,7 @@ func TestWordsNextToAMarker(t *testing.T) {
 	}
 }
 
-// expiringContext is a context that ends after a number of calls of Err.
+// expiringContext is a context that ends after a given number of calls of Err.
 type expiringContext struct {
 	context.Context //nolint:containedctx // the type is a context
 	looks           int
@@ -90,7 +90,7 @@ func (l *expiringContext) Err() error {
 	return nil
 }
 
-// TestReadingALongHistory: reading a history ends when the context ends.
+// TestReadingALongHistory checks that the history is no longer read after the context has ended.
 func TestReadingALongHistory(t *testing.T) {
 	t.Parallel()
 	history := []Turn{PlainTurn("q", "Tall [7]."), PlainTurn("q", strings.Repeat("It is tall [3]. ", 60_000)), PlainTurn("q", "Tall [9].")}
@@ -108,6 +108,6 @@ func TestReadingALongHistory(t *testing.T) {
 	in := &Input{Model: offline.Echo{}, History: []Turn{{Messages: []llm.Message{{Role: llm.RoleAssistant, Text: strings.Repeat("长", readChunk) + "[12]"}}}}}
 	r := newRun(New(Config{}), in, nil, nil)
 	if err := r.readEarlier(t.Context()); err != nil || r.earlier != 12 {
-		t.Errorf("got %d, %v", r.earlier, err) // the history is read correctly although pieces end inside characters
+		t.Errorf("got %d, %v", r.earlier, err) // the pieces may end inside characters
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// TestCallsOfATurn: in one turn, 32 calls are made. Further calls fail with a result for the model,
-// also in later attempts.
+// TestCallsOfATurn checks that 32 calls of a turn are made. Further calls fail, and the model
+// receives this as their result. The same holds in later attempts.
 func TestCallsOfATurn(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []domain.SideEffect{domain.SideEffectNone, domain.SideEffectUnsafe} {
@@ -27,7 +27,7 @@ func TestCallsOfATurn(t *testing.T) {
 			f := counting()
 			f.spec.SideEffect = effect
 			model := scripted.New("scripted", asking(slices.Repeat([]string{"count"}, 40)...), done)
-			journal := &memory{left: 1 + 35} // records until failure: the turn and some of its calls
+			journal := &memory{left: 1 + 35} // the journal fails after the turn and some of its calls
 			run := func() (agentloop.Output, error) {
 				return newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, f)}, journal, nil)
 			}
@@ -50,8 +50,8 @@ func TestCallsOfATurn(t *testing.T) {
 	}
 }
 
-// TestCallsOfARun: a run may make 128 calls, and fails at the turn that requests more. Calls beyond
-// a turn's limit and truncated calls do not count.
+// TestCallsOfARun checks that a run makes up to 128 calls, and fails at a turn that would exceed
+// this. Calls beyond a turn's limit and truncated calls do not count.
 func TestCallsOfARun(t *testing.T) {
 	t.Parallel()
 	full, one := asking(slices.Repeat([]string{"count"}, 40)...), asking("count")
@@ -72,7 +72,7 @@ func TestCallsOfARun(t *testing.T) {
 			t.Parallel()
 			f, journal := counting(), newMemory()
 			in := agentloop.Input{Model: scripted.New("scripted", tt.turns...), Tools: registry(t, f), Limits: agentloop.Limits{MaxToolCalls: tt.limit}}
-			for range 2 { // the second attempt continues after the steps of the first
+			for range 2 { // the second attempt continues after the steps of the first attempt
 				out, err := newLoop().Run(t.Context(), in, journal, nil)
 				if f.n != tt.made || (err == nil) != tt.ok {
 					t.Errorf("%d calls made: %v", f.n, err)
@@ -88,8 +88,8 @@ func TestCallsOfARun(t *testing.T) {
 	}
 }
 
-// TestToolsThatPanic: a panic in the goroutine of a call makes the call fail. If the tool may have
-// had a side effect, the attempt ends, as after a crash.
+// TestToolsThatPanic checks that a call fails if its tool panics. If the tool may have had a side
+// effect, the attempt ends, as after a crash.
 func TestToolsThatPanic(t *testing.T) {
 	t.Parallel()
 	var logged atomic.Int32
@@ -125,14 +125,15 @@ func TestToolsThatPanic(t *testing.T) {
 	}
 }
 
-// markingModel searches once and then answers with a text that contains many citation markers.
+// markingModel returns a model that searches once and then gives the answer, which contains many
+// citation markers.
 func markingModel(answer string) *scripted.Model {
 	search := llm.ToolCall{ID: "a", Name: "webSearch", Arguments: json.RawMessage(`{"query":"tower"}`)}
 	return scripted.New("scripted", scripted.Call{ToolCalls: []llm.ToolCall{search}}, scripted.Call{Deltas: []string{answer}})
 }
 
-// TestCitationsOfARun: a run has at most 500 citations. Further markers are counted and removed
-// from the answer and the stream.
+// TestCitationsOfARun checks that a run has at most 500 citations. Further markers are removed from
+// the answer and from the stream, and counted.
 func TestCitationsOfARun(t *testing.T) {
 	t.Parallel()
 	const marks = 200_000
@@ -162,8 +163,8 @@ func TestCitationsOfARun(t *testing.T) {
 	}
 }
 
-// TestCitationsOfSeveralTurns: the limit applies to the citations of all turns, including those
-// recorded by another worker.
+// TestCitationsOfSeveralTurns checks that the limit applies to the citations of all turns together,
+// including turns that another worker has recorded.
 func TestCitationsOfSeveralTurns(t *testing.T) {
 	t.Parallel()
 	search := func(id string) []llm.ToolCall {
@@ -182,8 +183,8 @@ func TestCitationsOfSeveralTurns(t *testing.T) {
 	}
 }
 
-// TestResultCountsAgainstMaxBytes: the run object contains the answer twice, and a copy of a
-// source for each citation. If the object would exceed MaxBytes, the run fails before it
+// TestResultCountsAgainstMaxBytes checks the size of the run object. It contains the answer twice,
+// and a copy of a source for each citation. If it would exceed MaxBytes, the run fails before it
 // publishes a citation.
 func TestResultCountsAgainstMaxBytes(t *testing.T) {
 	t.Parallel()

@@ -23,13 +23,13 @@ type markdown struct {
 	runs   []int // in possible inline code: the length of each run of backticks so far, including the first run
 	run    int   // length of the current run: backticks or tildes in text, backticks in inline code
 	lead   bool  // the line so far contains only characters of fencePrefix
-	first  bool  // value of lead when the run began
-	loose  bool  // the line has unmatched backticks; joined with the next line they might begin code
-	fence  int   // in a code block: length of the line's possible closing fence, negative if there is none
+	first  bool  // value of lead at the beginning of the run
+	loose  bool  // the line has unmatched backticks, which might begin code together with the next line
+	fence  int   // in a code block: length of a possible closing fence in this line; negative: there is none
 }
 
-// fencePrefix lists the characters that may precede a code block's fence in its line: indents,
-// quote signs, list markers.
+// fencePrefix contains the characters that may precede a code block's fence in its line: white
+// space, quote signs, and the characters of list markers.
 const fencePrefix = " \t>-*+.)0123456789"
 
 // put processes a character of the text.
@@ -42,14 +42,14 @@ func (m *markdown) put(r rune) {
 		if m.mode == inInfo {
 			m.mode, m.fence = inFence, 0
 		}
-	case m.mode == inInfo && r == '`' && m.char == '`': // not a code block: its first line contains another backtick
+	case m.mode == inInfo && r == '`' && m.char == '`': // not a code block, because its first line contains another backtick
 		m.mode, m.run, m.runs = inSpan, 1, append(m.runs[:0], m.length)
 	default:
 		m.lead = m.lead && strings.ContainsRune(fencePrefix, r)
 	}
 }
 
-// fenced processes a character of a code block, up to the end of its closing line.
+// fenced processes a character of a code block. The block ends with the line of its closing fence.
 func (m *markdown) fenced(r rune) {
 	switch {
 	case r == '\n':
@@ -81,8 +81,8 @@ func (m *markdown) count(r rune) {
 // runEnded reports whether r ends the current run.
 func (m *markdown) runEnded(r rune) bool { return m.run > 0 && r != m.char }
 
-// endRun processes a complete run of backticks or tildes. It returns true if the run closed inline
-// code. If held is true, the text is held back and may be read again, so the run is not stored.
+// endRun processes a complete run of backticks or tildes. It returns true if the run closes inline
+// code. If held is true, the text may be scanned again, so endRun does not store the run.
 func (m *markdown) endRun(held bool) bool {
 	run := m.run
 	m.run = 0
@@ -101,12 +101,12 @@ func (m *markdown) endRun(held bool) bool {
 	return false
 }
 
-// dropSpan treats the opening run as text, because no run of equal length closes it. The next run
-// may begin inline code instead.
+// dropSpan treats the opening run as ordinary text, because no run of the same length closes it.
+// Inline code may begin with the next run instead.
 func (m *markdown) dropSpan() {
 	m.mode, m.run, m.loose = inText, 0, true
 
-	// Runs that pair up among themselves are complete inline code and are skipped.
+	// Skip runs that match each other, because they are complete inline code.
 	for rest := m.runs[1:]; len(rest) > 0; {
 		end := slices.Index(rest[1:], rest[0])
 		if end < 0 {

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// maxNumberDigits bounds the digits of a source's number.
+// maxNumberDigits is the maximum number of digits of a source number.
 const maxNumberDigits = 6
 
 // closers maps each opening quotation mark to the marks that may close it. A mark that opens quotes
@@ -19,23 +19,23 @@ var closers = map[rune]string{
 // separators are the characters that may separate two numbers, or a quote and the next number.
 const separators = ",;，；、"
 
-// verdict is the effect of a character on a possible marker.
+// verdict is the effect that a character has on a possible marker.
 type verdict int
 
 const (
 	undecided verdict = iota
 	notMarker
 	complete // the closing bracket was read
-	unclosed // a quote began that can no longer end
+	unclosed // a quote has begun that can no longer end
 )
 
 // grammarState is the grammar's position in a marker.
 type grammarState int
 
 const (
-	atNumber    grammarState = iota // a number must follow, or a quote if a number precedes
-	inNumber                        // in the digits of a number
-	afterNumber                     // in the white space after a number
+	atNumber    grammarState = iota // a number must follow, or a quote if the marker already has a number
+	inNumber                        // within the digits of a number
+	afterNumber                     // within the white space after a number
 	atQuote                         // after a colon; only a quote may follow
 	inQuote
 	afterQuote // after a quotation mark that may close the quote
@@ -59,15 +59,16 @@ type extent struct{ from, to int }
 // A quotation mark inside a quote closes it only if a bracket, another quote or a number follows.
 type grammar struct {
 	state grammarState
-	items []item // the extents of quotes are in characters, counted from the bracket
-	// read counts the characters since the bracket.
+	items []item // the items so far; extents of quotes count characters from the bracket
+	// read is the number of characters since the bracket.
 	read    int
-	digits  int
-	ends    string // the marks that may close the quote
-	newline bool   // in a quote: only white space since the last line break
+	digits  int    // number of digits of the current number
+	ends    string // the quotation marks that may close the current quote
+	newline bool   // in a quote: only white space has followed the last line break
 }
 
-// quoted reports whether a quote began. In that case the model certainly intended a marker.
+// quoted reports whether a quote has begun. A text with a number and a quote was certainly meant as
+// a marker.
 func (g *grammar) quoted() bool { return g.lastQuoted() >= 0 }
 
 // accept processes the next character and returns its effect on the marker.
@@ -85,7 +86,7 @@ func (g *grammar) accept(r rune) verdict {
 		return undecided
 	case g.take(r):
 		return undecided
-	case g.quoted(): // the quotation mark did not close the quote, which continues
+	case g.quoted(): // the quotation mark did not close the quote, so the quote continues
 		g.items = g.items[:g.lastQuoted()+1]
 		g.state = inQuote
 		return g.inside(r)
@@ -94,8 +95,9 @@ func (g *grammar) accept(r rune) verdict {
 	}
 }
 
-// without is called when an inner marker was removed together with blanks characters of white space
-// before it. The grammar continues as if that white space had not been read.
+// without must be called after an inner marker was removed together with the white space before it.
+// blanks is the number of these white space characters. The grammar continues as if they had not
+// been read.
 func (g *grammar) without(blanks int) {
 	g.read -= blanks
 	if blanks > 0 && g.state == afterNumber {
@@ -170,8 +172,8 @@ func (g *grammar) inside(r rune) verdict {
 	return undecided
 }
 
-// end closes the quote at the last character. If later characters show that the quote continues, it
-// is opened again.
+// end closes the quote before the last character. If the next characters show that the quote
+// continues, the quote is opened again.
 func (g *grammar) end() {
 	quotes := g.items[len(g.items)-1].quotes
 	quotes[len(quotes)-1].to = g.read - 1

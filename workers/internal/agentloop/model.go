@@ -12,28 +12,29 @@ import (
 )
 
 const (
-	maxRetries    = 2           // of model calls, over a whole run
-	maxRetryDelay = time.Second // maximum delay of one retry, so two retries take at most 2 s
-	smallestReply = 4096        // in tokens; an answer is limited to what is left of the run's tokens if less than this is left
+	maxRetries    = 2           // maximum number of retries of model calls in a whole run
+	maxRetryDelay = time.Second // maximum delay before one retry, so two retries wait for at most 2 s
+	smallestReply = 4096        // in tokens; if the run has fewer left, they limit the answer
 )
 
 // retryDelays are the mean delays before the first and second retry.
 var retryDelays = [maxRetries]time.Duration{200 * time.Millisecond, 600 * time.Millisecond}
 
-// modelTurn makes one model call. It retries the call after a short delay, or with less history if
-// the prompt is too long.
+// modelTurn makes one model call. It may retry the call after a short delay. If the prompt is too
+// long for the model, it repeats the call with a shorter history.
 func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) {
 	left, err := r.budgetLeft()
 	if err != nil {
 		return nil, "", err
 	}
-	var failed error // of the call before
+	var failed error // error of the previous call
 	for {
 		if ctx.Err() != nil {
 			return nil, "", stopped(ctx)
 		}
 
-		// The filter of a failed call may contain half an answer, so each call gets a new one.
+		// Each call gets a new filter, because the filter of a failed call may contain a part of an
+		// answer.
 		r.beginTurn()
 		res, err := r.in.Model.Stream(ctx, r.request(left), r.emit)
 
@@ -47,8 +48,8 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 			continue
 		}
 
-		// Each retry of the run also spends from the process's retry budget, which protects a
-		// failing provider.
+		// Each retry also uses the retry budget of the whole process, which protects a failing
+		// provider from overload.
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
 			return nil, "", r.classify(moreTelling(failed, err))
@@ -61,9 +62,10 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 	}
 }
 
-// moreTelling returns the error of a turn whose last call failed with last, and the call before with
-// earlier. If no provider responded to the last call, for example because a circuit breaker rejected
-// it, the provider's response to the call before explains more.
+// moreTelling returns the error to report for a turn whose last call failed with last, and its
+// previous call with earlier. It prefers earlier if no provider responded to the last call, for
+// example because a circuit breaker rejected it. The provider's response to the previous call then
+// explains more.
 func moreTelling(earlier, last error) error {
 	var before, e *llm.Error
 	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {
@@ -90,8 +92,8 @@ func (r *run) budgetLeft() (int64, error) {
 	}
 }
 
-// beginTurn prepares the output of a model call. A run without own tools has no sources: numbers in
-// brackets are ordinary text, and no filter is needed.
+// beginTurn prepares the output of a model call. If the run has no sources, numbers in brackets are
+// ordinary text and no filter is needed.
 func (r *run) beginTurn() {
 	r.streamed = false
 	if r.cites() && r.in.Contract == nil {
@@ -100,7 +102,7 @@ func (r *run) beginTurn() {
 }
 
 // endTurn converts a model's answer to a step. The step contains the filtered text. The arguments
-// of its calls are a JSON object or nil.
+// of each tool call are a JSON object or nil.
 func (r *run) endTurn(res llm.Response) *TurnStep {
 	t := &TurnStep{
 		Model: res.Model, Text: res.Text, ToolCalls: res.ToolCalls, Usage: res.Usage, Thinking: res.Thinking,
@@ -121,7 +123,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 
 	t.Text = r.filter.finish()
 
-	// Offsets of citations count from the beginning of the whole message, including the gap.
+	// The offsets of citations count from the beginning of the whole message, so they include the
+	// gap.
 	offset := utf8.RuneCountInString(r.out.Text)
 	if offset > 0 {
 		offset += utf8.RuneCountInString(gap)
@@ -130,10 +133,10 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 	return t
 }
 
-// request returns the next model call. left is the number of tokens that the run may still use.
+// request returns the request for the next model call. left is the number of tokens that the run
+// may still use.
 func (r *run) request(left int64) llm.Request {
-	// Usually the model's own limit applies. Near the end of the budget, the rest bounds the
-	// answer.
+	// Usually the model's own limit applies. If the run has few tokens left, they limit the answer.
 	maxTokens := r.limits.MaxAnswerTokens
 	if asked := r.in.Settings.MaxOutputTokens; asked != nil && (maxTokens == 0 || *asked < maxTokens) {
 		maxTokens = *asked
@@ -156,16 +159,16 @@ func (r *run) request(left int64) llm.Request {
 	}
 }
 
-// shortenHistory drops the older half of the history if the prompt was too long for the model. This
-// happens if the configured context size is wrong. It returns false if err has another cause or no
-// history is left.
+// shortenHistory drops the older half of the history if the prompt was too long for the model,
+// which happens if the context size is configured wrongly. It returns false if err has another
+// cause or no history is left.
 func (r *run) shortenHistory(err error) bool {
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Kind != llm.KindContextLength || r.streamed || len(r.history) == 0 {
 		return false
 	}
 
-	// Half of the history at a time bounds the number of rejected calls.
+	// Dropping half of the history each time limits the number of rejected calls.
 	dropped := (len(r.history) + 1) / 2
 	messages := 0
 	for _, t := range r.history[:dropped] {
@@ -181,8 +184,8 @@ func (r *run) shortenHistory(err error) bool {
 	return true
 }
 
-// classify is Classify. The error of a prompt that is too long names the sizes of the prompt and of the
-// model's context.
+// classify does the same as Classify. If the prompt was too long, the error also states the sizes
+// of the prompt and of the model's context.
 func (r *run) classify(err error) *Error {
 	classified := Classify(err)
 	if classified.Code != CodeContextTooLong {
@@ -200,7 +203,7 @@ func (r *run) classify(err error) *Error {
 	classified.Message = fmt.Sprintf("The prompt of %d bytes, about %d tokens, is longer than the context of the model %s, %d tokens.",
 		bytes, llm.EstimateTokens(bytes), model.Name, model.ContextTokens)
 
-	// The number of tokens is estimated, and the size of the context may be configured wrongly.
+	// The size of the prompt is an estimate, and the size of the context may be configured wrongly.
 	if llm.EstimateTokens(bytes) <= model.ContextTokens {
 		classified.Message = fmt.Sprintf("The provider rejected a prompt of %d bytes, about %d tokens, as too long for the model %s, "+
 			"whose context is set to %d tokens.", bytes, llm.EstimateTokens(bytes), model.Name, model.ContextTokens)
@@ -208,10 +211,10 @@ func (r *run) classify(err error) *Error {
 	return classified
 }
 
-// retryDelay returns the delay before a retry, and false if the call must not be retried. Only
-// short-lived failures are retried, and only if the turn has shown no text. A timeout is not
-// retried, because the caller has already waited long. A provider's RetryAfter above maxRetryDelay
-// leads to a requeue, because the attempt would occupy a slot while it waits.
+// retryDelay returns the delay before a retry, or false if the call must not be retried. It allows
+// a retry only after a transient failure, and only if the turn has emitted no text. After a timeout
+// the caller has already waited long, so there is no retry. If the provider demands a delay above
+// maxRetryDelay, the run is requeued, because it would occupy a slot while it waits.
 func (r *run) retryDelay(err error) (time.Duration, bool) {
 	var e *llm.Error
 	if !errors.As(err, &e) || !e.Retryable || e.Kind == llm.KindTimeout {
@@ -221,8 +224,8 @@ func (r *run) retryDelay(err error) (time.Duration, bool) {
 		return 0, false
 	}
 
-	// The delay varies between half and one and a half of its mean, so that runs do not retry
-	// together.
+	// The delay varies between half and one and a half times its mean, so that runs do not retry at
+	// the same time.
 	middle := retryDelays[r.retries]
 	delay := middle/2 + time.Duration(r.loop.jitter()*float64(middle))
 	return min(max(delay, e.RetryAfter), maxRetryDelay), true

@@ -19,7 +19,7 @@ type Contract struct {
 	Raw    json.RawMessage
 	Schema *schema.Schema // compiled from Raw
 
-	object bool // the root of the schema has the type object
+	object bool // the schema requires an object as the root value
 }
 
 // NewContract compiles the schema of an answer.
@@ -29,7 +29,7 @@ func NewContract(raw json.RawMessage) (*Contract, error) {
 		return nil, wrap("reading output schema", err)
 	}
 
-	// The root's type may also be a list or missing. Then the data need not be an object.
+	// A schema may also allow several types or any type. Then the data need not be an object.
 	var root struct {
 		Type any `json:"type"`
 	}
@@ -38,7 +38,7 @@ func NewContract(raw json.RawMessage) (*Contract, error) {
 	return c, nil
 }
 
-// Instructions for an answer that must match a schema.
+// Instructions to the model for an answer that must match a schema.
 const (
 	contractRule = "Your final answer is a single JSON value that matches the schema you were given: no other text, no Markdown."
 	envelopeRule = "Write the answer as {\"data\": <the JSON value>, \"citations\": " +
@@ -48,23 +48,25 @@ const (
 	repairRule = "This answer does not match the schema. Write the whole answer again, with these problems corrected:\n"
 )
 
-// envelope is the answer of a run with tools: the data, and the sources of its values.
+// envelope is the answer of a run with tools. It contains the data, and the sources of its values.
 type envelope struct {
 	Data      json.RawMessage `json:"data"`
 	Citations []valueCitation `json:"citations"`
 }
 
-// valueCitation says that a value of the data stands in a source.
+// valueCitation states that a source contains a value of the data.
 type valueCitation struct {
 	Path   string `json:"path"`
 	Source int    `json:"source"`
 }
 
-// enveloped reports whether the model writes the data inside an envelope. It does if the run has
-// tools, and if the data need not be an object, because providers require an object.
+// enveloped reports whether the model writes the data inside an envelope. It does so if the run has
+// sources. It also does so if the data need not be an object, because providers accept only
+// objects.
 func (c *Contract) enveloped(cites bool) bool { return cites || !c.object }
 
-// requestSchema returns the schema for the provider: that of the data, or of the envelope.
+// requestSchema returns the schema that the provider receives: the schema of the data, or of the
+// envelope.
 func (c *Contract) requestSchema(cites bool) json.RawMessage {
 	if !c.enveloped(cites) {
 		return c.Raw
@@ -78,8 +80,8 @@ func (c *Contract) requestSchema(cites bool) json.RawMessage {
 	return json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` + properties + `},"required":["data"]}`)
 }
 
-// read returns the data of an answer and its citations, or the mismatches. An answer that lacks the
-// requested envelope is accepted, because not every provider enforces the schema.
+// read returns the data of an answer and its citations, or the differences from the schema. It
+// accepts an answer without the requested envelope, because not every provider enforces the schema.
 func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cited []valueCitation, wrong []schema.Mismatch) {
 	answer := []byte(unfenced(text))
 	if enveloped {
@@ -93,7 +95,8 @@ func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cite
 		}
 	}
 
-	// The schema itself may describe an object with the field data.
+	// The schema itself may describe an object with a field "data", so first try the answer without
+	// an envelope.
 	bare := c.Schema.Mismatches(answer)
 	if len(bare) == 0 {
 		return compact(answer), nil, nil
@@ -104,11 +107,11 @@ func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cite
 	return nil, nil, wrong
 }
 
-// unfenced removes white space and a Markdown code fence around a text.
+// unfenced removes the white space and the Markdown code fence around a text.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
 
-	// Some models write the JSON in a code block although they should not.
+	// Some models write JSON in a code block although they were asked not to.
 	inner, fenced := strings.CutPrefix(text, "```")
 	if !fenced {
 		return text
@@ -129,9 +132,10 @@ func compact(raw []byte) json.RawMessage {
 	return out.Bytes()
 }
 
-// finishData converts the last answer to the run's output if it matches the contract. If it does
-// not, the model is asked once more: again is true, and the prompt contains the problems. The
-// rejected answer is not recorded, so a worker that continues the run asks from the beginning.
+// finishData converts the last answer to the run's output if the answer matches the contract. If it
+// does not, finishData asks the model once to correct it: again is true, and the prompt contains
+// the problems. The rejected answer is not recorded, so a worker that takes over the run requests a
+// new answer.
 func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bool, err error) {
 	data, cited, wrong := r.in.Contract.read(t.Text, r.in.Contract.enveloped(r.cites()))
 	if len(wrong) > 0 {
@@ -143,14 +147,14 @@ func (r *run) finishData(t *TurnStep, stop llm.StopReason) (out Output, again bo
 		return Output{}, true, nil
 	}
 
-	// The rejected answer and the request to correct it are not part of the session's history.
+	// Remove the rejected answer and the request to correct it from the session's history.
 	if r.repaired {
 		r.messages = append(r.messages[:r.rejected], r.messages[r.rejected+2:]...)
 	}
 	t.Text = string(data)
 	t.Citations, t.CitationsRemoved = r.passages.valueCitations(t.Text, cited)
 	r.out.Data, r.valid = data, true
-	r.result += int64(len(data)) // the run object contains the data in addition to its text
+	r.result += int64(len(data)) // the run object contains the data twice: as data and as text
 	r.show(t.Text)
 	r.send(Event{Type: EventOutput, Step: r.seq + 1, Data: data})
 	out, err = r.finish(t, stop)
@@ -166,14 +170,15 @@ func (r *run) repair(t *TurnStep, wrong []schema.Mismatch) {
 		_, _ = problems.WriteString("- " + cmp.Or(m.Path, "the whole answer") + ": " + m.Message + "\n") // never fails
 	}
 
-	// The correction counts like any other text that the model reads and writes.
+	// The correction counts towards the limit, like any other text that the model reads or writes.
 	r.bytes += int64(len(t.Text) + problems.Len())
 	r.messages = append(r.messages,
 		llm.Message{Role: llm.RoleAssistant, Text: t.Text, Thinking: t.Thinking},
 		llm.Message{Role: llm.RoleUser, Text: repairRule + problems.String()})
 }
 
-// maxNamed is the number of mismatches in the message of an error, for clients that see no others.
+// maxNamed is the number of mismatches that an error message lists, for clients that show only the
+// message.
 const maxNamed = 3
 
 // outputInvalid returns the error of a run whose answer does not match its schema.
@@ -194,19 +199,19 @@ func outputInvalid(wrong []schema.Mismatch) *Error {
 	return e
 }
 
-// Bounds of the citations that are checked: the sources of one value, and all lookups of values in
-// sources. A lookup reads the whole source.
+// Limits on the citations of values that are checked: the sources of one value, and the lookups of
+// all values. Each lookup reads a whole source.
 const (
 	maxValueSources = 8
 	maxLookups      = 2 * maxCitations
 )
 
-// valueCitations returns the valid citations of values in data, a compact JSON text, in the order of
-// the values. A citation is valid if its path is that of a string or number that stands in its
-// source. A repeated citation counts once.
+// valueCitations returns the valid citations of values in data, which is compact JSON, in the order
+// of the values. A citation is valid if its path refers to a string or number that its source
+// contains. A repeated citation counts once.
 func (p passages) valueCitations(data string, cited []valueCitation) (valid []domain.Citation, removed int) {
-	// removed first counts all citations, and then loses those that turn out to be valid.
-	sources := map[string][]int{} // by path
+	// removed first counts all citations. Each valid citation is then subtracted.
+	sources := map[string][]int{} // numbers of the cited sources by the path of the value
 	for _, c := range cited {
 		known := sources[c.Path]
 		if slices.Contains(known, c.Source) {
@@ -243,9 +248,9 @@ func (p passages) valueCitations(data string, cited []valueCitation) (valid []do
 	return valid, removed
 }
 
-// scalar is a string or number in a JSON text.
+// scalar is a string or a number in a JSON text.
 type scalar struct {
-	path     string // JSON Pointer
+	path     string // path of the value as a JSON Pointer
 	number   bool
 	text     string // the string's characters, or the number as written
 	from, to int    // offsets in bytes of the value in the JSON text
@@ -256,7 +261,7 @@ func scalars(data string) (found []scalar) {
 	d := jsontext.NewDecoder(strings.NewReader(data))
 	for {
 		token, err := d.ReadToken()
-		if err != nil { // the end
+		if err != nil { // the end of the text
 			return found
 		}
 		kind, to := token.Kind(), int(d.InputOffset())
@@ -272,7 +277,7 @@ func scalars(data string) (found []scalar) {
 	}
 }
 
-// isKey reports whether the token that was just read is the name of an object's member.
+// isKey reports whether the token that the decoder has just read is the name of an object's member.
 func isKey(d *jsontext.Decoder) bool {
 	kind, length := d.StackIndex(d.StackDepth())
 	return kind == '{' && length%2 == 1
@@ -284,7 +289,7 @@ func quotedLength(text string) int {
 		if text[at] != '"' {
 			continue
 		}
-		// A quotation mark after an odd number of backslashes belongs to the string.
+		// A quotation mark after an odd number of backslashes is part of the string.
 		slashes := 0
 		for slashes < at && text[at-1-slashes] == '\\' {
 			slashes++

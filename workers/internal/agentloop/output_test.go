@@ -24,13 +24,13 @@ func contract(t *testing.T, raw string) *agentloop.Contract {
 	return c
 }
 
-// TestAnswersMatchTheirSchema lists what a model may answer, and the output of the run.
+// TestAnswersMatchTheirSchema contains answers of models, and the resulting output of the run.
 func TestAnswersMatchTheirSchema(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		schema  string
 		answers []string
-		want    string // the data, or the error
+		want    string // the data, or the text of the error
 	}{
 		"valid":            {lampSchema, []string{`{ "name": "Luna", "watts": 7 }`}, `{"name":"Luna","watts":7}`},
 		"in a code fence":  {lampSchema, []string{"```json\n{\"name\":\"Luna\",\"watts\":7}\n```"}, `{"name":"Luna","watts":7}`},
@@ -72,8 +72,8 @@ func TestAnswersMatchTheirSchema(t *testing.T) {
 	}
 }
 
-// TestValuesAreCited runs an agent with a source: a citation of a value is kept if the value stands in
-// the source.
+// TestValuesAreCited runs an agent with a source. The citation of a value is kept if the source
+// contains the value.
 func TestValuesAreCited(t *testing.T) {
 	t.Parallel()
 	_, tools := searching(t)
@@ -105,8 +105,9 @@ func TestValuesAreCited(t *testing.T) {
 	}
 }
 
-// TestARepairIsDoneAgain loses the worker between an answer that does not match and its correction.
-// The next attempt continues after the recorded steps and has a correction of its own.
+// TestARepairIsDoneAgain loses the worker after an answer that does not match the schema, and
+// before its correction. The next attempt continues after the recorded steps, and asks for a
+// correction itself.
 func TestARepairIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	_, tools := searching(t)
@@ -125,7 +126,7 @@ func TestARepairIsDoneAgain(t *testing.T) {
 		t.Fatalf("%d steps are recorded, want the model's turn and its tool call", len(journal.steps))
 	}
 
-	// The correction itself may use tools.
+	// A corrected answer may follow further tool calls.
 	again := scripted.Call{ToolCalls: []llm.ToolCall{{ID: "b", Name: "webSearch", Arguments: json.RawMessage(`{"q":1}`)}}, Usage: use}
 	model := scripted.New("scripted", wrong, again, right)
 	var h eventLog

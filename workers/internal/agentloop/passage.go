@@ -12,20 +12,20 @@ import (
 	"parley/shared/domain"
 )
 
-// maxSupported is the number of bytes of the supported words that choose compares. From longer
-// words it takes the end, which is next to the marker.
+// maxSupported is the number of bytes of the supported words that choose compares with the source.
+// If the words are longer, choose uses their end, which is next to the marker.
 const maxSupported = 4000
 
-// longWord is the length, in characters, from which all words have the same weight.
+// longWord is the number of characters from which on all words have the same weight.
 const longWord = 8
 
-// passage is the text of a source that the model received.
+// passage is the text of a source as the model received it.
 type passage struct {
 	source domain.Citation
 	folded *foldedText // nil until a quote is looked up
 	parts  []segment   // nil until a quote is chosen
 
-	numbers map[string]string // the spellings of the numbers by their amounts; nil until a number is looked up
+	numbers map[string]string // the spelling of each number in the text by its amount; nil until a number is looked up
 }
 
 // segment is a sentence of a passage, or a piece of a long sentence.
@@ -34,19 +34,19 @@ type segment struct {
 	terms map[string]bool
 }
 
-// passages contains the sources of a run by their numbers.
+// passages contains the sources of a run by their source numbers.
 type passages map[int]*passage
 
-// check looks up the quotes of a marker in source number. found is the first quote that occurs
-// there; missed counts the quotes that do not. A marker without quotes is valid if the source
-// contains any words.
+// check looks up the quotes of a marker in the source with the given number. found is the first
+// quote that the source contains. missed is the number of quotes that it does not contain. A marker
+// without quotes is valid if the source contains any word.
 func (p passages) check(number int, quotes []string) (found string, missed int, ok bool) {
 	from := p[number]
 	if from == nil || !hasWords(from.source.CitedText) {
 		return "", max(1, len(quotes)), false
 	}
 
-	// Blank quotes count as absent.
+	// Quotes without any words count as absent.
 	given := 0
 	for _, quote := range quotes {
 		if strings.TrimSpace(quote) == "" {
@@ -67,10 +67,10 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 	return found, missed, given == 0 || found != ""
 }
 
-// choose returns the sentence of a passage that shares most terms with the supported words. It
-// includes a neighbouring sentence whose further terms weigh at least as much. A term weighs more
-// if it is long and occurs in few sentences; numbers weigh most. In every language, short and
-// frequent words carry the least information.
+// choose returns the sentence of a passage that shares the most terms with the supported words. It
+// adds a neighbouring sentence if the further terms in that sentence weigh at least as much. A term
+// weighs more if it is long and occurs in few sentences, and numbers weigh most. In every language,
+// short and frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)
@@ -87,7 +87,7 @@ func (p *passage) choose(supported string) string {
 		}
 	}
 
-	// A fact is often spread over two sentences, so try each neighbour.
+	// A fact often extends over two sentences, so try both neighbours.
 	chosen := p.parts[best].extent
 	for _, i := range []int{best - 1, best + 1} {
 		if i < 0 || i >= len(p.parts) || maximum == 0 || p.parts[i].score(weights, p.parts[best].terms) < maximum {
@@ -128,7 +128,7 @@ func termWeight(term string) int {
 	return min(utf8.RuneCountInString(term), longWord)
 }
 
-// score returns the total weight of the terms in p that are not in without.
+// score returns the total weight of the terms that p contains and that without does not contain.
 func (p segment) score(weights map[string]int, without map[string]bool) int {
 	sum := 0
 	for term, weight := range weights {
@@ -157,12 +157,12 @@ func split(text string) []segment {
 	return parts
 }
 
-// terms returns the terms of a text for comparison: lower-case words. In scripts without spaces
-// between words, the terms are pairs of characters.
+// terms returns the terms of a text for comparison. A term is a word in lower case or, in scripts
+// without spaces between words, a pair of characters.
 func terms(text string) map[string]bool {
 	text = strings.ToLower(norm.NFKC.String(text))
 	found := map[string]bool{}
-	last := "" // the previous character, if its script has no spaces
+	last := "" // the previous character if its script has no spaces between words
 	for it := words.FromString(text); it.Next(); {
 		word := it.Value()
 		switch {
@@ -179,7 +179,7 @@ func terms(text string) map[string]bool {
 				last = string(r)
 			}
 			if utf8.RuneCountInString(word) == 1 && len(text) == len(word) {
-				found[word] = true // the text is this single character, so there are no pairs
+				found[word] = true // the word is this single character, so there are no pairs
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// stepwise is a model whose answer depends only on its prompt. It requests two tools, then another,
-// and then answers. It counts its calls.
+// stepwise is a model whose answer depends only on its prompt. It requests two tools, then another
+// one, and then answers. It counts the calls.
 type stepwise struct{ calls int }
 
 func (*stepwise) Info() llm.Info { return llm.Info{Name: "stepwise", ContextTokens: 1000} }
@@ -57,8 +57,8 @@ func counting() *fake {
 	}}
 }
 
-// TestResume makes the journal fail after every possible number of records. Another attempt then
-// continues the run, and its result must equal that of a run without failures.
+// TestResume lets the journal fail after every possible number of records. A second attempt then
+// continues the run. Its result must equal the result of a run without failures.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	run := func(m *memory, model llm.Model, f *fake, h *eventLog) (agentloop.Output, error) {
@@ -90,8 +90,8 @@ func TestResume(t *testing.T) {
 			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(journal.steps, clean.steps) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
-			// Only calls without a recorded result are repeated: the call whose record failed, and
-			// calls that ran concurrently with it.
+			// Only calls without a recorded result are repeated. These are the call whose record
+			// has failed, and calls that ran at the same time.
 			again := 1
 			if broken == 1 {
 				again = 2
@@ -149,8 +149,8 @@ func TestJournalThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestStoredForm checks the JSON field names, because later releases must be able to read stored
-// steps.
+// TestStoredForm checks the names of the JSON fields, because later releases must be able to read
+// stored steps.
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()

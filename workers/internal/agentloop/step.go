@@ -16,17 +16,17 @@ const (
 	StepToolCall  StepKind = "tool_call"
 )
 
-// Step is one recorded step of a run. Its JSON form is stored and outlives releases: fields may
-// be added but never renamed.
+// Step is one recorded step of a run. Its JSON form is stored and read by later releases, so fields
+// may be added but never renamed.
 type Step struct {
-	Seq  int       `json:"seq"` // from 1, without gaps
+	Seq  int       `json:"seq"` // number of the step, from 1 and without gaps
 	Kind StepKind  `json:"kind"`
-	Turn *TurnStep `json:"turn,omitempty"` // for a model_turn
-	Tool *ToolStep `json:"tool,omitempty"` // for a tool_call
+	Turn *TurnStep `json:"turn,omitempty"` // set for a model_turn
+	Tool *ToolStep `json:"tool,omitempty"` // set for a tool_call
 }
 
 // TurnStep is a recorded model turn that requested tools. Text is the text that was emitted.
-// Citations belong to the markers in it; their offsets count from the beginning of the whole
+// Citations are those of the markers in Text. Their offsets count from the beginning of the whole
 // message.
 type TurnStep struct {
 	Model            string            `json:"model"`
@@ -37,12 +37,13 @@ type TurnStep struct {
 	Thinking         json.RawMessage   `json:"thinking,omitempty"`
 	Citations        []domain.Citation `json:"citations,omitempty"`
 	CitationsRemoved int               `json:"citationsRemoved,omitempty"`
-	// BrokeOff reports that the model reached its output limit. None of the turn's calls is
-	// executed.
+	// BrokeOff reports that the model reached its output limit. Then none of the turn's calls is
+	// executed, because a call may be incomplete.
 	BrokeOff bool `json:"brokeOff,omitempty"`
 }
 
-// ToolStep is a finished tool call, successful or not, and its numbered sources.
+// ToolStep is a finished tool call, whether successful or not, with the numbered sources that it
+// found.
 type ToolStep struct {
 	Call    domain.ToolCall   `json:"call"`
 	Sources []domain.Citation `json:"sources,omitempty"`

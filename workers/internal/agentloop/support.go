@@ -9,15 +9,16 @@ import (
 	"github.com/clipperhouse/uax29/v2/sentences"
 )
 
-// linePrefix matches the characters before the words of a line: quote signs, list markers,
-// checkboxes, headings.
+// linePrefix matches the characters that precede the words of a line: white space, quote signs,
+// list markers, checkboxes and heading signs.
 var linePrefix = regexp.MustCompile(`^[ \t]*(?:>[ \t]*)*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?(?:#{1,6}[ \t]+)?`)
 
-// abbreviation matches a common abbreviation at the end of a text. Its full stop does not end the
-// sentence.
+// abbreviation matches a common abbreviation at the end of a text. The full stop of an abbreviation
+// does not end a sentence.
 var abbreviation = regexp.MustCompile(`(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|No|Fig|approx|ca|bzw|Nr|e\.g|i\.e|z\. ?B)\.$`)
 
-// maxAbbreviation is longer, in bytes, than any match of abbreviation.
+// maxAbbreviation is a number of bytes that is greater than the length of any match of
+// abbreviation.
 const maxAbbreviation = 16
 
 // supports returns, for each marker of a text, the range in bytes of the words that the marker
@@ -33,22 +34,22 @@ func supports(text string, marks []mark) []extent {
 	lineFrom, lineStart, last := 0, afterIndent(text, 0), 0
 	for i, m := range marks {
 		from := last
-		// Only the text since the previous marker is searched, so that many markers take linear
-		// time.
+		// Search only the text after the previous marker, so that the total time stays linear in
+		// the length of the text.
 		newline := strings.LastIndexByte(text[last:m.from], '\n')
 		if newline >= 0 {
 			lineFrom = last + newline + 1
 			lineStart = afterIndent(text, lineFrom)
 		}
-		// In the line of an earlier marker, the words begin after that marker, otherwise after the
-		// line's prefix.
+		// If an earlier marker is in the same line, the words begin after that marker. Otherwise
+		// they begin after the line's prefix.
 		beside := i > 0 && newline < 0
 		if !beside {
 			from = lineFrom + len(linePrefix.FindString(text[lineFrom:m.from]))
 		}
 		last = m.to
 
-		// A table cell is separate: words of other cells do not belong to the marker.
+		// In a table, only the words of the marker's own cell belong to it.
 		inTable := lineStart < m.from && text[lineStart] == '|'
 		if bar := strings.LastIndexByte(text[from:m.from], '|'); inTable && bar >= 0 {
 			from, beside = from+bar+1, false
@@ -69,19 +70,20 @@ func supports(text string, marks []mark) []extent {
 		case i > 0:
 			all[i] = all[i-1]
 		default:
-			all[i] = extent{m.from, m.from} // no words belong to the marker
+			all[i] = extent{m.from, m.from} // the marker supports no words
 		}
 	}
 	return all
 }
 
-// afterIndent returns the offset of a line's first character after indents and quote signs.
+// afterIndent returns the offset of the first character of a line after its white space and quote
+// signs.
 func afterIndent(text string, lineFrom int) int {
 	return len(text) - len(strings.TrimLeft(text[lineFrom:], " \t>"))
 }
 
-// sentenceAfter returns the first sentence after a marker in its line or table cell, even if other
-// markers stand between them.
+// sentenceAfter returns the first sentence after a marker within its line or table cell. Other
+// markers may precede the sentence.
 func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 	from, end := marks[0].to, len(text)
 	ends := "\n"
@@ -93,7 +95,7 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 		end = from + n
 	}
 
-	// Search the pieces between markers, because a marker's own text is not a sentence.
+	// Search the text between the markers, because the text of a marker is not a sentence.
 	for i := 1; from < end; i++ {
 		to, next := end, end
 		if i < len(marks) && marks[i].from < end {
@@ -109,8 +111,8 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 	return extent{}, false
 }
 
-// sentenceBefore returns the last sentence of the lines before lineFrom. It does not look at text
-// before the last of marks.
+// sentenceBefore returns the last sentence of the lines before lineFrom. It does not search the
+// text before the last of marks.
 func sentenceBefore(text string, marks []mark, lineFrom int) (extent, bool) {
 	last := 0
 	if len(marks) > 0 {
@@ -126,12 +128,12 @@ func sentenceBefore(text string, marks []mark, lineFrom int) (extent, bool) {
 	return extent{}, false
 }
 
-// lastSentence returns the last sentence with words in text[from:to].
+// lastSentence returns the last sentence in text[from:to] that contains words.
 func lastSentence(text string, from, to int) (extent, bool) {
 	var found extent
 	ok, open := false, false
 	for _, s := range splitSentences(text, from, to) {
-		if open { // the previous sentence ended with an abbreviation, so it continues
+		if open { // the previous piece ended with an abbreviation, so its sentence continues
 			s.from = found.from
 		}
 		if hasWords(text[s.from:s.to]) {
@@ -142,8 +144,8 @@ func lastSentence(text string, from, to int) (extent, bool) {
 	return trim(text, found), ok
 }
 
-// endsInAbbreviation reports whether a text ends with an abbreviation. It reads only the end,
-// because callers extend the text sentence by sentence.
+// endsInAbbreviation reports whether a text ends with an abbreviation. It reads only the end of the
+// text, because callers extend the text sentence by sentence.
 func endsInAbbreviation(text string) bool {
 	text = strings.TrimRight(text, "\t\n\f\r ")
 	return abbreviation.MatchString(text[max(len(text)-maxAbbreviation, 0):])
@@ -158,11 +160,11 @@ func splitSentences(text string, from, to int) []extent {
 	return all
 }
 
-// trim removes white space, punctuation and other characters that are not part of the words from
-// both ends of an extent.
+// trim removes white space, punctuation and other characters that are not part of words from both
+// ends of an extent.
 func trim(text string, e extent) extent {
-	// Remove what cannot begin a sentence, and emphasis signs whose counterpart is outside of the
-	// extent.
+	// Remove characters that cannot begin a sentence, and emphasis signs without a counterpart
+	// inside the extent.
 	for e.from < e.to {
 		r, n := utf8.DecodeRuneInString(text[e.from:e.to])
 		next, _ := utf8.DecodeRuneInString(text[e.from+n : e.to])

@@ -24,16 +24,16 @@ const (
 )
 
 const (
-	maxSources    = 100 // maximum sources that are kept from one call
-	maxConcurrent = 8   // concurrent calls
-	maxTurnCalls  = 32  // executed calls of one turn
+	maxSources    = 100 // maximum number of sources that are kept from one call
+	maxConcurrent = 8   // maximum number of concurrent calls
+	maxTurnCalls  = 32  // maximum number of executed calls of one turn
 )
 
 var excessNote = fmt.Sprintf("Too many calls in one turn; at most %d are made.", maxTurnCalls)
 
-// callTools executes the pending calls, group by group. If their turn exceeds the run's limit,
-// none is executed, because no model call would read the results. The calls that the client makes
-// stay pending if they end the run.
+// callTools executes the pending calls, group by group. If the turn exceeds the run's limit on
+// calls, none of them is executed, because no model call would read the results. Calls for the
+// client stay pending if the run ends with them.
 func (r *run) callTools(ctx context.Context) error {
 	if len(r.pending) > 0 && r.calls > r.limits.MaxToolCalls {
 		return limitError(CodeToolCallLimit, "The run exceeded its limit of tool calls.")
@@ -61,8 +61,8 @@ func (r *run) callTools(ctx context.Context) error {
 // nextGroup returns the calls to make next: several consecutive calls that may run concurrently, or
 // a single call.
 func (r *run) nextGroup() []llm.ToolCall {
-	// A call with a side effect runs alone, after the calls before it and before the calls after
-	// it.
+	// A call with a side effect runs alone: it starts after all calls before it have finished, and
+	// the calls after it wait for it.
 	n := 1
 	for r.concurrent(r.pending[0]) && n < min(len(r.pending)-r.theirs, maxConcurrent) && r.concurrent(r.pending[n]) {
 		n++
@@ -70,12 +70,12 @@ func (r *run) nextGroup() []llm.ToolCall {
 	return r.pending[:n]
 }
 
-// concurrent reports whether a call may run at the same time as others: its tool has no side
-// effect and is not marked Alone.
+// concurrent reports whether a call may run at the same time as others. This requires that its tool
+// has no side effect and is not marked Alone.
 func (r *run) concurrent(call llm.ToolCall) bool {
 	t, ok := r.in.Tools.Lookup(call.Name)
 	if !ok || call.Arguments == nil || r.brokeOff {
-		return true // such a call is not executed
+		return true // the call is not executed, so it cannot have a side effect
 	}
 	spec := t.Spec()
 	return !spec.Alone && harmless(spec)
@@ -86,8 +86,8 @@ func harmless(spec tool.Spec) bool {
 	return spec.SideEffect == "" || spec.SideEffect == domain.SideEffectNone
 }
 
-// callResult is the outcome of a call. A failure that the model can handle is in the result; err
-// ends the attempt at the run.
+// callResult is the outcome of a call. A failure that the model can handle is part of the result. A
+// non-nil err ends the attempt.
 type callResult struct {
 	record domain.ToolCall
 	result tool.Result
@@ -113,7 +113,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	}
 
 	for i, call := range calls {
-		// The calls above the turn's limit are the last pending ones of the agent.
+		// The calls beyond the turn's limit are the last of the agent's own calls.
 		excess := len(r.pending)-r.theirs-i <= r.excess
 		working.Go(func() {
 			done := r.callTool(groupCtx, call, excess)
@@ -124,8 +124,8 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 		})
 	}
 
-	// Results are recorded in the order of the calls, whichever finishes first. A replay needs this
-	// order.
+	// Record the results in the order of the calls, even if a later call finishes first. A replay
+	// depends on this order.
 	for i := range calls {
 		if err := r.recordResult(ctx, groupCtx, <-results[i]); err != nil {
 			return err
@@ -134,25 +134,26 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	return nil
 }
 
-// recordResult records the outcome of a call and sends its event.
+// recordResult records the outcome of a call and reports its event.
 func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error {
 	switch {
 	case ctx.Err() != nil:
-		return stopped(ctx) // this worker no longer owns the run, or it was canceled
+		return stopped(ctx) // this worker has lost the run, or the run was cancelled
 	case done.err != nil && groupCtx.Err() != nil:
 		return context.Cause(groupCtx) // the error of the call for which the group was canceled
 	case done.err != nil:
 		return done.err
 	}
 
-	// Only the first call with sources pays for reading the history's source numbers.
+	// Read the source numbers in the history only once a call has returned sources, because it
+	// takes time.
 	if len(done.result.Sources) > 0 {
 		if err := r.readEarlier(ctx); err != nil {
 			return err
 		}
 	}
 
-	// Record before reporting: a recorded call is never made again.
+	// Record the call before it is reported: a recorded call is never repeated.
 	step := &ToolStep{Call: done.record, Sources: r.number(done.result.Sources)}
 	failpoint.Here(failpoint.ToolBefore)
 	if err := r.record(ctx, Step{Kind: StepToolCall, Tool: step}); err != nil {
@@ -165,8 +166,8 @@ func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error
 	return r.checkBytes()
 }
 
-// callTool makes one call, or rejects it if excess is true. It may run concurrently with others and
-// does not change the run's state.
+// callTool makes one call, or rejects it if excess is true. It does not change the run's state, so
+// several calls may run concurrently.
 func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) callResult {
 	began := r.loop.now()
 	result, err := r.execute(ctx, call, excess)
@@ -181,8 +182,8 @@ func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) call
 	return callResult{record: record, result: result}
 }
 
-// endsAttempt returns the error with which a call's error ends the attempt. It returns nil if the
-// model can handle the call's error.
+// endsAttempt returns the error that ends the attempt because of a call's error. It returns nil if
+// the model can handle the call's error.
 func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	var action *tool.ActionRequired
 	switch {
@@ -192,7 +193,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 		return &Parked{Kind: action.Kind, Call: tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}}
 	}
 
-	if classified, ok := errors.AsType[*Error](err); ok { // the check before the call returned the run's error
+	if classified, ok := errors.AsType[*Error](err); ok { // the check before the call has already returned an error of the run
 		return classified
 	}
 	if lost := toolUnavailable(call.Name, err); lost != nil {
@@ -203,7 +204,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 
 // execute runs a call and returns its result with cleaned output.
 func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
-	// These calls fail without reaching the tool, and the model receives the reason.
+	// These calls fail without reaching a tool. The model receives the reason.
 	switch {
 	case r.brokeOff:
 		return tool.Result{}, &tool.Error{Message: brokeOffNote}
@@ -221,7 +222,7 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 	// A panic in a tool must not end the worker, which executes the runs of other organizations.
 	spec := t.Spec()
 	defer func() {
-		if cause := recover(); cause != nil { // the call runs in its own goroutine, where no other recover applies
+		if cause := recover(); cause != nil { // each call has its own goroutine, so it must recover from its own panic
 			result, err = tool.Result{}, r.panicked(spec, cause)
 		}
 	}()
@@ -229,7 +230,7 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 		return tool.Result{}, err
 	}
 
-	// An empty output is not JSON, so it could not be recorded.
+	// An empty output is not valid JSON, so it could not be recorded.
 	if len(result.Output) == 0 {
 		result.Output = json.RawMessage("null")
 	}
@@ -239,16 +240,16 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 	return result, nil
 }
 
-// panicked reports a tool that panicked and returns the error of its call. If the tool has side
-// effects, it is unknown whether they happened. Then the error is retryable: the next attempt finds
-// out, as after a crash.
+// panicked reports the panic of a tool and returns the error of its call. If the tool has side
+// effects, it is unknown whether they happened. Then the error is retryable, so that the next
+// attempt finds out, as after a crash.
 func (r *run) panicked(spec tool.Spec, cause any) error {
-	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // the panic's value may contain secrets
+	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // without the value passed to panic, because it may contain secrets
 	r.loop.panicked(spec.Name, err)
 	return &tool.Error{Message: failedNote, Retryable: !harmless(spec), Err: err}
 }
 
-// note returns the text of a tool's error for the model.
+// note returns the text that the model receives about a tool's error.
 func note(err error) string {
 	var e *tool.Error
 	if errors.As(err, &e) && e.Message != "" {
@@ -257,8 +258,8 @@ func note(err error) string {
 	return failedNote
 }
 
-// failedOutput returns the output of a failed call: the tool's own output, if it is valid and
-// contains an error, or else the note.
+// failedOutput returns the output of a failed call. This is the tool's own output if it is valid
+// JSON and contains an error. Otherwise it is the note about the error.
 func failedOutput(err error) json.RawMessage {
 	var e *tool.Error
 	if errors.As(err, &e) && len(e.Output) > 0 {
@@ -276,7 +277,7 @@ func failedOutput(err error) json.RawMessage {
 // applyTool adds a finished call to the run's state.
 func (r *run) applyTool(s *ToolStep) {
 	message := toolMessage(s)
-	// The model receives failures as results as well, and can try something else.
+	// The model also receives failures as results, so that it can try something else.
 	r.messages = append(r.messages, message)
 	r.bytes += int64(message.Size())
 	r.result += jsonSize(s.Call)
@@ -293,7 +294,7 @@ func toolMessage(s *ToolStep) llm.Message {
 	}}
 }
 
-// input returns a call's arguments for the run object. Malformed arguments are returned as text.
+// input returns a call's arguments for the run object, in which malformed arguments become text.
 func input(call llm.ToolCall) json.RawMessage {
 	if call.Arguments != nil {
 		return call.Arguments
@@ -301,7 +302,7 @@ func input(call llm.ToolCall) json.RawMessage {
 	return quoted("malformed", call.Malformed)
 }
 
-// quoted returns a JSON object with a single key and text.
+// quoted returns a JSON object with one member: key with the value text.
 func quoted(key, text string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{key: text})
 	if err != nil { // marshaling a string never fails

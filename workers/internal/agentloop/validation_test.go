@@ -12,11 +12,11 @@ import (
 	"parley/shared/domain"
 )
 
-// answerBytes is the size of the answers that are validated here.
+// answerBytes is the size of each answer that is validated in these tests.
 const answerBytes = 10 << 10
 
-// answerShape is a schema, and how to write the nth part of an answer that matches it. The parts are
-// the items of a list, or the members of an object if the schema's root is an object.
+// answerShape contains a schema, and a function that writes the nth part of a matching answer. A
+// part is an item of a list or, if the root of the schema is an object, a member of that object.
 type answerShape struct {
 	name, schema string
 	part         func(n int) string
@@ -49,7 +49,7 @@ var answerShapes = []answerShape{
 	}},
 }
 
-// write returns an answer of about answerBytes that matches the schema.
+// write returns an answer that matches the schema and has about answerBytes bytes.
 func (s answerShape) write() string {
 	var b strings.Builder
 	for n := 0; b.Len() < answerBytes; n++ {
@@ -61,8 +61,8 @@ func (s answerShape) write() string {
 	return "[" + b.String()[1:] + "]"
 }
 
-// citedAnswer returns the answer in its envelope, with citations of 100 values, and the sources: as many
-// bytes of passages as a search of documents returns.
+// citedAnswer returns an answer in its envelope with citations of 100 values, and its sources. The
+// sources have the same size as the passages that a document search returns.
 func citedAnswer(data string) (answer string, sources []domain.Citation) {
 	const passageCount, each, citations = 6, 4 << 10, 100
 	cited := []valueCitation{}
@@ -77,16 +77,16 @@ func citedAnswer(data string) (answer string, sources []domain.Citation) {
 	}
 	raw, err := json.Marshal(envelope{json.RawMessage(data), cited})
 	if err != nil {
-		panic(err) // unreachable
+		panic(err) // cannot happen
 	}
 	return string(raw), sources
 }
 
-// validation is the check of one answer.
+// validation is the validation of one answer.
 type validation struct {
 	contract *Contract
 	answer   string
-	sources  []domain.Citation // nil: the run has no tools
+	sources  []domain.Citation // nil if the run has no tools
 }
 
 func newValidation(tb testing.TB, s answerShape, cites bool) validation {
@@ -105,8 +105,8 @@ func newValidation(tb testing.TB, s answerShape, cites bool) validation {
 	return v
 }
 
-// run does what the end of a run does with the model's answer: it reads the answer, checks it with the
-// schema, and looks the cited values up in the sources, which the run has not read before.
+// run repeats the work at the end of a run. It parses the answer, validates it with the schema, and
+// looks up the cited values in sources that were not read before.
 func (v validation) run(tb testing.TB) (took time.Duration) {
 	tb.Helper()
 	k := known{passages: passages{}}
@@ -121,14 +121,14 @@ func (v validation) run(tb testing.TB) (took time.Duration) {
 	return took
 }
 
-// percentile returns the given hundredth of durations.
+// percentile returns the given percentile of durations.
 func percentile(took []time.Duration, of int) time.Duration {
 	took = slices.Sorted(slices.Values(took))
 	return took[(len(took)-1)*of/100]
 }
 
-// BenchmarkValidation reports the time that a schema adds to a run whose answer has 10 KiB. The heap is
-// as large as that of a worker, so that garbage is collected as often.
+// BenchmarkValidation measures how much a schema adds to the duration of a run whose answer has 10
+// KiB. The heap is as large as that of a worker, so that garbage is collected as often.
 func BenchmarkValidation(b *testing.B) {
 	heap := make([]byte, 64<<20)
 	defer runtime.KeepAlive(heap)
@@ -147,15 +147,15 @@ func BenchmarkValidation(b *testing.B) {
 	}
 }
 
-// Maximum durations of a validation, as multiples of the time in which encoding/json reads the answer.
-// They are about three times the measured ones.
+// Maximum durations of a validation, as multiples of the time that encoding/json takes to parse the
+// answer. They are about three times the measured values.
 const (
 	maxValidation      = 20
 	maxCitedValidation = 45
 )
 
-// TestValidationIsQuick compares the validation of answers with the time in which encoding/json reads
-// them, because that depends on the machine in the same way.
+// TestValidationIsQuick compares the time for the validation of answers with the time that
+// encoding/json takes to parse them. Both depend on the machine in the same way.
 func TestValidationIsQuick(t *testing.T) { //nolint:paralleltest // it measures
 	for _, s := range answerShapes {
 		for _, cites := range []bool{false, true} {

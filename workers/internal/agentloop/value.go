@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// value returns the words of the passage in which a value of an answer stands, or "". A string
-// stands there with the same characters, as whole words; white space and the variants of quotation
-// marks and dashes do not matter. A number stands there with the same amount and sign, in any notation
-// of digits: 1200, 1,200.00 and 1.200 are the same.
+// value returns the words of the passage that state a value of an answer, or "" if it does not
+// state the value. A string must occur with the same characters, as whole words. White space and
+// the variants of quotation marks and dashes may differ. A number must occur with the same amount
+// and sign, in any notation: 1200, 1,200.00 and 1.200 are the same.
 func (p *passage) value(v scalar) string {
 	if v.number {
 		return p.number(v.text)
@@ -26,8 +26,8 @@ func (p *passage) value(v scalar) string {
 	return p.folded.index(wanted, true)
 }
 
-// isWhole reports whether the part of a text from and up to the given offsets is not inside a longer
-// word or number. Scripts without spaces have no such boundaries.
+// isWhole reports whether text[from:to] is not a part of a longer word or number. In scripts
+// without spaces between words, it returns true.
 func isWhole(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	first, _ := utf8.DecodeRuneInString(text[from:])
@@ -48,12 +48,13 @@ func isWordRune(r rune) bool {
 }
 
 const (
-	maxNumeral = 40 // bytes; longer ones are not numbers that people read
+	maxNumeral = 40 // maximum length in bytes; longer numerals are not numbers for people
 	signs      = "-−–"
-	grouping   = ".,'’\u00A0\u202F " // between groups of three digits
+	grouping   = ".,'’\u00A0\u202F " // characters that may separate groups of three digits
 )
 
-// number returns the passage's spelling of a JSON number, or "".
+// number returns a JSON number as it is spelled in the passage, or "" if the passage does not
+// contain it.
 func (p *passage) number(text string) string {
 	if p.numbers == nil {
 		p.numbers = readNumbers(p.source.CitedText)
@@ -64,8 +65,8 @@ func (p *passage) number(text string) string {
 	return ""
 }
 
-// readNumbers returns the spellings of the numbers in a text by their amounts. If a numeral can be
-// read in several ways, such as 1.200, it has several amounts.
+// readNumbers returns the spellings of the numbers in a text by their amounts. A numeral such as
+// 1.200 can be read in several ways and has several amounts.
 func readNumbers(text string) map[string]string {
 	found := map[string]string{}
 	add := func(amount, spelling string) {
@@ -77,14 +78,14 @@ func readNumbers(text string) map[string]string {
 	for from := nextDigit(text, 0); from < len(text); {
 		to := numeralEnd(text, from)
 		if to-from > maxNumeral || !isWholeNumber(text, from, to) {
-			from = nextDigit(text, from+digits(text[from:])) // a later group may be a number of its own
+			from = nextDigit(text, from+digits(text[from:])) // a later group may also be a number of its own
 			continue
 		}
 
 		numeral, start := text[from:to], from
 		readings := amounts(numeral)
 		if before := text[:from]; strings.HasSuffix(before, ".") && digits(numeral) == len(numeral) && !isWordEnd(before[:from-1]) {
-			start, readings = from-1, []string{"." + numeral} // .5 is a half
+			start, readings = from-1, []string{"." + numeral} // for example, .5 means 0.5
 		}
 		sign, certain := signBefore(text[:start])
 		for _, amount := range readings {
@@ -103,8 +104,8 @@ func readNumbers(text string) map[string]string {
 	return found
 }
 
-// addParts adds the parts of a numeral with spaces, because numbers that only a space separates may be
-// different ones.
+// addParts adds the parts of a numeral that contains spaces, because numbers separated only by a
+// space may be different numbers.
 func addParts(numeral string, add func(amount, spelling string)) {
 	if !strings.Contains(numeral, " ") {
 		return
@@ -116,7 +117,7 @@ func addParts(numeral string, add func(amount, spelling string)) {
 	}
 }
 
-// nextDigit returns the offset of the first digit of a text from an offset on, or the text's length.
+// nextDigit returns the offset of the first digit at or after an offset, or the length of the text.
 func nextDigit(text string, at int) int {
 	for at < len(text) && (text[at] < '0' || text[at] > '9') {
 		at++
@@ -132,11 +133,11 @@ func digits(text string) (n int) {
 	return n
 }
 
-// numeralEnd returns the end of the numeral that begins at an offset: groups of three digits, or any
-// digits, and a fraction.
+// numeralEnd returns the end of the numeral that begins at an offset. A numeral consists of groups
+// of three digits, or of any number of digits, and an optional fraction.
 func numeralEnd(text string, from int) int {
 	to := from + digits(text[from:])
-	for to-from <= 3 || text[to-4] < '0' || text[to-4] > '9' { // the last group is not longer than three digits
+	for to-from <= 3 || text[to-4] < '0' || text[to-4] > '9' { // the last group has at most three digits
 		separator, size := utf8.DecodeRuneInString(text[to:])
 		if !strings.ContainsRune(grouping, separator) || digits(text[to+size:]) != 3 {
 			break
@@ -151,9 +152,9 @@ func numeralEnd(text string, from int) int {
 	return to
 }
 
-// signBefore returns the minus sign or dash at the end of the text before a numeral, or "". A hyphen or
-// dash after a word or number, as in A-17 and 3-5, is not a sign. certain is false if it may also separate
-// the number from what is before it, as in 1990 -1995.
+// signBefore returns the minus sign or dash at the end of the text before a numeral, or "". A
+// hyphen or dash after a word or number, as in A-17 and 3-5, is not a sign. certain is false if the
+// sign may only separate two numbers, as in 1990 -1995.
 func signBefore(text string) (sign string, certain bool) {
 	before, size := utf8.DecodeLastRuneInString(text)
 	rest := text[:len(text)-size]
@@ -164,14 +165,14 @@ func signBefore(text string) (sign string, certain bool) {
 	return text[len(rest):], before != '–' && !unicode.IsDigit(last)
 }
 
-// isWordEnd reports whether a text ends inside or at the end of a word or number. Scripts without spaces
-// have no such ends.
+// isWordEnd reports whether a text ends with a character of a word or number. In scripts without
+// spaces between words, it returns false.
 func isWordEnd(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(text)
 	return isWordRune(last) && !unspaced(string(last))
 }
 
-// isWholeNumber reports whether a numeral is not a part of a word such as B12, or of a longer numeral
+// isWholeNumber reports whether a numeral is not part of a word such as B12 or of a longer numeral
 // such as 1.2.3.
 func isWholeNumber(text string, from, to int) bool {
 	before, n := utf8.DecodeLastRuneInString(text[:from])
@@ -186,8 +187,8 @@ func isWholeNumber(text string, from, to int) bool {
 	return after != '.' && after != ',' || !unicode.IsDigit(next)
 }
 
-// decimal returns a JSON number, or digits with a point, in the only way of writing its amount without
-// an exponent. ok is false if the number is too long or too large to stand in a text.
+// decimal writes a number without an exponent, in the only form that is used for comparison. ok is
+// false if the number is too long or too large to occur in a text.
 func decimal(text string) (amount string, ok bool) {
 	mantissa, negative := strings.CutPrefix(text, "-")
 	if at := strings.IndexAny(mantissa, "eE"); at >= 0 {
@@ -215,7 +216,8 @@ func decimal(text string) (amount string, ok bool) {
 	return whole, true
 }
 
-// shifted moves the point of a decimal number by a number of digits, to the right if it is positive.
+// shifted moves the decimal point of a number by a number of digits: to the right if by is
+// positive, else to the left.
 func shifted(number string, by int) string {
 	whole, fraction, _ := strings.Cut(number, ".")
 	if by < 0 {
@@ -226,13 +228,13 @@ func shifted(number string, by int) string {
 	return whole + fraction[:by] + "." + fraction[by:]
 }
 
-// groups matches the separators of groups of three digits that are not dots or commas.
+// groups removes the separators of groups of three digits, except dots and commas.
 var groups = strings.NewReplacer("'", "", "’", "", "\u00A0", "", "\u202F", "", " ", "")
 
 // amounts returns the amounts that a numeral can stand for, as decimal numbers.
 func amounts(numeral string) []string {
-	// English writes 1,200.50, and continental Europe 1.200,50. If the numeral itself does not show
-	// which, both readings are returned.
+	// English text has 1,200.50, while continental Europe has 1.200,50. If the numeral itself does
+	// not show which is meant, return both readings.
 	plain := groups.Replace(numeral)
 	dot, comma := strings.LastIndexByte(plain, '.'), strings.LastIndexByte(plain, ',')
 	english := strings.ReplaceAll(plain, ",", "")
@@ -248,7 +250,7 @@ func amounts(numeral string) []string {
 		return []string{continental}
 	case strings.Count(plain, ",") > 1:
 		return []string{english}
-	case len(plain)-max(dot, comma) == len(".000"): // 1,200 or 1.200: a fraction or a thousand
+	case len(plain)-max(dot, comma) == len(".000"): // 1,200 or 1.200 may be a fraction or a number of thousands
 		return []string{english, continental}
 	case comma >= 0:
 		return []string{continental}

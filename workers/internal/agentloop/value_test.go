@@ -6,7 +6,7 @@ import (
 	"parley/shared/domain"
 )
 
-// TestValuesInSources lists values of answers, and the words of a source in which they stand.
+// TestValuesInSources contains values of answers, and the words of a source that state the values.
 func TestValuesInSources(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -12,28 +12,29 @@ import (
 )
 
 const (
-	// HeartbeatEvery is the time between two heartbeats of a row. It is short enough that some may fail
-	// before a lease expires.
+	// HeartbeatEvery is the time between two heartbeats of a row. It is so short that several
+	// heartbeats may fail before a lease expires.
 	HeartbeatEvery = 10 * time.Second
 
-	heartbeatParts = 10  // statements in that time for many rows
-	heartbeatFew   = 256 // up to this number of rows get their heartbeats in one statement
+	heartbeatParts = 10  // number of statements within HeartbeatEvery if there are many rows
+	heartbeatFew   = 256 // maximum number of rows that get their heartbeats in a single statement
 	heartbeatLate  = HeartbeatEvery * 3 / 2
-	lockedRetry    = 250 * time.Millisecond // between two heartbeats of rows that another transaction has locked
+	lockedRetry    = 250 * time.Millisecond // time between two heartbeats of rows that another transaction has locked
 )
 
-// Extend extends the leases of rows in one statement. It returns the ids of the rows whose leases were
-// extended, and of those that another transaction has locked. This worker no longer holds the others.
+// Extend extends the leases of rows in one statement. It returns the ids of the rows that it has
+// extended, and of those that another transaction has locked. This worker no longer holds any other
+// row.
 type Extend[R any] func(ctx context.Context, rows []R) (extended, locked map[string]bool, err error)
 
-// Heartbeat extends each lease every HeartbeatEvery until ctx ends. It extends those of locked rows
-// every lockedRetry.
+// Heartbeat extends each lease every HeartbeatEvery until ctx ends. If another transaction has
+// locked a row, Heartbeat tries again every lockedRetry.
 func (s *Set[R]) Heartbeat(ctx context.Context, log zerolog.Logger, extend Extend[R]) {
 	ticker := time.NewTicker(HeartbeatEvery / heartbeatParts)
 	defer ticker.Stop()
 	var locked []*Attempt[R]
 	for {
-		// Retry locked rows soon: waiting for the next tick could let their leases expire.
+		// Retry locked rows soon, because their leases could expire before the next tick.
 		var again <-chan time.Time
 		if len(locked) > 0 {
 			again = time.After(lockedRetry)
@@ -42,7 +43,7 @@ func (s *Set[R]) Heartbeat(ctx context.Context, log zerolog.Logger, extend Exten
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			// A locked row that is due anyway gets one heartbeat, not two.
+			// If a locked row is also due in this tick, it gets only one heartbeat.
 			due := s.due()
 			locked = slices.DeleteFunc(locked, func(a *Attempt[R]) bool { return !s.has(a) || slices.Contains(due, a) })
 			locked = s.extend(ctx, log, extend, append(due, locked...))
@@ -52,16 +53,17 @@ func (s *Set[R]) Heartbeat(ctx context.Context, log zerolog.Logger, extend Exten
 	}
 }
 
-// due returns the attempts for the next heartbeat. A few get theirs together. Extending thousands of
-// leases in one statement would occupy a core for a tenth of a second and delay the work of other
-// organizations. Of many attempts, each tick therefore takes a tenth, those with the oldest heartbeats.
+// due returns the attempts for the next heartbeat. If there are few, it returns all of them every
+// HeartbeatEvery. To extend thousands of leases in one statement would occupy a core for a tenth of
+// a second and delay other work. If there are many attempts, due therefore returns a tenth of them
+// in each tick, beginning with the oldest heartbeats.
 func (s *Set[R]) due() (due []*Attempt[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, few := time.Now(), len(s.attempts) <= heartbeatFew
 	wait := HeartbeatEvery
 	if !few {
-		wait /= 2 // rows that were claimed together are spread over the next ticks
+		wait /= 2 // rows that were claimed at the same time are then spread over the next ticks
 	}
 	for _, a := range s.attempts {
 		if now.Sub(a.beat) >= wait {
@@ -75,7 +77,7 @@ func (s *Set[R]) due() (due []*Attempt[R]) {
 	case len(due) > tenth:
 		slices.SortFunc(due, func(a, b *Attempt[R]) int { return a.beat.Compare(b.beat) })
 		for tenth < len(due) && now.Sub(due[tenth].beat) > heartbeatLate {
-			tenth++ // heartbeats have failed, and these leases expire soon
+			tenth++ // earlier heartbeats have failed, and these leases expire soon
 		}
 		due = due[:tenth]
 	}
@@ -83,22 +85,23 @@ func (s *Set[R]) due() (due []*Attempt[R]) {
 }
 
 // extend extends the leases of attempts. It returns the attempts whose rows another transaction has
-// locked. It immediately cancels attempts at rows that this worker no longer holds. If the database is
-// unreachable or a row stays locked, the attempt is cancelled only when the lease expires, because a
-// restart of PostgreSQL must not interrupt every model call.
+// locked. It immediately cancels an attempt if this worker no longer holds the row. If the database
+// is unreachable or a row stays locked, an attempt is cancelled only when its lease expires. So a
+// restart of PostgreSQL does not interrupt every model call.
 func (s *Set[R]) extend(ctx context.Context, log zerolog.Logger, extend Extend[R], attempts []*Attempt[R]) (stillLocked []*Attempt[R]) {
 	if len(attempts) == 0 {
 		return nil
 	}
 
-	// The database's lease begins after this moment, so the local estimate expires first.
+	// In the database, the lease begins after this moment. The lease therefore expires first by the
+	// local clock.
 	asked := time.Now()
 	rows := make([]R, len(attempts))
 	for i, a := range attempts {
 		rows[i] = a.row
 	}
 
-	// A heartbeat that takes longer would delay the next one.
+	// A heartbeat must not take so long that it delays the next one.
 	ctx, cancel := context.WithTimeout(ctx, HeartbeatEvery)
 	defer cancel()
 	extended, locked, err := extend(ctx, rows)
@@ -110,8 +113,8 @@ func (s *Set[R]) extend(ctx context.Context, log zerolog.Logger, extend Extend[R
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range attempts {
-		// Locked and lost rows count as beaten as well: the former are retried separately, and the
-		// latter end.
+		// Also count the heartbeat for locked and lost rows: locked rows are retried separately,
+		// and attempts at lost rows end.
 		a.beat = asked
 		switch {
 		case extended[a.key]:

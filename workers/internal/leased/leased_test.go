@@ -15,8 +15,8 @@ import (
 
 func newSet() *Set[string] { return New(func(row string) string { return row[:len(row)-2] }) } // "run_1 7" has fence 7
 
-// An attempt ends when its lease expires, even if the heartbeat waits for a database that does not
-// respond.
+// An attempt ends when its lease expires, even while the heartbeat waits for a database that does
+// not respond.
 func TestAnAttemptEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,13 +65,13 @@ func TestAClaimReplacesAnEarlierOne(t *testing.T) {
 	}
 }
 
-// beats records heartbeats.
+// beats records the heartbeats of rows.
 type beats struct {
-	downUntil  time.Time            // heartbeats fail until then
-	last       map[string]time.Time // each row's last heartbeat
+	downUntil  time.Time            // heartbeats fail until this time
+	last       map[string]time.Time // time of the last heartbeat of each row
 	statements int
-	largest    int           // rows of one statement
-	longest    time.Duration // between two heartbeats of a row
+	largest    int           // maximum number of rows in one statement
+	longest    time.Duration // maximum time between two heartbeats of a row
 }
 
 func (b *beats) extend(_ context.Context, rows []string) (extended, locked map[string]bool, err error) {
@@ -89,8 +89,8 @@ func (b *beats) extend(_ context.Context, rows []string) (extended, locked map[s
 	return extended, nil, nil
 }
 
-// The leases of thousands of rows are not extended in one statement, and those of a few rows are. No
-// lease expires, even if the database fails for some time.
+// The leases of thousands of rows are extended in several statements, and those of a few rows in
+// one. No lease expires, even if the database fails for some time.
 func TestHeartbeatsOfManyRowsAreSpread(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -129,8 +129,9 @@ func TestHeartbeatsOfManyRowsAreSpread(t *testing.T) {
 	}
 }
 
-// An attempt at a locked row ends only when its lease expires. Until then, the heartbeat is retried for
-// that row, and does not delay other rows. An attempt at a row that is lost ends at once.
+// An attempt at a locked row ends only when its lease expires. Until then, the heartbeat is retried
+// for this row, and the heartbeats of other rows are not delayed. An attempt at a row that another
+// worker has taken ends at once.
 func TestALockedHeartbeatIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -18,16 +18,16 @@ var (
 	ErrDraining = errors.New("the worker is stopping")
 )
 
-// Attempt is one execution of a claimed row.
+// Attempt is one execution of a claimed row by this worker.
 type Attempt[R any] struct {
 	row        R
 	key        string
 	cancel     context.CancelCauseFunc
 	leaseUntil time.Time // on this process's monotonic clock; guarded by Set.mu
-	beat       time.Time // when the row was claimed or had its last heartbeat; guarded by Set.mu
+	beat       time.Time // time of the claim or of the last heartbeat; guarded by Set.mu
 }
 
-// Set contains the attempts of this worker. One heartbeat extends the leases of many rows.
+// Set contains this worker's attempts. Each heartbeat extends the leases of many rows.
 type Set[R any] struct {
 	key      func(R) string
 	mu       sync.Mutex
@@ -39,8 +39,8 @@ func New[R any](key func(R) string) *Set[R] {
 	return &Set[R]{key: key, attempts: map[string]*Attempt[R]{}}
 }
 
-// Add adds an attempt at a row whose claim was sent at asked. It cancels an earlier attempt at the
-// same row, because the new claim replaces the earlier one.
+// Add adds an attempt at a row. asked is the time at which the claim was sent. Add cancels an
+// earlier attempt at the same row, because the new claim replaces the earlier claim.
 func (s *Set[R]) Add(row R, asked time.Time, cancel context.CancelCauseFunc) *Attempt[R] {
 	a := &Attempt[R]{row: row, key: s.key(row), cancel: cancel, leaseUntil: asked.Add(lease.Lease), beat: time.Now()}
 	s.mu.Lock()
@@ -52,7 +52,7 @@ func (s *Set[R]) Add(row R, asked time.Time, cancel context.CancelCauseFunc) *At
 	return a
 }
 
-// Remove removes an attempt, unless this worker has claimed the row again since then.
+// Remove removes an attempt, unless this worker has claimed the row again in the meantime.
 func (s *Set[R]) Remove(a *Attempt[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,8 @@ func (s *Set[R]) Remove(a *Attempt[R]) {
 	}
 }
 
-// has reports whether this attempt, not a later one at the same row, is still in progress.
+// has reports whether this attempt is in progress. It returns false if a later attempt at the same
+// row has replaced it.
 func (s *Set[R]) has(a *Attempt[R]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,7 @@ func (s *Set[R]) Cancel(key string, cause error) {
 	}
 }
 
-// cancelAll cancels all attempts. It does not wait for them.
+// cancelAll cancels all attempts. It does not wait until they have ended.
 func (s *Set[R]) cancelAll(cause error) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.attempts))
@@ -88,16 +89,16 @@ func (s *Set[R]) cancelAll(cause error) {
 	}
 }
 
-// Count returns the number of attempts in progress, for a metric and at shutdown.
+// Count returns the number of attempts in progress.
 func (s *Set[R]) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.attempts)
 }
 
-// Watch cancels attempts whose leases have expired by the local clock. From then on another worker may
-// claim the row, whose fence rejects this worker's writes. Watch makes no database call, because a
-// heartbeat may be blocked on a database that does not respond.
+// Watch cancels attempts whose leases have expired by the local clock. Another worker may then
+// claim the row, and its fence rejects the writes of this worker. Watch does not call the database,
+// because even a heartbeat may wait for a database that does not respond.
 func (s *Set[R]) Watch(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -117,9 +118,9 @@ func (s *Set[R]) Watch(ctx context.Context) {
 	}
 }
 
-// Drain waits up to patience for the attempts. It then cancels the remaining ones with ErrDraining, so
-// that other workers can continue their rows, and waits up to last. It returns false if some of them
-// are still running.
+// Drain waits for the attempts, up to the duration patience. It then cancels the remaining attempts
+// with ErrDraining, so that other workers can continue with their rows, and waits up to the
+// duration last. It returns false if some attempts are still running.
 func (s *Set[R]) Drain(attempts *sync.WaitGroup, patience, last time.Duration) bool {
 	done := make(chan struct{})
 	go func() { attempts.Wait(); close(done) }()
@@ -130,7 +131,7 @@ func (s *Set[R]) Drain(attempts *sync.WaitGroup, patience, last time.Duration) b
 	return within(last, done)
 }
 
-// within reports whether done is closed within d.
+// within reports whether done is closed within the duration d.
 func within(d time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

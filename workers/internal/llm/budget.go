@@ -2,26 +2,27 @@ package llm
 
 import "sync"
 
-// retryCost is the cost of a retry in tokens of the bucket. An answered call adds one token.
+// retryCost is the number of tokens that a retry takes from the bucket. Each answered call adds
+// one.
 const retryCost = 10
 
-// Budget bounds the retries of all runs of a process, so that retries do not overload a failing
-// provider. It is a token bucket: ten answered calls pay for one retry. It is safe for concurrent
-// use. A nil *Budget allows every retry.
+// Budget limits the retries of all runs of a process, so that retries do not overload a failing
+// provider. It is a token bucket: each answered call adds one token, and each retry takes ten. It
+// is safe for concurrent use. A nil *Budget allows every retry.
 type Budget struct {
 	mu   sync.Mutex
 	size int
 	left int
 }
 
-// NewBudget returns a full budget, enough for size retries or at least one.
+// NewBudget returns a full budget. It allows size retries, but at least one.
 func NewBudget(size int) *Budget {
 	full := max(size, 1) * retryCost
 	return &Budget{size: full, left: full}
 }
 
-// Spend takes the cost of a retry from the budget. It returns false if the budget is too low; the
-// retry must then not be made.
+// Spend takes the cost of a retry from the budget. If the budget is too low, it returns false, and
+// the caller must not retry.
 func (b *Budget) Spend() bool {
 	if b == nil {
 		return true
@@ -35,7 +36,7 @@ func (b *Budget) Spend() bool {
 	return true
 }
 
-// Earn adds the credit for an answered call.
+// Earn adds one token to the budget, after a call was answered.
 func (b *Budget) Earn() {
 	if b == nil {
 		return

@@ -11,7 +11,7 @@
 //   - providers: the setup of a [Registry]
 //
 // A [Registry] resolves an agent's model and its fallbacks to one [Model]; see [WithFallbacks].
-// [Budget] bounds the retries of a process. [Prices] computes the cost of an answer.
+// [Budget] limits the retries of a process. [Prices] computes the cost of a call.
 //
 // A call of Stream ends in one of three ways:
 //
@@ -19,9 +19,10 @@
 //	Stream ─────┼──► *Error:   classified; Retryable reports whether a retry may succeed
 //	            └──► the context's error: the caller gave up, which says nothing about the model
 //
-// A stream that breaks off is an *Error, never a short Response. A truncated tool call is never
-// returned, because a part of an argument list can be valid JSON with another meaning.
+// A truncated stream is an *Error, never a shorter Response. A truncated tool call is never
+// returned, because the first part of the arguments can be valid JSON with another meaning.
 //
-// Untrusted input (tool results, data sent with a run) is kept separate from the message. It is
-// rendered inside a JSON envelope marked untrusted; see [RenderUser] and [RenderToolResult].
+// Untrusted input, such as tool results and data sent with a run, is kept separate from the
+// message. It is rendered in JSON that is marked as untrusted; see [RenderUser] and
+// [RenderToolResult].
 package llm

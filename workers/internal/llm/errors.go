@@ -11,22 +11,23 @@ type Kind string
 
 // Kinds of failures.
 const (
-	KindRateLimited   Kind = "rate_limited"    // the provider limits the rate of requests
+	KindRateLimited   Kind = "rate_limited"    // the rate of requests exceeds the provider's limit
 	KindUnavailable   Kind = "unavailable"     // no connection, or the provider failed (5xx)
 	KindTimeout       Kind = "timeout"         // a time limit was exceeded
-	KindTruncated     Kind = "truncated"       // the answer broke off
+	KindTruncated     Kind = "truncated"       // the answer ended before it was complete
 	KindBadResponse   Kind = "bad_response"    // the answer violates the protocol
-	KindTooLarge      Kind = "too_large"       // the answer was larger than allowed
+	KindTooLarge      Kind = "too_large"       // the answer is larger than allowed
 	KindInvalid       Kind = "invalid_request" // the provider rejected the request
 	KindAuth          Kind = "auth"            // the provider rejected the service's credentials
 	KindQuota         Kind = "quota"           // the account at the provider has no quota left
 	KindContextLength Kind = "context_length"  // the prompt is too long for the model
 	KindFiltered      Kind = "content_filter"  // the provider withheld the answer
-	KindUnknownModel  Kind = "unknown_model"   // no such model
+	KindUnknownModel  Kind = "unknown_model"   // the model does not exist
 	KindNotConfigured Kind = "not_configured"  // the provider is known but not configured
 )
 
-// publicMessages are the messages for callers. They contain no provider text, key or address.
+// publicMessages contains the error messages for callers. They contain no text of a provider, no
+// key and no address.
 var publicMessages = map[Kind]string{
 	KindRateLimited:   "The model provider is limiting requests.",
 	KindUnavailable:   "The model provider is not available.",
@@ -43,23 +44,24 @@ var publicMessages = map[Kind]string{
 	KindNotConfigured: "The model's provider is not configured on this service.",
 }
 
-// Error is the failure of a model call. Its Error text may be shown to callers. The cause,
-// returned by errors.Unwrap, may contain provider text and may at most be logged.
+// Error is the failure of a model call. Error() returns a message that callers may read.
+// errors.Unwrap returns the cause, which may contain text of the provider. The cause may be logged
+// but never shown to callers.
 type Error struct {
 	Kind       Kind
 	Retryable  bool
-	RetryAfter time.Duration // the minimum delay that the provider requested; 0 if none
-	// MidAnswer reports that the time limit was reached while the answer was arriving. In that case
-	// the provider works.
+	RetryAfter time.Duration // minimum delay that the provider demands; 0: none
+	// MidAnswer reports that the time limit was exceeded while the answer was arriving. The
+	// provider was therefore working.
 	MidAnswer bool
-	// Unused reports that the provider did no work for the call, so the call is free. After any
-	// other failure, the cost is unknown.
+	// Unused reports that the provider has not processed the call, so the call is free. After any
+	// other failure, the cost of the call is unknown.
 	Unused  bool
-	Message string // a public message; "" means the usual message for the kind
+	Message string // public message; "" means the default message for the kind
 	Err     error  // internal cause, may be nil
-	// Detail is the provider's own message, unredacted. It is not for callers.
+	// Detail is the provider's own message with all secrets. It must not be shown to callers.
 	Detail string
-	// Provider is the provider's response for admins and logs; nil if there was no response.
+	// Provider is the provider's response for admins and logs. It is nil if there was no response.
 	Provider *domain.ProviderError
 }
 
@@ -74,14 +76,15 @@ func (e *Error) Error() string {
 // Unwrap returns the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// NewUnused returns an Error of a call that the provider did not process.
+// NewUnused returns the error of a call that the provider has not processed.
 func NewUnused(kind Kind, cause error) *Error {
 	e := NewError(kind, cause)
 	e.Unused = true
 	return e
 }
 
-// NewError returns an Error of a kind. It is retryable if failures of this kind can be transient.
+// NewError returns an error of the given kind. It is retryable if failures of this kind can be
+// transient.
 func NewError(kind Kind, cause error) *Error {
 	e := &Error{Kind: kind, Err: cause}
 	switch kind {

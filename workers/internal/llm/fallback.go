@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// fallbacks is a model with fallback models.
+// fallbacks is a model that consists of several models, which it tries in order.
 type fallbacks struct{ models []Model }
 
-// WithFallbacks returns a model that calls first, and then the others in order until one answers.
-// It tries the next model if a provider fails, limits requests, rejects the service's credentials,
-// or does not have the model. After text was emitted, it tries no other model. Info describes the
-// first model. Response.Model names the model that answered.
+// WithFallbacks returns a model that calls first, and then the others in order until one of them
+// answers. It tries the next model if a provider fails, limits the rate of requests, rejects the
+// service's credentials, or does not have the model. Once a model has emitted text, no other model
+// is tried. Info describes the first model. Response.Model is the name of the model that answered.
 func WithFallbacks(first Model, others ...Model) Model {
 	if len(others) == 0 {
 		return first
@@ -39,7 +39,8 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 			return Response{}, fmt.Errorf("asking models in turn: %w", ctx.Err())
 		}
 
-		// After text was emitted, another model's answer would begin in the middle of this one.
+		// The model has emitted text. An answer of another model would continue in the middle of
+		// it.
 		var e *Error
 		if !errors.As(err, &e) || emitted || !tryNext(e.Kind, i > 0) {
 			return Response{}, err
@@ -50,9 +51,10 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 	return Response{}, failed
 }
 
-// tryNext reports whether the next model should be tried after a failure of this kind. standIn
-// reports that a fallback failed. If the first model rejects the prompt, no other model is tried,
-// because the caller can shorten the prompt. If a fallback rejects it, the next one is tried.
+// tryNext reports whether the next model must be tried after a failure of the given kind. standIn
+// is true if the failed model is a fallback. If the first model finds the prompt too long, no other
+// model is tried, because the caller can shorten the prompt. If a fallback finds it too long, the
+// next one is tried.
 func tryNext(kind Kind, standIn bool) bool {
 	switch kind {
 	case KindRateLimited, KindUnavailable, KindTimeout, KindTruncated, KindBadResponse,
@@ -65,8 +67,8 @@ func tryNext(kind Kind, standIn bool) bool {
 	}
 }
 
-// preferred returns the failure to report: a retryable failure if there is one, and of two
-// retryable failures the one with the shorter delay.
+// preferred returns the failure to report. A retryable failure takes precedence. If both are
+// retryable, the failure with the shorter delay takes precedence.
 func preferred(a, b *Error) *Error {
 	switch {
 	case a == nil, b.Retryable && !a.Retryable:

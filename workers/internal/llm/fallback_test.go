@@ -25,8 +25,8 @@ func TestFallbacksConform(t *testing.T) {
 	})
 }
 
-// renamed is a model that answers under the name of the first model, because the common tests
-// require a constant name.
+// renamed is a model whose answers name the first model, because the common tests require that all
+// answers have the same model name.
 type renamed struct{ llm.Model }
 
 func (r renamed) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
@@ -46,8 +46,8 @@ func TestFallbacks(t *testing.T) {
 	}
 	tests := map[string]struct {
 		models []scripted.Call
-		model  string   // the model that answered
-		kind   llm.Kind // kind of the error if no model answered
+		model  string   // name of the model that answered
+		kind   llm.Kind // kind of the error if no model has answered
 		asked  string
 	}{
 		"the first answers":         {[]scripted.Call{answers, answers}, "a", "", "a"},
@@ -140,7 +140,7 @@ func TestResolveAll(t *testing.T) {
 	}
 }
 
-// spend returns the number of retries that remain in a budget.
+// spend uses up a budget and returns the number of retries that it allowed.
 func spend(b *llm.Budget) int {
 	n := 0
 	for b.Spend() {

@@ -11,22 +11,24 @@ import (
 	"parley/shared/domain"
 )
 
-// maxListed bounds the number of models of a provider in a list.
+// maxListed is the maximum number of models of one provider in a list.
 const maxListed = 300
 
-// Lister lists the models of a provider by their names there. The empty name means the provider's default model.
+// Lister lists a provider's models by their names at the provider. The empty name means the
+// provider's default model.
 type Lister interface {
 	Models(ctx context.Context) ([]string, error)
 }
 
-// WithListers sets the providers whose models List contains, by their names, and returns the registry.
+// WithListers sets the providers whose models List returns, by the providers' names. It returns the
+// registry.
 func (r *Registry) WithListers(listers map[string]Lister) *Registry {
 	r.listers = listers
 	return r
 }
 
-// List returns the default model and the models of all providers, sorted by provider and name. The models of a provider that
-// does not list them are missing, and the error says why.
+// List returns the default model and the models of all providers, sorted by provider and name. If a
+// provider fails to list its models, they are missing, and the error states the reason.
 func (r *Registry) List(ctx context.Context) (domain.ModelList, error) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -50,7 +52,7 @@ func (r *Registry) List(ctx context.Context) (domain.ModelList, error) {
 	return domain.ModelList{Default: r.fallback, Models: slices.Compact(found)}, failed
 }
 
-// modelStrings returns a provider's models as agents name them.
+// modelStrings returns a provider's models in the form in which agents name them.
 func modelStrings(provider string, names []string) (all []string) {
 	for _, name := range names[:min(len(names), maxListed)] {
 		switch full := provider + "/" + name; {

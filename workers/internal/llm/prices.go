@@ -13,24 +13,24 @@ import (
 // priceDigits is the maximum number of decimal places of a price.
 const priceDigits = 6
 
-// maxPrice bounds the price per million tokens; real prices are far lower.
+// maxPrice is the maximum price per million tokens, far above all real prices.
 const maxPrice = 1_000_000_000
 
-// Prices contains the prices of models. With the zero value, every call is free.
+// Prices contains the prices of models. If it has the zero value, every call is free.
 type Prices struct{ list []price }
 
-// price is an entry of Prices. in and out are prices per million tokens, in millionths of a
-// currency unit.
+// price is the price of one or several models. in and out are the prices of a million input and
+// output tokens, in millionths of the currency unit.
 type price struct {
 	name    string
-	prefix  bool // the name is a prefix of model names
+	prefix  bool // the name is a prefix that matches several models
 	in, out int64
 }
 
 // ParsePrices parses the setting MODEL_PRICES, for example
-// "openai/gpt-5-mini=0.25/2,anthropic/*=3/15". Each entry contains the prices of input and output,
-// in currency units per million tokens, with at most six decimal places. An empty setting yields no
-// prices.
+// "openai/gpt-5-mini=0.25/2,anthropic/*=3/15". Each entry contains the prices of a million input
+// tokens and a million output tokens. The prices have at most six decimal places. If the setting is
+// empty, there are no prices.
 func ParsePrices(setting string) (Prices, error) {
 	var p Prices
 	for entry := range strings.SplitSeq(setting, ",") {
@@ -47,14 +47,15 @@ func ParsePrices(setting string) (Prices, error) {
 		p.list = append(p.list, one)
 	}
 
-	// The longest name wins. Of two names of equal length, the exact one wins over the prefix.
+	// Sort the entries so that the longest name matches first, and an exact name before a prefix of
+	// the same length.
 	slices.SortStableFunc(p.list, func(a, b price) int {
 		return cmp.Or(cmp.Compare(len(b.name), len(a.name)), compareBool(a.prefix, b.prefix))
 	})
 	return p, nil
 }
 
-// compareBool orders false before true.
+// compareBool compares two values. false comes before true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -68,7 +69,7 @@ func compareBool(a, b bool) int {
 
 // parsePrice parses one entry of MODEL_PRICES.
 func parsePrice(entry string) (price, error) {
-	at := strings.LastIndexByte(entry, '=') // model names may contain "="
+	at := strings.LastIndexByte(entry, '=') // the name of a model may contain "="
 	if at < 0 {
 		return price{}, fmt.Errorf("want model=input/output")
 	}
@@ -93,7 +94,7 @@ func parsePrice(entry string) (price, error) {
 	return p, err
 }
 
-// parseAmount parses a decimal number exactly and returns it in millionths.
+// parseAmount parses a decimal number and returns its exact amount in millionths.
 func parseAmount(s string) (int64, error) {
 	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
 	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
@@ -106,7 +107,7 @@ func parseAmount(s string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a price: too large", s)
 	}
 
-	// Integers keep the price exact: floating-point numbers would not add up.
+	// Integers keep prices exact, while sums of floating-point numbers would be inexact.
 	millionths, err := strconv.ParseInt("0"+fraction+strings.Repeat("0", priceDigits-len(fraction)), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a price: %w", s, err)
@@ -114,8 +115,8 @@ func parseAmount(s string) (int64, error) {
 	return n*1_000_000 + millionths, nil
 }
 
-// Cost returns the cost of a model call in millionths of a currency unit, rounded up. It is 0 for
-// a model without a price.
+// Cost returns the cost of a model call in millionths of the currency unit, rounded up. If the
+// model has no price, the cost is 0.
 func (p Prices) Cost(model string, u Usage) int64 {
 	i := slices.IndexFunc(p.list, func(one price) bool {
 		return model == one.name || (one.prefix && strings.HasPrefix(model, one.name))
@@ -127,7 +128,7 @@ func (p Prices) Cost(model string, u Usage) int64 {
 	one := p.list[i]
 	sum := new(big.Int).Mul(big.NewInt(max(u.InputTokens, 0)), big.NewInt(one.in))
 	sum.Add(sum, new(big.Int).Mul(big.NewInt(max(u.OutputTokens, 0)), big.NewInt(one.out)))
-	sum.Add(sum, big.NewInt(999_999)) // round up
+	sum.Add(sum, big.NewInt(999_999)) // to round up
 	sum.Quo(sum, big.NewInt(1_000_000))
 	if !sum.IsInt64() {
 		return math.MaxInt64

@@ -22,7 +22,7 @@ func TestPrices(t *testing.T) {
 		{"openai/gpt-5-mini", 4, 0, 1},
 		{"openai/gpt-5-mini", 1, 0, 1}, // a quarter, rounded up
 		{"openai/gpt-5-mini", 0, 0, 0},
-		{"openai/gpt-5-mini-2025", 100, 10, 225}, // the prefix's price
+		{"openai/gpt-5-mini-2025", 100, 10, 225}, // the price of the prefix applies
 		{"openai/gpt-5", 100, 10, 225},
 		{"anthropic/claude-opus-5-5", 1000, 100, 4500},
 		{"anthropic/claude-haiku-5-5", 1000, 100, 150},

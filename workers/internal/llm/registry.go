@@ -7,27 +7,28 @@ import (
 	"parley/shared/truncate"
 )
 
-// maxModelName bounds the length of model names in bytes.
+// maxModelName is the maximum length of a model's name in bytes.
 const maxModelName = 200
 
-// Provider returns a provider's models. name is the part of a model string after "provider/"; the
-// empty name means the provider's default model.
+// Provider returns the models of one provider. name is the part of a model string that follows
+// "provider/". The empty name means the provider's default model.
 type Provider interface {
 	Model(name string) (Model, error)
 }
 
-// Registry finds models by the model strings of agents. It is safe for concurrent use.
+// Registry resolves the model strings of agents to models. It is safe for concurrent use.
 type Registry struct {
 	fallback  string
 	providers map[string]Provider
-	// known also contains providers that are not configured, which have a clearer error.
+	// known also contains providers that are not configured. Their models fail with an error of
+	// their own.
 	known   map[string]bool
 	listers map[string]Lister
 }
 
-// NewRegistry returns a registry of providers by name. fallback is the model string for agents
-// without a model; it must resolve. known lists all providers that exist, including those that are
-// not configured.
+// NewRegistry returns a registry of the given providers, by their names. fallback is the model
+// string for agents without a model. It must resolve. known contains the names of all existing
+// providers, including those that are not configured.
 func NewRegistry(fallback string, providers map[string]Provider, known ...string) (*Registry, error) {
 	r := &Registry{fallback: fallback, providers: providers, known: make(map[string]bool, len(known))}
 	for _, name := range known {
@@ -42,9 +43,9 @@ func NewRegistry(fallback string, providers map[string]Provider, known ...string
 // Default returns the model string for agents without a model.
 func (r *Registry) Default() string { return r.fallback }
 
-// Resolve returns the model for an agent's model string: "provider/model", or "" for the default.
-// The error is an *Error of KindUnknownModel, or of KindNotConfigured if the provider is not
-// configured. Neither is retryable.
+// Resolve returns the model for an agent's model string, which has the form "provider/model" or is
+// "" for the default. If the provider is not configured, it returns an *Error of KindNotConfigured.
+// If the model is unknown, it returns an *Error of KindUnknownModel. Neither is retryable.
 func (r *Registry) Resolve(model string) (Model, error) {
 	if model == "" {
 		model = r.fallback
@@ -68,8 +69,8 @@ func (r *Registry) Resolve(model string) (Model, error) {
 }
 
 // ResolveAll returns an agent's model and its fallbacks as a single model, which tries them in
-// order. It skips models that do not resolve. If none resolves, it returns the first error. Each
-// function in wrap is applied to each model, in order.
+// order. It skips models that do not resolve. If none of them resolves, it returns the first error.
+// It applies the functions in wrap to each model, in order.
 func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Model) Model) (Model, error) {
 	var first error
 	var found []Model
@@ -88,14 +89,14 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 		}
 	}
 
-	// A fallback may replace a first model that does not resolve, so only a list without any fails.
+	// A fallback may replace a first model that does not resolve, so fail only if none resolves.
 	if len(found) == 0 {
 		return nil, first
 	}
 	return WithFallbacks(found[0], found[1:]...), nil
 }
 
-// UnknownModel returns the error for an unknown model name.
+// UnknownModel returns the error for the name of an unknown model.
 func UnknownModel(model string) *Error {
 	e := NewUnused(KindUnknownModel, nil)
 	e.Message = fmt.Sprintf("The model %q does not exist.", truncate.Bytes(model, maxModelName))

@@ -11,12 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxExponentDigits is the maximum number of digits in a number's exponent. jsonb stores numbers as
-// PostgreSQL's numeric, which ends at 10^131072.
+// maxExponentDigits is the maximum number of digits in the exponent of a number. PostgreSQL's type
+// jsonb stores numbers as numeric, whose upper limit is 10^131072.
 const maxExponentDigits = 4
 
-// CleanText removes NUL characters and replaces invalid UTF-8, because PostgreSQL can store
-// neither.
+// CleanText removes NUL characters and replaces invalid UTF-8, because PostgreSQL stores neither.
 func CleanText(s string) string {
 	if strings.IndexByte(s, 0) >= 0 {
 		s = strings.ReplaceAll(s, "\x00", "")
@@ -24,9 +23,9 @@ func CleanText(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// CleanJSON returns a tool's output as JSON that PostgreSQL can store. It removes NUL characters,
-// lone surrogates and invalid UTF-8 from strings. It fails for invalid JSON and for numbers that
-// are out of range.
+// CleanJSON returns a tool's output as JSON that PostgreSQL can store. In strings, it removes NUL
+// characters, lone surrogates and invalid UTF-8. It returns an error if the JSON is invalid or a
+// number is out of range.
 func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, fmt.Errorf("cleaning JSON: not valid")
@@ -47,14 +46,14 @@ func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("cleaning JSON: %w", err)
 	}
 
-	// Cleaning changes only strings, so a number may still be out of range.
+	// Only strings have been cleaned, so a number may still be out of range.
 	if !storable(b) {
 		return nil, fmt.Errorf("cleaning JSON: number out of range")
 	}
 	return b, nil
 }
 
-// cleanValue cleans all strings in a decoded JSON value.
+// cleanValue cleans all strings within a decoded JSON value.
 func cleanValue(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -75,9 +74,8 @@ func cleanValue(v any) any {
 	}
 }
 
-// storable reports whether valid JSON can be stored as jsonb. The type is stricter than JSON: it
-// allows no NUL character, lone surrogate or invalid UTF-8, and no number outside the range of
-// numeric.
+// storable reports whether valid JSON can be stored as jsonb. This type is stricter than JSON. It
+// allows no NUL characters, lone surrogates or invalid UTF-8, and no numbers that are out of range.
 func storable(raw []byte) bool {
 	in := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
 	for {
@@ -89,7 +87,7 @@ func storable(raw []byte) bool {
 			continue
 		}
 
-		// Reading a value also detects invalid UTF-8 and lone surrogates.
+		// ReadValue also detects invalid UTF-8 and lone surrogates.
 		value, err := in.ReadValue()
 		if err != nil || kind == '"' && hasNUL(value) || kind == '0' && exponentDigits(value) > maxExponentDigits {
 			return false
@@ -97,7 +95,7 @@ func storable(raw []byte) bool {
 	}
 }
 
-// hasNUL reports whether a JSON string contains the character U+0000.
+// hasNUL reports whether an encoded JSON string contains the character U+0000.
 func hasNUL(quoted []byte) bool {
 	if !bytes.Contains(quoted, []byte(`\u0000`)) {
 		return false
@@ -106,7 +104,7 @@ func hasNUL(quoted []byte) bool {
 	return err != nil || bytes.IndexByte(text, 0) >= 0
 }
 
-// exponentDigits counts the digits of a number's exponent without leading zeros.
+// exponentDigits returns the number of digits in the exponent of a number, without leading zeros.
 func exponentDigits(number []byte) int {
 	_, exponent, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
 	return len(bytes.TrimLeft(exponent, "+-0"))

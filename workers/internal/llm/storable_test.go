@@ -9,8 +9,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// FuzzCleanJSON checks that the result is valid and storable, and that cleaning it again changes
-// nothing.
+// FuzzCleanJSON checks that the result is valid and can be stored, and that CleanJSON does not
+// change it further.
 func FuzzCleanJSON(f *testing.F) {
 	for _, seed := range []string{`{"a":"\u0000\ud800\udc00\ud800"}`, `[1e5,1E-0005,"\\u0000"]`, "\"\xff\"", `"\`, `"\u12`, `tru`, `1e99999`} {
 		f.Add(seed)

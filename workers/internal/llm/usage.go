@@ -3,16 +3,18 @@ package llm
 import "errors"
 
 const (
-	// BudgetedAnswer is the maximum number of tokens of an answer if a budget limits tokens or their
-	// cost.
+	// BudgetedAnswer is the maximum length of an answer in tokens if a budget limits tokens or
+	// their cost.
 	BudgetedAnswer = 8192
-	// MessageOverhead is the maximum overhead of a message or a tool in tokens, beyond its text.
+	// MessageOverhead is the maximum number of tokens that a message or tool adds to those of its
+	// text.
 	MessageOverhead = 16
-	// PromptOverhead is an upper bound of a prompt's overhead in tokens.
+	// PromptOverhead is the maximum number of tokens that a prompt adds to those of its parts.
 	PromptOverhead = 1024
 )
 
-// MaxUsage returns the maximum usage of a call whose answer has a token limit.
+// MaxUsage returns the maximum usage of a call. Its answer has at most BudgetedAnswer tokens, or
+// fewer if the request limits them.
 func MaxUsage(req *Request) Usage {
 	answer := int64(BudgetedAnswer)
 	if req.MaxTokens > 0 {
@@ -21,10 +23,10 @@ func MaxUsage(req *Request) Usage {
 	return Usage{InputTokens: promptBound(req), OutputTokens: answer}
 }
 
-// promptBound returns an upper bound of the tokens in a prompt, because no tokenizer makes more
-// than one token of a byte.
+// promptBound returns an upper bound of the number of tokens in a prompt. It is based on the number
+// of bytes, because a token has at least one byte.
 func promptBound(req *Request) int64 {
-	// The fixed parts cover text that a provider adds around prompts, messages and tools.
+	// The overheads cover the text that a provider adds to prompts, messages and tools.
 	n := PromptOverhead + len(req.System)
 	for _, t := range req.Tools {
 		n += MessageOverhead + len(t.Name) + len(t.Description) + len(t.Schema)
@@ -46,12 +48,12 @@ func promptBound(req *Request) int64 {
 	return int64(n)
 }
 
-// ChargedUsage returns the usage for which budgets are charged after a call: normally, the usage
-// that the provider reports. If the provider reports none, each byte of the answer is charged as one
-// token, up to the answer's token limit. A failed call is charged its maximum usage, unless it
+// ChargedUsage returns the usage that budgets are charged for a call. Normally, this is the usage
+// that the provider reports. If the provider reports none, each byte of the answer is charged as
+// one token, up to the answer's limit. A failed call is charged its maximum usage, unless it
 // certainly used nothing.
 func ChargedUsage(req *Request, res *Response, failed error) Usage {
-	// If the usage is uncertain, charge too much: a budget must never be exceeded.
+	// If the usage is uncertain, charge too much, because a budget must never be exceeded.
 	var e *Error
 	used := res.Usage
 	switch {

@@ -10,27 +10,27 @@ import (
 	"parley/shared/telemetry"
 )
 
-// Values of the label "end": the outcomes of attempts.
+// Values of the label "end", which are the outcomes of attempts.
 const (
-	// the endpoint responded with 2xx
+	// The endpoint responded with a 2xx status.
 	endDelivered = "delivered"
-	endPostponed = "postponed" // another attempt will follow
-	// the last attempt failed
+	endPostponed = "postponed" // the attempt failed, and another one will follow
+	// The last attempt failed.
 	endFailed  = "failed"
-	endDropped = "dropped" // the object that the notification is about no longer exists
+	endDropped = "dropped" // the subject of the notification no longer exists
 )
 
-// metrics contains a worker's metrics for notifications.
+// metrics contains a worker's metrics of notifications.
 type metrics struct {
-	// attempts by outcome
+	// Number of attempts by outcome.
 	attempts *prometheus.CounterVec
-	// duration of attempts, including the response
+	// Duration of attempts, including the response.
 	seconds prometheus.Histogram
-	// endpoints that were disabled
+	// Number of endpoints that were disabled.
 	disabled prometheus.Counter
 }
 
-// newMetrics registers the metrics. inHand returns the current number of notifications in flight.
+// newMetrics registers the metrics. inHand returns the number of notifications that are in flight.
 func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, error) {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -53,12 +53,12 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 	}
 
 	for _, end := range []string{endDelivered, endPostponed, endFailed, endDropped} {
-		m.attempts.WithLabelValues(end) // create the series, so that they begin at 0
+		m.attempts.WithLabelValues(end) // create the time series, so that they begin at 0
 	}
 	return m, nil
 }
 
-// sent counts an attempt and its duration.
+// sent records an attempt and its duration.
 func (m *metrics) sent(a notificationdb.Attempt, took time.Duration) {
 	ends := map[domain.NotificationStatus]string{
 		domain.NotificationDelivered: endDelivered, domain.NotificationPending: endPostponed, domain.NotificationFailed: endFailed,

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	pollInterval   = 500 * time.Millisecond // interval between two polls when no notification is in flight
-	maxInFlight    = 64                     // notifications in flight in this process
+	pollInterval   = 500 * time.Millisecond // time between two polls if no notification is in flight
+	maxInFlight    = 64                     // maximum number of notifications in flight in this process
 	maxPerEndpoint = 4                      // maximum number of notifications in flight per endpoint, in all processes together
-	lease          = 30 * time.Second       // longer than an attempt takes
-	sendTime       = 10 * time.Second       // timeout of an attempt
-	maxRecorders   = 2                      // maximum number of concurrent writes of results: other code needs database connections, too
+	lease          = 30 * time.Second       // duration of a lease, which is longer than an attempt
+	sendTime       = 10 * time.Second       // time limit of an attempt
+	maxRecorders   = 2                      // maximum number of concurrent writes of results, so that other code gets database connections
 )
 
-// delays contains the delay after each failed attempt. The last attempt follows the last delay.
+// delays contains the delay after each failed attempt. One more attempt follows the last delay.
 var delays = []time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
 	2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
@@ -37,20 +37,20 @@ var delays = []time.Duration{
 
 // Store stores notifications.
 type Store interface {
-	// ClaimNotifications leases at most limit notifications that are due, and respects
-	// maxPerEndpoint.
+	// ClaimNotifications leases at most limit notifications that are due. It exceeds maxPerEndpoint
+	// for no endpoint.
 	ClaimNotifications(ctx context.Context, limit, maxPerEndpoint int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
-	// Render reads the current state of the notification's object, and returns a not_found error if
-	// the object no longer exists.
+	// Render reads the current state of the notification's subject. It returns a not_found error if
+	// the subject no longer exists.
 	Render(ctx context.Context, n *notificationdb.ClaimedNotification) error
-	// SettleNotification writes nothing if another worker has claimed the notification. disabled
-	// reports that this attempt has disabled the endpoint.
+	// SettleNotification records the result of an attempt. It writes nothing if another worker has
+	// claimed the notification. disabled reports that this attempt has disabled the endpoint.
 	SettleNotification(ctx context.Context, held notificationdb.LeasedNotification, a notificationdb.Attempt) (disabled bool, err error)
-	// DropNotification deletes a notification that is still leased to this worker.
+	// DropNotification deletes a notification if this worker still holds its lease.
 	DropNotification(ctx context.Context, held notificationdb.LeasedNotification) error
 }
 
-// Secrets decrypts the stored secrets of endpoints. It logs secrets that cannot be decrypted with any key.
+// Secrets decrypts the stored secrets of endpoints. It logs each secret that no key can decrypt.
 type Secrets interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
@@ -69,15 +69,15 @@ type Notifier struct {
 	metrics *metrics
 	log     zerolog.Logger
 
-	// notifications in flight
+	// Number of notifications in flight.
 	held atomic.Int64
-	// one entry for each result that is being written
+	// Contains one element for each result that is being written.
 	recorders chan struct{}
-	wake      chan struct{} // an attempt has finished
-	failing   bool          // the last claim failed
+	wake      chan struct{} // signals that an attempt has finished
+	failing   bool          // the last claim has failed
 }
 
-// New returns a Notifier. It sends its requests with the HTTP client outside.
+// New returns a Notifier. outside is the HTTP client with which it sends its requests.
 func New(
 	st Store, changes Changes, outside *outbound.Client, secrets Secrets, registry prometheus.Registerer, log zerolog.Logger,
 ) (*Notifier, error) {
@@ -90,7 +90,7 @@ func New(
 	return n, err
 }
 
-// Run sends notifications until ctx ends, and then waits for the notifications in flight.
+// Run sends notifications until ctx ends. It then waits for the notifications in flight.
 func (n *Notifier) Run(ctx context.Context) error {
 	n.log.Info().Msg("notify worker ready")
 
@@ -106,12 +106,13 @@ func (n *Notifier) Run(ctx context.Context) error {
 		case <-n.wake:
 		}
 
-		// A finished attempt wakes the loop, so a busy worker does not wait for the next poll.
+		// A finished attempt also wakes the loop, so that a busy worker need not wait for the next
+		// poll.
 		for _, c := range n.claim(ctx) {
 			n.held.Add(1)
 			sends.Go(func() {
-				// A shutdown does not interrupt an attempt: the endpoint would see a broken
-				// request.
+				// A shutdown does not interrupt an attempt, because the endpoint would receive only
+				// a part of the request.
 				n.deliver(context.WithoutCancel(ctx), &c)
 				n.held.Add(-1)
 				n.ready()
@@ -120,11 +121,11 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// ready wakes the loop in Run after an attempt has finished.
+// ready wakes the loop in Run, after an attempt has finished.
 func (n *Notifier) ready() {
 	select {
 	case n.wake <- struct{}{}:
-	// The loop is already notified.
+	// A signal is already pending.
 	default:
 	}
 }
@@ -138,7 +139,7 @@ func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotificati
 	}
 	claimed, err := n.store.ClaimNotifications(ctx, free, maxPerEndpoint, lease)
 	if ctx.Err() != nil {
-		return claimed // the claimed notifications are sent nevertheless
+		return claimed // send the claimed notifications despite the error
 	}
 	if err != nil && !n.failing {
 		n.log.Warn().Err(err).Msg("cannot read due notifications, retrying")
@@ -151,18 +152,18 @@ func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotificati
 	return claimed
 }
 
-// deliver makes one attempt and records its result. If the result cannot be recorded, the lease
-// expires and the attempt is repeated.
+// deliver makes one attempt and records its result. If the result cannot be recorded, the attempt
+// is repeated after the lease has expired.
 func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotification) {
 	log := n.log.With().Str("org_id", c.OrganizationID).Str("endpoint_id", c.EndpointID).Str("notification_id", c.ID).Logger()
 
 	err := n.store.Render(ctx, c)
-	// The object was deleted after the event, so there is nothing to report.
+	// The subject was deleted after the event, so there is nothing to report.
 	if err != nil && apierr.CodeFor(err) == apierr.NotFound {
 		n.drop(ctx, c, &log)
 		return
 	}
-	// The run's content was erased when its retention ended.
+	// The content of the run was erased at the end of its retention.
 	if apierr.CodeFor(err) == apierr.Erased {
 		n.metrics.attempts.WithLabelValues(endDropped).Inc()
 		n.finalize(ctx, c, notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.RunExpiredError, Unsent: true}, &log)
@@ -179,9 +180,9 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 	n.finalize(ctx, c, a, &log)
 }
 
-// finalize records the result of an attempt, or that no attempt was made.
+// finalize records the result of an attempt. The result may also be that no request was sent.
 func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotification, a notificationdb.Attempt, log *zerolog.Logger) {
-	// Wait for a free place among the writers.
+	// Wait until fewer than maxRecorders results are being written.
 	n.recorders <- struct{}{}
 	disabled, err := n.store.SettleNotification(ctx, c.LeasedNotification, a)
 	<-n.recorders
@@ -196,8 +197,8 @@ func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotifi
 	n.changes.Changed(domain.ChangedNotifications, c.OrganizationID)
 }
 
-// drop deletes a notification about an object that no longer exists. It does nothing if another
-// worker has claimed the notification in the meantime.
+// drop deletes a notification whose subject no longer exists. It does nothing if another worker has
+// claimed the notification in the meantime.
 func (n *Notifier) drop(ctx context.Context, c *notificationdb.ClaimedNotification, log *zerolog.Logger) {
 	if err := n.store.DropNotification(ctx, c.LeasedNotification); err != nil {
 		log.Warn().Err(err).Msg("cannot remove notification, retrying")
@@ -207,10 +208,11 @@ func (n *Notifier) drop(ctx context.Context, c *notificationdb.ClaimedNotificati
 	n.changes.Changed(domain.ChangedNotifications, c.OrganizationID)
 }
 
-// attempt sends a notification and returns the attempt's result, with the time of the next attempt.
+// attempt sends a notification. It returns the result of the attempt with the time of the next
+// attempt.
 func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotification) notificationdb.Attempt {
 	resp, err := n.send(ctx, c)
-	if errors.Is(err, sealdb.ErrUnopened) { // the failure is not the endpoint's fault
+	if errors.Is(err, sealdb.ErrUnopened) { // the endpoint is not at fault
 		return scheduleNext(c, notificationdb.Attempt{
 			Error: "The endpoint's secret cannot be decrypted: rotate the secret, or have the operator restore its key.", Unsent: true,
 		}, 0)
@@ -231,10 +233,10 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 	return scheduleNext(c, a, resp.retryAfter)
 }
 
-// scheduleNext sets the time of the next attempt: after an increasing delay, and not before the
-// time that the endpoint requested with Retry-After. Pings are not retried.
+// scheduleNext sets the time of the next attempt. The delay increases with each attempt and is at
+// least the delay that the endpoint demands with Retry-After. A ping is not retried.
 func scheduleNext(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
-	// A person triggers a ping to test the endpoint and wants its result now.
+	// A person has triggered the ping to test the endpoint, and needs the result now.
 	if c.Event == domain.NotifyPing || c.Attempts > len(delays) {
 		a.Status = domain.NotificationFailed
 		return a

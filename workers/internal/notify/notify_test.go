@@ -33,14 +33,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// received is a request that an endpoint received.
+// received is a request that the server of the endpoints has received.
 type received struct {
 	path   string
 	header http.Header
 	body   []byte
 }
 
-// testEnv is an organization, and a server with its endpoints.
+// testEnv contains an organization, and a server with the organization's endpoints.
 type testEnv struct {
 	*testing.T
 	store  *store.Store
@@ -50,9 +50,9 @@ type testEnv struct {
 	agent  string
 	server *httptest.Server
 	got    chan received
-	answer atomic.Pointer[http.HandlerFunc] // nil means status 204
+	answer atomic.Pointer[http.HandlerFunc] // the server's response; nil means status 204
 	allow  []string
-	log    bytes.Buffer // log entries about secrets that cannot be decrypted; read only after the notifier has stopped
+	log    bytes.Buffer // log entries about secrets that no key can decrypt; read only after the notifier has stopped
 }
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -72,7 +72,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
-			return // the client has disconnected
+			return // the client has closed the connection
 		}
 		r.got <- received{req.URL.Path, req.Header, body}
 		if answer := r.answer.Load(); answer != nil {
@@ -93,7 +93,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// answers sets the server's response.
+// answers sets the server's response to all requests.
 func (r *testEnv) answers(f http.HandlerFunc) { r.answer.Store(&f) }
 
 func status(code int, headers ...string) http.HandlerFunc {
@@ -124,7 +124,7 @@ func (r *testEnv) endpoint(path string) string {
 	return made
 }
 
-// fail finishes a run as failed and returns its id.
+// fail creates a run, finishes it as failed and returns its id.
 func (r *testEnv) fail() (runID string) {
 	r.Helper()
 	run := queuedb.NewRun{
@@ -146,7 +146,7 @@ func (r *testEnv) fail() (runID string) {
 	return run.ID
 }
 
-// changeLog collects published changes.
+// changeLog receives the published changes.
 type changeLog chan string
 
 func (h changeLog) Changed(kind domain.ChangeKind, org string) {
@@ -156,7 +156,7 @@ func (h changeLog) Changed(kind domain.ChangeKind, org string) {
 	}
 }
 
-// notifier runs a notifier until the test ends or stop is called.
+// notifier starts a notifier that runs until the test ends or stop is called.
 func (r *testEnv) notifier(st Store) (changed changeLog, stop func()) {
 	r.Helper()
 	outside, err := outbound.New(outbound.Config{Allow: r.allow})
@@ -189,7 +189,7 @@ func (r *testEnv) next() received {
 	}
 }
 
-// until waits until a notification satisfies a condition.
+// until waits until a notification satisfies a condition, and returns the notification.
 func (r *testEnv) until(notificationID string, want func(domain.Notification) bool) domain.Notification {
 	r.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -214,7 +214,7 @@ func (r *testEnv) exec(query string) {
 	must(r.T, err)
 }
 
-// due makes all pending notifications due.
+// due makes all pending notifications due now.
 func (r *testEnv) due() {
 	r.Helper()
 	r.exec(`UPDATE notifications SET next_attempt_at = clock_timestamp(), lease_until = NULL WHERE status = 'pending'`)
@@ -255,7 +255,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
-	// While two secrets are valid, notifications are signed with both; afterwards, only with the newer secret.
+	// While both secrets are valid, notifications have a signature for each. Later they have only
+	// the signature for the newer secret.
 	sealed := r.sealed(endpointID, newer)
 	_, err := r.store.Notifications.UpdateEndpoint(t.Context(), r.org, endpointID, notificationdb.EndpointChange{SealedSecret: &sealed, KeepPrevious: time.Hour})
 	must(t, err)
@@ -270,8 +271,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	}
 }
 
-// A failed notification is retried with the same id and payload. The retry is not sent before the
-// time that the endpoint requests with Retry-After, and the number of retries is limited.
+// A failed notification is retried with the same id and payload, but not before the time that the
+// endpoint demands with Retry-After. The number of retries is limited.
 func TestFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -336,8 +337,8 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Enabled || e.DisabledReason == nil || !strings.Contains(*e.DisabledReason, "410") {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
-	// A ping is sent even to a disabled endpoint, but only once. After the endpoint is enabled,
-	// pending notifications are sent.
+	// A ping is sent even to a disabled endpoint, but only once. When the endpoint is enabled
+	// again, its pending notifications are sent.
 	r.answers(status(http.StatusInternalServerError))
 	ping, err := r.store.Notifications.TestEndpoint(t.Context(), r.org, endpointID)
 	must(t, err)
@@ -355,7 +356,7 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	}
 }
 
-// dying is a store that becomes unavailable after a notification was sent.
+// dying is a store that fails when the result of an attempt is recorded, as if the worker had died.
 type dying struct {
 	*notificationdb.Store
 	died chan struct{}
@@ -366,7 +367,8 @@ func (d *dying) SettleNotification(context.Context, notificationdb.LeasedNotific
 	return false, errors.New("killed")
 }
 
-// If a worker dies between sending and recording, another worker sends the notification again with the same id.
+// If a worker dies after it has sent a notification and before it has recorded the result, another
+// worker sends the notification again with the same id.
 func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -389,9 +391,9 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationDelivered && n.Attempts == 2 })
 }
 
-// A notification is not sent if its subject has been erased. If a run was erased at the end of its
-// retention period, the notification's error says so, and this does not count as a failure of the
-// endpoint. If a document was deleted, the notification is deleted, too.
+// A notification is not sent if its subject no longer exists. If a run was erased at the end of its
+// retention, the notification's error states this, and the endpoint does not count as failing. If a
+// document was deleted, the notification is deleted, too.
 func TestNotificationsOfErasedSubjectsAreNotSent(t *testing.T) {
 	t.Parallel()
 	for event, left := range map[string]string{domain.NotifyRunFailed: "failed", "other": ""} {
@@ -413,7 +415,7 @@ func TestNotificationsOfErasedSubjectsAreNotSent(t *testing.T) {
 	}
 }
 
-// overtaken is a store in which another worker claims a notification before it is rendered.
+// overtaken is a store in which another worker claims each notification before it is rendered.
 type overtaken struct {
 	*notificationdb.Store
 	take func()
@@ -444,8 +446,8 @@ func TestWhatAnotherWorkerHasInHandIsNotSent(t *testing.T) {
 	}
 }
 
-// An endpoint that does not respond has only a few notifications in flight. Other endpoints receive
-// their notifications in the meantime.
+// If an endpoint does not respond, only a few of its notifications are in flight. Other endpoints
+// receive their notifications in the meantime.
 func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -479,7 +481,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	close(release)
 }
 
-// A URL is checked again each time a notification is sent to it.
+// The URL of an endpoint is checked again before each notification is sent to it.
 func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

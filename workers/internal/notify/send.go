@@ -19,20 +19,21 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// maxAnswer is the maximum number of bytes that are read from a response body and discarded, so
-// that the connection can be reused.
+// maxAnswer is the maximum number of bytes of a response body that are read and discarded. The
+// connection can be reused only after the body was read.
 const maxAnswer = 64 << 10
 
-// answer is an endpoint's response.
+// answer is the response of an endpoint.
 type answer struct {
 	status     int
-	retryAfter time.Duration // 0 if the endpoint did not request a delay
+	retryAfter time.Duration // delay that the endpoint demands; 0: none
 }
 
-// send sends the request. The organization sees the text of the error, unless the error is
-// sealdb.ErrUnopened.
+// send sends the request of a notification. The organization can read the text of the error, unless
+// the error is sealdb.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
-	// The rules for addresses may have changed since the endpoint was created.
+	// Check the URL again, because the rules for addresses may have changed since the endpoint was
+	// created.
 	if err := n.client.Check(c.URL); err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
@@ -57,34 +58,35 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 		return answer{}, errors.New("The endpoint's secret cannot be read: rotate the secret.") //nolint:revive,staticcheck // shown to people
 	}
 
-	// Redirects are not followed, because the target could be an address that the organization did
-	// not configure.
+	// Do not follow redirects, because their target may be an address that the organization has not
+	// configured.
 	client := n.client.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})
 	resp, err := client.Do(req)
-	// A rotated secret stays valid for a while. The other secret may still be decrypted.
 	if err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
 
-	_, _ = io.Copy(io.Discard, resp.Body) // only the status matters
+	_, _ = io.Copy(io.Discard, resp.Body) // only the status of the response is used
 	_ = resp.Body.Close()
 	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}, nil
 }
 
-// sign adds the headers of Standard Webhooks to a request. They contain one signature for each
-// secret that can be decrypted. sign returns sealdb.ErrUnopened if no secret can be decrypted.
+// sign adds the headers of Standard Webhooks to a request. They contain a signature for each secret
+// that can be decrypted. sign returns sealdb.ErrUnopened if no secret can be decrypted.
 func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotification, body []byte, at time.Time) error {
 	signatures := make([]string, 0, len(c.SealedSecrets))
 	var unopened error
 	for _, sealed := range c.SealedSecrets {
 		secret, err := n.secrets.OpenText(sealdb.KindNotification, c.OrganizationID, c.EndpointID, sealed)
+		// After a rotation, an endpoint has two valid secrets for a while. The next one may still be
+		// decrypted.
 		if err != nil {
 			unopened = fmt.Errorf("opening secret: %w", err)
 			continue
 		}
 		webhook, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
-			return errors.New("reading secret") // the cause may contain the secret
+			return errors.New("reading secret") // without the cause, because it may contain the secret
 		}
 		signature, err := webhook.Sign(c.ID, at, body)
 		if err != nil {

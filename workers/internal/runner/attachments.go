@@ -29,19 +29,19 @@ import (
 const CodeAttachment = "attachment_unreadable"
 
 const (
-	// Bounds of the images in a prompt. The images of the message take precedence over those of
-	// earlier turns, and newer turns over older ones.
+	// Limits on the images of a prompt. Images of the message take precedence over images of
+	// earlier turns, and images of newer turns over those of older ones.
 	ownImageBytes     = 20 << 20
 	earlierImages     = 10
 	earlierImageBytes = 8 << 20
 
-	maxEarlier    = 50   // attachments of earlier turns that are looked up
-	passageBytes  = 1200 // of a document's text that is cited as one source
-	bytesPerToken = 3    // see llm.EstimateTokens
-	atOnce        = 4    // attachments of a run that are prepared simultaneously
+	maxEarlier    = 50   // maximum number of earlier turns' attachments that are looked up
+	passageBytes  = 1200 // maximum size of a passage, which is cited as one source
+	bytesPerToken = 3    // estimated bytes per token; see llm.EstimateTokens
+	atOnce        = 4    // maximum number of a run's attachments that are prepared simultaneously
 )
 
-// Notes about attachments that are left out of a prompt.
+// Notes that tell the model why an attachment is left out of its prompt.
 const (
 	noteOlder   = "left out: the attachments of newer messages take up the space"
 	noteImages  = "left out: the images of the message are too large together"
@@ -51,8 +51,8 @@ const (
 
 // Attachments reads the attachments of runs.
 type Attachments interface {
-	// HoldAttachments makes the run's attachments files of its session, and returns those of ids that
-	// exist. kept is false if the run no longer belongs to this worker.
+	// HoldAttachments assigns the run's attachments to its session, and returns the attachments
+	// among ids that exist. kept is false if the run no longer belongs to this worker.
 	HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []blobdb.StoredAttachment, kept bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
 	SourceByID(ctx context.Context, org, id string) (domain.Source, error)
@@ -64,8 +64,8 @@ type attaching struct {
 	a     *attempt
 	run   toolset.Run
 	files map[string]blobdb.StoredAttachment
-	text  int // bytes of documents' text that still fit into the prompt
-	blind bool
+	text  int  // bytes of documents' text that still fit into the prompt
+	blind bool // the model cannot see images, so their text must be recognized
 }
 
 // attach adds the attachments of the message to the input, and those of earlier turns to the history.
@@ -95,14 +95,16 @@ func (r *Runner) attach(
 	return room, nil
 }
 
-// earlierTurn is the attachments of an earlier turn. n is the index of its exchange in the history.
+// earlierTurn contains the attachments of an earlier turn. n is the index of the turn's exchange in
+// the history.
 type earlierTurn struct {
 	n    int
 	list []domain.Attachment
 }
 
-// earlierAttachments returns the attachments of the turns, newest turn first. at contains the index
-// of each turn's exchange in the history; negative: the turn has none.
+// earlierAttachments returns the turns that have attachments, newest first. at contains for each
+// turn the index of its exchange in the history, or a negative number if the history omits the
+// turn.
 func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, err error) {
 	total := 0
 	for i := len(turns) - 1; i >= 0 && total < maxEarlier; i-- {
@@ -121,7 +123,8 @@ func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, er
 	return out, nil
 }
 
-// prepare looks the files up, and has those of the run prepared that are not yet.
+// prepare reads the records of all attachments, and prepares those of the run's own message that
+// are not prepared yet.
 func (l *attaching) prepare(ctx context.Context, own []domain.Attachment, earlier []earlierTurn) error {
 	ids := make([]string, 0, len(own))
 	for _, f := range own {
@@ -159,8 +162,8 @@ func (l *attaching) find(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// prepareOwn has the message's attachments prepared, several at once. asked reports whether any had
-// to be.
+// prepareOwn prepares the message's attachments, several at once. asked reports whether any
+// attachment had to be prepared.
 func (l *attaching) prepareOwn(ctx context.Context, own []domain.Attachment) (asked bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -192,12 +195,12 @@ func (l *attaching) prepareOwn(ctx context.Context, own []domain.Attachment) (as
 	return asked, nil
 }
 
-// unusable returns the error of a run whose attachment cannot be used.
+// unusable returns the error with which a run fails if one of its attachments cannot be used.
 func unusable(message string, err error) *agentloop.Error {
 	return &agentloop.Error{Code: CodeAttachment, Message: message, Err: err}
 }
 
-// prepareError converts the error of preparing an attachment to that of the attempt.
+// prepareError converts an error of PrepareAttachment to the error with which the attempt ends.
 func prepareError(err error) error {
 	var failed *tool.Error
 	if errors.As(err, &failed) && !failed.Retryable {
@@ -206,7 +209,7 @@ func prepareError(err error) error {
 	return retryable(err)
 }
 
-// imageBytes returns an upper bound of the bytes of the images that load reads.
+// imageBytes returns an upper bound of the total size of the images that load reads, in bytes.
 func (l *attaching) imageBytes(own []domain.Attachment, earlier []earlierTurn) int {
 	n := 0
 	for _, f := range own {
@@ -224,7 +227,7 @@ func (l *attaching) imageBytes(own []domain.Attachment, earlier []earlierTurn) i
 	return min(n, ownImageBytes+earlierImageBytes)
 }
 
-// load reads the attachments: those of the message first, then those of earlier turns, newest first.
+// load reads the attachments of the message, then those of earlier turns, newest turn first.
 func (l *attaching) load(
 	ctx context.Context, in *agentloop.Input, own []domain.Attachment, earlier []earlierTurn, history []agentloop.Turn,
 ) (err error) {
@@ -244,11 +247,11 @@ func (l *attaching) load(
 	return nil
 }
 
-// imageRoom is the space that is left for images.
+// imageRoom is the space that is left for images in a prompt.
 type imageRoom struct {
-	count int
-	bytes int64
-	note  string // why an image is left out
+	count int    // number of images that may still be added
+	bytes int64  // number of bytes that may still be added
+	note  string // the reason that the model is given for an omitted image
 }
 
 // loadAll reads a message's attachments.
@@ -274,7 +277,7 @@ func (l *attaching) loadAll(ctx context.Context, list []domain.Attachment, image
 	return out, nil
 }
 
-// loadImage reads a converted image. Models never receive the image as it was sent.
+// loadImage reads the converted copy of an image. Models never receive the uploaded original.
 func (l *attaching) loadImage(ctx context.Context, stored blobdb.StoredAttachment, to *llm.Attachment, room *imageRoom) error {
 	if room.count == 0 || stored.Bytes > room.bytes || stored.Bytes > picture.MaxBytes {
 		to.Omitted = room.note
@@ -286,7 +289,7 @@ func (l *attaching) loadImage(ctx context.Context, stored blobdb.StoredAttachmen
 	_, content, err := l.r.attachments.OpenFile(ctx, l.a.claim.OrganizationID, stored.ID)
 	if err == nil {
 		to.Image, err = io.ReadAll(content)
-		_ = content.Close() // read only: nothing can be lost
+		_ = content.Close() // a file that was only read loses nothing if Close fails
 	}
 	if err != nil {
 		return gone(err, to)
@@ -329,7 +332,8 @@ func (l *attaching) loadText(ctx context.Context, stored blobdb.StoredAttachment
 	return nil
 }
 
-// gone notes that a file was erased meanwhile. It returns any other error.
+// gone handles an error of reading an attachment. If the file was erased in the meantime, gone
+// marks the attachment as omitted and returns nil. It returns any other error as retryable.
 func gone(err error, to *llm.Attachment) error {
 	if apierr.CodeFor(err) == apierr.NotFound {
 		to.Image, to.Omitted = nil, noteErased
@@ -338,10 +342,11 @@ func gone(err error, to *llm.Attachment) error {
 	return retryable(err)
 }
 
-// pageMark begins a page in a document's text; see package attachment.
+// pageMark matches the mark that begins each page in the text of a document; see package
+// attachment.
 var pageMark = regexp.MustCompile(`\f\[page (\d+)\]\n`)
 
-// passagesOf divides the text of a document into passages of one page each.
+// passagesOf divides the text of a document into passages. No passage extends over two pages.
 func passagesOf(source domain.Source) []domain.Citation {
 	var out []domain.Citation
 	add := func(page *int, text string) {
@@ -355,7 +360,7 @@ func passagesOf(source domain.Source) []domain.Citation {
 		}
 	}
 
-	text := "\f" + strings.TrimPrefix(source.Text, "\f") // the mark of the first page may have been trimmed
+	text := "\f" + strings.TrimPrefix(source.Text, "\f") // the mark of the first page may have lost its form feed
 	marks := pageMark.FindAllStringSubmatchIndex(text, -1)
 	if len(marks) == 0 {
 		add(nil, text[1:])
@@ -377,8 +382,8 @@ func passagesOf(source domain.Source) []domain.Citation {
 	return out
 }
 
-// passageEnd returns the length of the next passage: up to the last paragraph, line or word that ends
-// within passageBytes.
+// passageEnd returns the length of the next passage in bytes. The passage ends after the last
+// paragraph, line or word that fits into passageBytes.
 func passageEnd(text string) int {
 	if len(text) <= passageBytes {
 		return len(text)

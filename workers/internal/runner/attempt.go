@@ -19,13 +19,13 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// maxHistory is the maximum number of a session's earlier turns that are read. agentloop.Fit then
-// selects those that fit the model.
+// maxHistory is the maximum number of a session's earlier turns that an attempt reads.
+// agentloop.Fit then selects the turns that fit into the model's context.
 const maxHistory = 200
 
 // runAttempt runs one attempt, from the claimed run to its output.
 func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, error) {
-	// A run whose workers keep dying may be the cause, so it must not take down more of them.
+	// A run that has lost several workers may itself be the cause, so it must not take down more.
 	if a.claim.Deaths >= lease.MaxDeaths {
 		return agentloop.Output{}, &agentloop.Error{Code: executiondb.WorkerLost.Code, Message: executiondb.WorkerLost.Message}
 	}
@@ -34,7 +34,7 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, 
 		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
 	}
 
-	// The reservation of memory lasts until the attempt ends, because the loop refers to the input
+	// The memory stays reserved until the attempt ends, because the agent loop refers to the input
 	// and the history.
 	turns, room, err := r.load(ctx, a)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	}
 
 	// The first attempt asks the MCP servers for their tools, and later attempts use the same set.
-	// So a retry finds the tools that the journaled calls name.
+	// So a retry finds every tool that is named in a journaled call.
 	run := toolset.Run{
 		Held: a.claim.Held(), TargetID: a.claim.TargetID(), ConfigVersion: a.claim.ConfigVersion, Deadline: a.deadline(),
 		First: a.claim.Attempts == 1, Code: runBudget.code, Log: a.log,
@@ -84,7 +84,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, asRetry(err)
 	}
 
-	// A run that fails later reports these, too, so they are set before anything else can fail.
+	// Set these fields before anything else can fail, because a failed run reports them, too.
 	a.warnings, a.appendSources, a.settings = tools.Absent, cfg.AppendSources, asked.Settings.Over(cfg.Answer.ModelSettings)
 	prompt, err := r.systemPrompt(ctx, a, cfg, asked)
 	if err != nil {
@@ -130,8 +130,8 @@ func (r *Runner) addHistory(
 	return nil
 }
 
-// contractFor returns the form of the answer: that of the request, otherwise that of the agent. It
-// returns nil if the answer is text.
+// contractFor returns the form of the answer that the request demands, or else the agent's. It
+// returns nil if the answer is free text.
 func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, error) {
 	raw := cfg.Answer.OutputSchema
 	if asked.Output != nil {
@@ -143,9 +143,9 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 	return agentloop.NewContract(json.RawMessage(raw))
 }
 
-// modelsFor returns the models in the order in which the attempt tries them. Each attempt after the
-// failure of a model begins with the next model. Within an attempt, no fallback is possible once a
-// model has begun its answer.
+// modelsFor returns the models in the order in which the attempt tries them. After a model has
+// failed, the next attempt begins with the next model. Within an attempt, no fallback is possible
+// once a model has begun its answer.
 func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
 	// A copy, because the rotation below must not change the cached configuration.
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
@@ -157,7 +157,7 @@ func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fall
 	return names[0], names[1:]
 }
 
-// absentNote returns a note for the model about MCP servers whose tools are unavailable in this
+// absentNote returns a note that tells the model which MCP servers' tools are unavailable in this
 // run.
 func absentNote(servers []domain.RunWarning) string {
 	if len(servers) == 0 {
@@ -178,7 +178,7 @@ func furtherNote(instructions string) string {
 	return "\n\nFurther instructions of the caller:\n" + instructions
 }
 
-// asRetry marks an error as retryable. It returns a tool error that is not retryable unchanged.
+// asRetry marks an error as retryable, unless it is a tool error that is not retryable.
 func asRetry(err error) error {
 	var failed *tool.Error
 	if errors.As(err, &failed) && !failed.Retryable {
@@ -187,19 +187,21 @@ func asRetry(err error) error {
 	return retryable(err)
 }
 
-// retryable marks an error of the service's own dependencies. It causes the run to be requeued.
+// retryable marks an error of a dependency of the service, such as the database. The run is then
+// requeued.
 func retryable(err error) error {
 	return &agentloop.Error{Code: "unavailable", Message: "the service could not read the run's data", Retryable: true, Err: err}
 }
 
-// journal reads and records a run's steps under its fence.
+// journal reads and records a run's steps. The fence rejects the writes of an attempt that has lost
+// its run.
 type journal struct {
 	records Records
 	a       *attempt
 }
 
-// Load returns the steps that earlier attempts recorded, and publishes that the run continues after
-// them.
+// Load returns the steps that earlier attempts recorded. It also publishes an event from which
+// clients learn after which step the run continues.
 func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 	// A first attempt has no steps, so the query is skipped.
 	if j.a.claim.Attempts == 1 {
@@ -214,7 +216,7 @@ func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 		return nil, err
 	}
 
-	// The loop replays the events of these steps next.
+	// The agent loop publishes the events of these steps again, after this one.
 	j.a.events.restarted(len(steps))
 	return steps, nil
 }
@@ -226,10 +228,10 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 		return fmt.Errorf("encoding step: %w", err)
 	}
 
-	// The journal rejects a step of an attempt that has lost its run. The loop then stops, because
-	// another attempt may be repeating the step.
+	// The store rejects a step of an attempt that has lost its run. The agent loop then stops,
+	// because another attempt may be repeating the step.
 	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, raw)
-	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // repeating the write is cheaper than repeating the step
+	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // repeating the write costs less than repeating the step
 		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
 		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, raw)
 	}

@@ -29,20 +29,20 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// testEnv fakes everything that an attempt calls, and records the calls.
+// testEnv fakes all dependencies of an attempt, and records the calls.
 type testEnv struct {
-	journals map[string][][]byte // of other runs
-	results  map[string]string   // of the client, by the calls' ids
+	journals map[string][][]byte // journals of other runs by the runs' ids
+	results  map[string]string   // the client's results by the ids of the calls
 	model    *scripted.Model
 	tools    []tool.Tool
 	park     executiondb.Parked
 	steps    [][]byte
 	turns    []sessiondb.Turn // earlier turns of the session
 	cfg      domain.Config
-	input    []byte // the input of a run whose claim does not contain it
+	input    []byte // the input, if the claim does not contain it
 
 	mu      sync.Mutex
-	asked   []string // models that were resolved
+	asked   []string // names of the models that were resolved
 	endings []executiondb.Outcome
 	actions []domain.RequiredAction
 	written []executiondb.Chunk
@@ -50,11 +50,11 @@ type testEnv struct {
 	done    []string
 	changes int
 	back    []time.Duration
-	noted   []int // attempt numbers
-	refuses error // the error of NoteAttempt
+	noted   []int // attempt numbers that were passed to NoteAttempt
+	refuses error // the error that NoteAttempt returns
 	refused []domain.ProviderError
 	failed  executiondb.Failures // the result of FailedSinceStep
-	log     io.Writer            // of the attempt; nil: none
+	log     io.Writer            // log of the attempts; nil: none
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -117,7 +117,7 @@ func (s *testEnv) StepsOf(_ context.Context, _ string, runIDs []string, _ int) (
 	return steps, nil
 }
 
-// PrepareEffect inserts an effect that waits, or returns the one with the client's result.
+// PrepareEffect returns an effect that waits, or one with the client's result if there is a result.
 func (s *testEnv) PrepareEffect(_ context.Context, _ lease.Held, e domain.Effect, _ bool) (domain.Effect, bool, error) {
 	e.State = domain.EffectAwaiting
 	if result := s.results[e.CallID]; result != "" {
@@ -194,14 +194,14 @@ func (s *testEnv) Changed(kind domain.ChangeKind, org string) {
 
 func (s *testEnv) OnCancelled(func(string)) (func(), error) { return func() {}, nil }
 
-// Model returns the environment's only model for any name.
+// Model returns the only model of the environment for every name.
 func (s *testEnv) Model(name string) (llm.Model, error) {
 	defer s.lock()()
 	s.asked = append(s.asked, name)
 	return s.model, nil
 }
 
-// unbudgeted is an organization without budgets.
+// unbudgeted is a store of budgets that contains no budgets.
 type unbudgeted struct{ Budgets }
 
 func (*testEnv) PrepareAttachment(context.Context, toolset.Run, attachment.Arguments) error {
@@ -210,7 +210,7 @@ func (*testEnv) PrepareAttachment(context.Context, toolset.Run, attachment.Argum
 
 func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
 
-// newRunnerOn creates a runner that uses the environment but another implementation of Runs.
+// newRunnerOn creates a runner that uses the environment, but with another implementation of Runs.
 func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": s})
@@ -228,7 +228,7 @@ func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	return r
 }
 
-// claimedAttempt returns the first attempt at a claimed run.
+// claimedAttempt returns the first attempt at a run that was just claimed.
 func claimedAttempt(runID string) *attempt {
 	agent, now := "ag_1", time.Now()
 	return &attempt{
@@ -240,7 +240,7 @@ func claimedAttempt(runID string) *attempt {
 	}
 }
 
-// attempt executes one claimed run.
+// attempt executes a claimed run.
 func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	t.Helper()
 	r := newRunnerOn(t, s, s)
@@ -267,7 +267,7 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	groups.Wait()
 }
 
-// payTool is a tool whose calls return err.
+// payTool is a tool whose calls fail with err.
 type payTool struct{ err error }
 
 func (p payTool) Spec() tool.Spec {

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	minAnswer = 256 // if less is left in the budget, the limit of an answer is halved down to this
+	minAnswer = 256 // smallest number of tokens to which the limit of an answer is halved for a budget
 
-	settleTime   = 5 * time.Second       // for writing a call's actual usage
-	reserveTries = 4                     // retries of a reservation that other calls' holds leave no room for
+	settleTime   = 5 * time.Second       // time limit for writing a call's actual usage
+	reserveTries = 4                     // retries of a reservation that fails only because of other calls' holds
 	reserveWait  = 50 * time.Millisecond // delay before the first retry; doubles with each retry
 	holdPrefix   = "hold"                // prefix of hold ids
 )
 
-// Budgets is the store of an organization's budgets and the holds on them. A hold reserves the
-// maximum amounts of a call while the call runs.
+// Budgets stores organizations' budgets and the holds on them. While a call runs, its hold reserves
+// the maximum amounts that the call may use.
 type Budgets interface {
 	// Budgeted reports whether any budget applies to the organization. The answer may be cached.
 	Budgeted(ctx context.Context, org string) (bool, error)
 	// Reserve places a hold and returns the number of budgets that it counts against. If a budget
-	// has no room, lacking names it and nothing is held.
+	// has no room for the hold, Reserve places none and describes the budget in lacking.
 	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.Lacking, err error)
-	// Settle replaces a hold by the amounts that the call has used. It may be called without a
-	// hold, and again after an error.
+	// Settle replaces a hold by the amounts that the call has used. It charges them even if no hold
+	// exists, and may be repeated after an error.
 	Settle(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
 
-// runBudget reserves and settles an attempt's calls against the budgets that apply to its run.
+// runBudget reserves and charges the usage of one attempt's calls.
 type runBudget struct {
 	budgets Budgets
 	a       *attempt
@@ -42,26 +42,26 @@ type runBudget struct {
 	wall    time.Duration                            // maximum run time of a call's code
 }
 
-// newRunBudget returns the budget check of one attempt. It makes no query.
+// newRunBudget returns the budget check of one attempt. It does not query the database.
 func (r *Runner) newRunBudget(a *attempt) *runBudget {
 	return &runBudget{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
 }
 
-// reservation is the maximum amount that a call may use. hold.ID is empty if no budget applies.
+// reservation is a hold on the maximum amounts of one call. hold.ID is empty if no budget applies.
 type reservation struct {
 	*runBudget
 	hold budgetdb.Hold
 }
 
-// held reports whether a hold was placed, which must be settled.
+// held reports whether the reservation has a hold, which the caller must then settle.
 func (r reservation) held() bool { return r.hold.ID != "" }
 
-// reserve places a hold on the maximum amounts that a call may use. The caller must settle the
-// reservation, unless reserve returns an error. The error is an *agentloop.Error; lacking is the
-// exhausted budget if that is the cause.
+// reserve places a hold on the maximum amounts that a call may use. If it succeeds, the caller must
+// settle the reservation. Its error is an *agentloop.Error. If a budget is exhausted, lacking
+// describes it.
 func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
-	// Most organizations have no budgets, and the cached answer saves them a transaction per call.
+	// Most organizations have no budgets. The cached answer saves them a transaction per call.
 	some, err := s.budgets.Budgeted(ctx, r.hold.OrganizationID)
 	if err != nil {
 		return r, nil, retryable(err)
@@ -70,17 +70,17 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		return r, nil, nil
 	}
 
-	// The worker chooses the id, so that it can settle a hold whose reservation returned an error.
+	// The worker chooses the id, so that it can settle the hold even if Reserve returns an error.
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
-	// Retry while the room is only held by other calls: they settle within seconds.
+	// Retry while only other calls' holds take up the room: they are settled within seconds.
 	for n := 0; n < reserveTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
 		_ = lifecycle.Sleep(ctx, jitter(reserveWait<<n))
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
 
-	// A budget without room is an answer and not a failure of the store. It is retryable only if
-	// other calls' holds take up the room.
+	// An exhausted budget is not a failure of the store. The error is retryable only if other
+	// calls' holds take up the room.
 	switch {
 	case err != nil:
 		r.settle(ctx, budgetdb.Amounts{}) // the hold may have been placed despite the error
@@ -96,12 +96,11 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 }
 
 // settle replaces the hold by the call's actual usage, even if the run has ended in the meantime.
-// If the write keeps failing, the sweeper later removes the hold and counts its full amount as
-// used.
+// If every write fails, the sweeper later removes the hold and charges its full amount.
 func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	// A lost settlement overcharges the budget, so it is worth some retries.
+	// A hold that is not settled overcharges the budget, so the write is retried.
 	for n := 1; ; n++ {
 		err := r.write(ctx, used)
 		if err == nil {
@@ -114,8 +113,8 @@ func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	}
 }
 
-// write settles the hold. If no budget applied when the call began, it still charges the usage,
-// because a budget may have been created since then.
+// write settles the hold. It also charges a call without a hold, because a budget may have been
+// created since the call began.
 func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	if !r.held() {
 		some, err := r.budgets.Budgeted(ctx, r.hold.OrganizationID)
@@ -126,7 +125,7 @@ func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	return r.budgets.Settle(ctx, r.hold.Held, r.hold.ID, used)
 }
 
-// code reserves a call of codeExecution. The caller must call done with the time that the code ran.
+// code reserves a call of codeExecution. The caller must call done with the run time of the code.
 func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), err error) {
 	r, _, err := s.reserve(ctx, budgetdb.Amounts{Sandbox: s.wall})
 	if err != nil {
@@ -147,7 +146,7 @@ type budgetedModel struct {
 // Stream reserves the maximum usage of the call, makes the call, and settles its actual usage. If
 // little of a budget is left, Stream lowers the token limit of the answer.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
-	// The hold is settled after every outcome of the call. A failed call may have used tokens, too.
+	// Settle the hold even if the call fails, because a failed call may have used tokens, too.
 	r, err := m.reserve(ctx, &req)
 	if err != nil {
 		return llm.Response{}, err
@@ -157,8 +156,8 @@ func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(l
 	return res, err
 }
 
-// reserve places a hold for the call's maximum usage, with the longest answer that the budgets
-// allow. If a budget applies, it sets req.MaxTokens to that length.
+// reserve places a hold for the call's maximum usage. If a budget applies, reserve sets
+// req.MaxTokens to the longest answer that the budgets have room for.
 func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservation, error) {
 	some, err := m.budget.budgets.Budgeted(ctx, m.budget.a.claim.OrganizationID)
 	if err != nil {
@@ -168,7 +167,8 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 		return reservation{m.budget, budgetdb.Hold{Held: m.budget.a.claim.Held()}}, nil
 	}
 
-	// Halve the answer's limit until the reservation fits or the limit becomes useless.
+	// Halve the answer's limit until the budgets have room or the answer would be too short to be
+	// useful.
 	maximum := llm.MaxUsage(req)
 	for {
 		r, lacking, err := m.budget.reserve(ctx, m.amounts(maximum))
@@ -182,7 +182,7 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 	}
 }
 
-// amounts converts usage to the amounts that budgets limit.
+// amounts converts a call's usage to the units in which budgets are measured.
 func (m *budgetedModel) amounts(used llm.Usage) budgetdb.Amounts {
 	a := budgetdb.Amounts{Tokens: max(used.InputTokens, 0) + max(used.OutputTokens, 0)}
 	if m.budget.price != nil {

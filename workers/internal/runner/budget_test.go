@@ -18,11 +18,11 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// fakeBudgets fakes budgets, or none, and records reservations and settlements.
+// fakeBudgets fakes the store of budgets, and records reservations and settlements.
 type fakeBudgets struct {
-	some    []bool // results of successive calls to Budgeted; the last result repeats
+	some    []bool // results of consecutive calls of Budgeted; the last result repeats
 	budgets int    // number of budgets that apply to a call
-	room    int64  // maximum tokens of a hold
+	room    int64  // maximum number of tokens of a hold
 	holds   []budgetdb.Amounts
 	settled []settledCall
 }
@@ -53,7 +53,7 @@ func (p *fakeBudgets) Settle(_ context.Context, _ lease.Held, holdID string, use
 	return nil
 }
 
-// spend makes a model call within the budgets, and returns the request that the model received.
+// spend makes a model call with a runBudget, and returns the request that the model received.
 func (p *fakeBudgets) spend(t *testing.T, call scripted.Call, req llm.Request) (llm.Request, error) {
 	t.Helper()
 	model := scripted.New("test/m", call)
@@ -72,10 +72,10 @@ func asks(text string, maxTokens int64) llm.Request {
 	return llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: text}}, MaxTokens: maxTokens}
 }
 
-// Usage is charged unless it is known to be zero, whether or not the call produced text.
+// A call is charged unless it has certainly used nothing, whether or not it has produced text.
 func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
-	const maximum = llm.PromptOverhead + llm.MessageOverhead + 100 + 500 // bytes of the prompt, and the answer
+	const maximum = llm.PromptOverhead + llm.MessageOverhead + 100 + 500 // the bytes of the prompt, and the limit of the answer
 	costs := func(in, out int64) budgetdb.Amounts {
 		return budgetdb.Amounts{Tokens: in + out, CostMicros: 2*in + 3*out}
 	}
@@ -111,8 +111,8 @@ func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	}
 }
 
-// If a budget applies, the length of an answer is limited to the length that the budget allows.
-// Otherwise it is not limited.
+// If a budget applies, an answer is limited to the length for which the budget has room. Otherwise
+// it has no limit.
 func TestAnswersAreLimitedByBudgets(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
@@ -135,7 +135,7 @@ func TestAnswersAreLimitedByBudgets(t *testing.T) {
 	}
 }
 
-// If no budget applied when a call began, the call is charged to the budgets that exist when it
+// If no budget applied when a call began, its usage is charged to the budgets that exist when it
 // ends.
 func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,7 @@ func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 		"others' before":     {fakeBudgets{some: []bool{true}}, answer, counted},
 		"for a refused call": {fakeBudgets{some: []bool{false, true}}, scripted.Call{Err: llm.NewUnused(llm.KindUnavailable, nil)}, nil},
 	} {
-		_, _ = c.fakeBudgets.spend(t, c.call, asks("x", 0)) // the call's error does not matter here
+		_, _ = c.fakeBudgets.spend(t, c.call, asks("x", 0)) // the error of the call is not tested here
 		if !slices.Equal(c.fakeBudgets.settled, c.want) {
 			t.Errorf("%s: %+v", what, c.fakeBudgets.settled)
 		}

@@ -14,8 +14,9 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// clientTools returns the tools that the run's client executes itself; nil: none. It fails if one has
-// the name of a tool of the agent: the names of an MCP server's tools are known only now.
+// clientTools returns the tools that the client executes itself, or nil if there are none. It fails
+// if the agent has a tool of the same name. The request could not be checked for that, because the
+// names of MCP servers' tools are not known until now.
 func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Registry) (*agentloop.ClientTools, error) {
 	if asked == nil {
 		return nil, nil //nolint:nilnil // no tools are not an error
@@ -39,8 +40,8 @@ func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Re
 	return out, nil
 }
 
-// clientResults records the calls in the effect ledger, where they wait for the client's results, and
-// returns the results that it has. It returns false unless it has all of them.
+// clientResults records the calls in the effect ledger, where they wait for the client's results.
+// It returns the results that have arrived, and whether all of them have.
 func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.ClientCall) ([]domain.ClientResult, bool, error) {
 	results, known := make([]domain.ClientResult, len(calls)), true
 	for i, call := range calls {
@@ -65,15 +66,16 @@ func (r *Runner) clientResults(ctx context.Context, a *attempt, calls []domain.C
 	return results, known, nil
 }
 
-// conversation is what a run continues.
+// conversation contains the messages that come before and after the run's message in the prompt.
 type conversation struct {
 	turns  []agentloop.Turn // the exchanges before the message, oldest first
-	own    []int            // for each turn of the session the index of its exchange in turns; negative: it has none
-	rounds []llm.Message    // the calls and results after the message
+	own    []int            // index in turns of each of the session's turns; negative: the turn is not in turns
+	rounds []llm.Message    // the calls and results that follow the message
 }
 
-// conversation returns what the run continues. Each earlier turn of the session follows the history
-// that its request supplied. The history of the current request comes last.
+// conversation returns the messages that the run continues. A request may supply a history: the
+// history of an earlier request precedes that request's turn, and the history of the current
+// request comes last.
 func (r *Runner) conversation(ctx context.Context, a *attempt, turns []sessiondb.Turn, asked *domain.Input) (*conversation, error) {
 	var exchanges []domain.Exchange
 	own := make([]int, len(turns))
@@ -104,7 +106,7 @@ func (r *Runner) conversation(ctx context.Context, a *attempt, turns []sessiondb
 	return &conversation{turns: history, own: own, rounds: roundMessages(open, steps)}, nil
 }
 
-// suppliedTurn converts an exchange.
+// suppliedTurn converts an exchange of a history that a request supplied.
 func suppliedTurn(e domain.Exchange, steps map[string][]agentloop.Step) agentloop.Turn {
 	if len(e.Rounds) == 0 {
 		return agentloop.PlainTurn(e.Message, e.Answer)
@@ -116,7 +118,8 @@ func suppliedTurn(e domain.Exchange, steps map[string][]agentloop.Step) agentloo
 	return agentloop.Turn{Messages: messages}
 }
 
-// roundMessages returns the messages of rounds. steps are the journals of the runs that they name.
+// roundMessages returns the messages of the rounds. steps contains the journal of each run that a
+// round names.
 func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step) (messages []llm.Message) {
 	for _, round := range rounds {
 		messages = append(messages, agentloop.RoundMessages(round, steps[round.RunID])...)
@@ -124,10 +127,10 @@ func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step)
 	return messages
 }
 
-// namedBytes is the maximum size of the journals that are read for the rounds of a history.
+// namedBytes is the maximum total size of the journals that are read for the rounds of a history.
 const namedBytes = 4 << 20
 
-// namedSteps reads the journals of the runs that rounds name.
+// namedSteps reads the journals of the runs that are named in the rounds of the exchanges.
 func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.Exchange) (map[string][]agentloop.Step, error) {
 	var runs []string
 	for _, e := range exchanges {
@@ -154,7 +157,7 @@ func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.
 	return steps, nil
 }
 
-// decodeSteps decodes a journal.
+// decodeSteps decodes the recorded steps of one run.
 func decodeSteps(raw [][]byte) ([]agentloop.Step, error) {
 	steps := make([]agentloop.Step, len(raw))
 	for i, b := range raw {

@@ -16,7 +16,7 @@ import (
 
 const clientRun = "run_01h455vb4pex5vsknk084sn02q"
 
-// toolsOf returns an input with the tool weather of the client.
+// toolsOf returns the JSON of an input whose client has the tool weather.
 func toolsOf(t *testing.T, in domain.Input, returns bool) []byte {
 	t.Helper()
 	in.ClientTools = &domain.ClientTools{Tools: []domain.ClientTool{{Name: "weather", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Return: returns}
@@ -31,10 +31,10 @@ func asksWeather() scripted.Call {
 	return scripted.Call{ToolCalls: []llm.ToolCall{{ID: "c", Name: "weather", Arguments: json.RawMessage(`{"city":"Bern"}`)}}}
 }
 
-// A run waits for its client's results, and continues with them.
+// A run waits for its client's results, and continues when they have arrived.
 func TestARunWaitsForItsClient(t *testing.T) {
 	t.Parallel()
-	const callID = "call_1_1" // of the run run_1
+	const callID = "call_1_1" // id of the first call of the run run_1
 	s := &testEnv{model: scripted.New("stage/first", asksWeather()), park: executiondb.Parked{Parked: true}}
 	claim := executiondb.Claimed{Attempts: 1, RawInput: toolsOf(t, domain.Input{Message: "m"}, false)}
 	s.attempt(t, claim)
@@ -46,7 +46,7 @@ func TestARunWaitsForItsClient(t *testing.T) {
 		t.Errorf("waits for %+v", action)
 	}
 
-	// The answer's first attempt is replayed from the journal.
+	// The second attempt replays the first turn of the answer from the journal.
 	turn, err := json.Marshal(map[string]any{"seq": 1, "kind": "model_turn", "turn": map[string]any{
 		"model": "m", "toolCalls": []any{map[string]any{"id": callID, "name": "weather", "arguments": map[string]string{"city": "Bern"}}},
 	}})
@@ -63,7 +63,8 @@ func TestARunWaitsForItsClient(t *testing.T) {
 	}
 }
 
-// On /v1 the calls end the run, and its journal is put back into the history of the next request.
+// With the API under /v1, the run ends with the client's calls. The history of the next request
+// then includes the run's journal.
 func TestReturnedCalls(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", asksWeather())}
@@ -131,7 +132,8 @@ func TestReturnedCalls(t *testing.T) {
 	}
 }
 
-// The tools of an MCP server are known only when the run starts.
+// The names of an MCP server's tools are known only when the run starts, so the run fails if the
+// client has a tool with such a name.
 func TestAClientsToolWithATakenName(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", asksWeather()), tools: []tool.Tool{payTool{}}}

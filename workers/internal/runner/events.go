@@ -18,54 +18,54 @@ import (
 )
 
 const (
-	// checkpointEvery is the time between the moments at which a worker saves the events of a run.
-	// All runs of a phase share these moments, so that a few statements save the events of all of them.
-	// With one phase, the work of all runs would delay other work at these moments.
+	// checkpointEvery is the time between two checkpoints of a run's events. A worker's runs are
+	// divided into phases. All runs of a phase are saved at the same moments, so that a few
+	// statements save them all. With a single phase, these statements would delay other work.
 	checkpointEvery  = 250 * time.Millisecond
 	checkpointPhases = 10
 
-	// checkpointAge is the least age of the first event that a checkpoint saves. A run that finishes
-	// earlier needs no checkpoint. A new subscriber misses at most the events of checkpointAge and
-	// checkpointEvery together.
+	// checkpointAge is the minimum age of a checkpoint's first event. A run that finishes earlier
+	// needs no checkpoint. A new subscriber misses at most the events of the last checkpointAge
+	// plus checkpointEvery.
 	checkpointAge = 200 * time.Millisecond
 )
 
-// maxPiece is the size of text in bytes that is published without waiting for more.
+// maxPiece is the size in bytes from which text is published without waiting for more.
 const maxPiece = 4 << 10
 
-// eventWriter publishes an attempt's events and saves them in checkpoints. Pieces of the answer that
-// arrive within paceWindow may become one event; all other events are published immediately. Only
-// the attempt's goroutine reports events; goroutines of timers publish pieces that waited, and write
-// the checkpoints.
+// eventWriter publishes an attempt's events and saves them in checkpoints. Pieces of the answer
+// that arrive within paceWindow may become one event. All other events are published immediately.
+// Only the attempt's goroutine adds events. Timers publish pieces that have waited, and write the
+// checkpoints.
 type eventWriter struct {
 	held    lease.Held
-	epoch   time.Time // checkpoints are written at multiples of checkpointEvery after it
+	epoch   time.Time // start of the clock for checkpoints, which are written at multiples of checkpointEvery after it
 	publish func(runID string, chunk domain.EventChunk)
 	pace    *pace
 	// save returns held = false if the run no longer belongs to this attempt.
 	save  func(context.Context, executiondb.Checkpoint) (held bool, err error)
-	taken func() // called if the run no longer belongs to this attempt
+	taken func() // called when the run no longer belongs to this attempt
 	log   zerolog.Logger
 
 	mu      sync.Mutex
-	text    []byte        // pieces of the answer that wait to be published
+	text    []byte        // pieces of the answer that are not yet published
 	next    int           // number of the next event
-	first   int           // of the first event that is not yet saved
+	first   int           // number of the first event that is not yet saved
 	lines   []byte        // events that are not yet saved
 	timer   *time.Timer   // runs while there are unsaved events
-	writing chan struct{} // closed when the current checkpoint has been written; nil if there is none
-	closed  bool
+	writing chan struct{} // closed when the current checkpoint has been written; nil if none is being written
+	closed  bool          // no further checkpoint may begin
 }
 
-// begin publishes that the run has started. The first attempt's start event is not saved, because
-// the run's row implies it.
+// begin publishes that the run has started. The start event of a first attempt is not saved,
+// because readers derive it from the run's row.
 func (t *eventWriter) begin(startedAt domain.Time) {
 	t.next, t.first = 1, 1
 	if t.held.Fence != domain.StartedID.Fence {
-		return // restarted publishes the event later, once the number of recorded steps is known
+		return // restarted publishes the event, once the number of recorded steps is known
 	}
 
-	// The numbers of all later events count the start event, although it is not saved.
+	// The start event has number 1, although it is not saved.
 	t.next, t.first = 2, 2
 	started := domain.StartedEvent(startedAt)
 	t.publish(t.held.RunID, domain.EventChunk{
@@ -73,7 +73,7 @@ func (t *eventWriter) begin(startedAt domain.Time) {
 	})
 }
 
-// restarted publishes that the run continues after the given number of recorded steps. Clients
+// restarted publishes that the run continues after the given number of recorded steps. Clients then
 // discard the events of earlier attempts.
 func (t *eventWriter) restarted(afterStep int) {
 	if t.held.Fence != domain.StartedID.Fence {
@@ -81,12 +81,12 @@ func (t *eventWriter) restarted(afterStep int) {
 	}
 }
 
-// loop publishes an event of the agent loop.
+// loop publishes an event that the agent loop reports.
 func (t *eventWriter) loop(e agentloop.Event) {
 	var data []byte
 	var err error
 
-	// Replayed events are written too: clients have discarded the events of earlier attempts.
+	// Replayed events are published too, because clients have discarded those of earlier attempts.
 	switch e.Type {
 	case agentloop.EventDelta:
 		t.piece(e.Text)
@@ -114,7 +114,7 @@ func (t *eventWriter) loop(e agentloop.Event) {
 	t.write(e.Type, data)
 }
 
-// piece publishes a piece of the answer, now or at the end of the window.
+// piece publishes a piece of the answer, immediately or at the end of the current paceWindow.
 func (t *eventWriter) piece(text string) {
 	if text == "" {
 		return
@@ -122,8 +122,8 @@ func (t *eventWriter) piece(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	// If older text waits already, the end of the window publishes both together. A long text is
-	// published now, to bound the size of an event.
+	// If older text is already waiting, both are published together at the end of the window. A
+	// long text is published at once, to bound the size of an event.
 	waits := len(t.text) > 0
 	t.text = append(t.text, text...)
 	if len(t.text) >= maxPiece || !waits && t.pace.admit(t) {
@@ -131,14 +131,14 @@ func (t *eventWriter) piece(text string) {
 	}
 }
 
-// flush publishes the pieces that wait.
+// flush publishes the waiting pieces of the answer.
 func (t *eventWriter) flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.writeText()
 }
 
-// writeText writes the pieces that wait as one event. The caller must hold t.mu.
+// writeText publishes the waiting pieces of the answer as one event. The caller must hold t.mu.
 func (t *eventWriter) writeText() {
 	if len(t.text) == 0 {
 		return
@@ -152,7 +152,7 @@ func (t *eventWriter) writeText() {
 	t.append(domain.EventMessageDelta, data)
 }
 
-// write writes an event other than a piece of the answer, after the pieces that wait.
+// write publishes an event that is not a piece of the answer, after the waiting pieces.
 func (t *eventWriter) write(kind string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,14 +163,15 @@ func (t *eventWriter) write(kind string, data []byte) {
 // append appends an event to the unsaved ones, publishes it and starts the checkpoint timer. The
 // caller must hold t.mu.
 func (t *eventWriter) append(kind string, data []byte) {
-	// Publish under the lock: the chunk shares memory with lines, which a checkpoint moves.
+	// Publish while holding the lock: the chunk shares the memory of t.lines, which a checkpoint
+	// overwrites.
 	from := len(t.lines)
 	t.lines = domain.AppendEventLine(t.lines, kind, data)
 	t.publish(t.held.RunID, domain.EventChunk{Fence: t.held.Fence, First: t.next, Lines: t.lines[from:]})
 	t.next++
 
 	// Start the timer with the first unsaved event. If a checkpoint is being written, it starts the
-	// next one.
+	// timer for the next one when it is done.
 	switch {
 	case t.timer == nil:
 		t.timer = time.AfterFunc(t.untilCheckpoint(), t.checkpoint)
@@ -179,7 +180,7 @@ func (t *eventWriter) append(kind string, data []byte) {
 	}
 }
 
-// untilCheckpoint returns the time until the checkpoint of an event that is written now.
+// untilCheckpoint returns the time until the checkpoint of an event that is added now.
 func (t *eventWriter) untilCheckpoint() time.Duration {
 	wait := checkpointEvery - time.Since(t.epoch)%checkpointEvery
 	if wait < checkpointAge {
@@ -188,26 +189,27 @@ func (t *eventWriter) untilCheckpoint() time.Duration {
 	return wait
 }
 
-// checkpoint saves the unsaved events. If that fails, the next checkpoint saves them.
+// checkpoint saves the unsaved events. If the write fails, the events are part of the next
+// checkpoint.
 func (t *eventWriter) checkpoint() {
 	t.mu.Lock()
 	if t.closed || t.writing != nil || len(t.lines) == 0 {
 		t.mu.Unlock()
 		return
 	}
-	// Copy the events and save them without the lock, so that the attempt can write more events
+	// Save a copy of the events without holding the lock, so that the attempt can add events
 	// meanwhile.
 	chunk, written := t.chunk(), len(t.lines)
 	done := make(chan struct{})
 	t.writing = done
 	t.mu.Unlock()
 
-	// The context is not the attempt's: a checkpoint that was begun is completed.
+	// Do not use the attempt's context: a checkpoint that has begun is completed.
 	held, err := t.save(context.Background(), executiondb.Checkpoint{Held: t.held, Chunk: chunk})
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// After an error the events stay in lines. Saving them twice is harmless.
+	// If the write failed, keep the events in lines. It is harmless to save them twice.
 	if err == nil {
 		t.lines = append(t.lines[:0], t.lines[written:]...)
 		t.first = chunk.LastN + 1
@@ -223,7 +225,7 @@ func (t *eventWriter) checkpoint() {
 	}
 }
 
-// chunk returns the unsaved events.
+// chunk returns the unsaved events. The caller must hold t.mu.
 func (t *eventWriter) chunk() executiondb.Chunk {
 	if t.next == t.first {
 		return executiondb.Chunk{}
@@ -231,8 +233,8 @@ func (t *eventWriter) chunk() executiondb.Chunk {
 	return executiondb.Chunk{FirstN: t.first, LastN: t.next - 1, Events: string(t.lines)}
 }
 
-// close publishes the pieces that wait and stops the checkpoint timer. It does not wait for a
-// checkpoint that is being written; the fence decides whether that checkpoint takes effect.
+// close publishes the waiting pieces and stops the checkpoint timer. It does not wait for a
+// checkpoint that is being written: the fence decides whether that write takes effect.
 func (t *eventWriter) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +246,7 @@ func (t *eventWriter) close() {
 	}
 }
 
-// closeAndWait closes the writer and waits until no checkpoint is being written or ctx ends.
+// closeAndWait closes the writer and waits until no checkpoint is being written, or until ctx ends.
 func (t *eventWriter) closeAndWait(ctx context.Context) {
 	t.close()
 	t.mu.Lock()
@@ -259,15 +261,15 @@ func (t *eventWriter) closeAndWait(ctx context.Context) {
 	}
 }
 
-// rest returns the events to save with the run's result, and the number of the final event. It
-// returns no events if a first attempt wrote its whole answer as one delta: readers derive that
-// event from the result.
+// rest returns the events to save with the run's result, and the number of the final event. If a
+// first attempt published its whole answer as one delta event, rest returns no events, because
+// readers derive that event from the result.
 func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	// alone means that the delta is the only unsaved event after the start event, and that no
-	// checkpoint has saved anything.
+	// alone is true if the delta is the only unsaved event after the start event, and no checkpoint
+	// has saved anything.
 	alone := t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3
 	if alone && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
 		return executiondb.Chunk{}, t.next
@@ -277,29 +279,30 @@ func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) 
 	return t.chunk(), t.next
 }
 
-// isAnswer reports whether lines consists of a single delta event with the whole answer.
+// isAnswer reports whether lines contains exactly one delta event, with the whole answer.
 func isAnswer(lines []byte, answer string) bool {
 	data, err := domain.DeltaData(answer)
 	return err == nil && answer != "" && string(lines) == string(domain.AppendEventLine(nil, domain.EventMessageDelta, data))
 }
 
-// forget drops the unsaved events. Their sequence numbers are not reused.
+// forget drops the unsaved events. Their numbers are not reused.
 func (t *eventWriter) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines, t.first = nil, t.next
 }
 
-// newEventWriter creates an attempt's event writer.
+// newEventWriter returns the event writer of an attempt. taken is called when the run no longer
+// belongs to the attempt.
 func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 	phase := time.Duration(rand.N(checkpointPhases)) * checkpointEvery / checkpointPhases //nolint:gosec // it only spreads work
 
-	// The phase distributes the checkpoints of a worker's runs over time.
+	// A random phase spreads the checkpoints of a worker's runs over time.
 	t := &eventWriter{held: a.claim.Held(), epoch: r.epoch.Add(-phase), publish: r.bus.Events, pace: &r.pace, taken: taken, log: a.log}
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
 		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})
-		alone = err != nil // a batch that failed may have been too large, so retry its checkpoints separately
+		alone = err != nil // the batch may have failed because it was too large, so its checkpoints are retried separately
 		switch {
 		case err != nil:
 			return false, err
@@ -312,11 +315,11 @@ func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 	return t
 }
 
-// checkpoint is a request to save events.
+// checkpoint is a request to save the events of one run.
 type checkpoint struct {
 	executiondb.Checkpoint
 
-	alone bool // save alone, in a separate batch
+	alone bool // save in a separate batch
 }
 
 // size returns the checkpoint's share of a batch's byte limit.
@@ -327,13 +330,13 @@ func (c checkpoint) size() int {
 	return c.Size()
 }
 
-// saveEvents saves one batch of checkpoints. The result for each is nil, errTaken, or the reason to
-// retry later.
+// saveEvents saves one batch of checkpoints. For each checkpoint it returns nil, errTaken, or the
+// reason why the write must be retried.
 func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]error, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()
 
-	// Each run has at most one checkpoint in the batch, so results are found by the run's id.
+	// A batch contains at most one checkpoint of a run, so the results are found by the run's id.
 	chunks := make([]executiondb.Checkpoint, len(checkpoints))
 	for i, c := range checkpoints {
 		chunks[i] = c.Checkpoint
@@ -348,7 +351,7 @@ func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]er
 	out := make([]error, len(checkpoints))
 	for i, c := range checkpoints {
 		switch cause := done.Rejected[c.RunID]; {
-		case cause != nil: // these events are not retried, because subscribers have received them
+		case cause != nil: // events that could not be stored are not retried, because subscribers have received them
 			r.log.Error().Err(cause).Str("run_id", c.RunID).Msg("cannot store events; the run continues without them")
 		case done.Locked[c.RunID]:
 			out[i] = pg.ErrLocked

@@ -64,7 +64,7 @@ func (tt *writerEnv) say(text string) {
 	tt.loop(agentloop.Event{Type: agentloop.EventDelta, Text: text})
 }
 
-// chunks formats the saved event ranges, for example "2-3".
+// chunks formats the numbers of the saved events, for example as "2-3".
 func chunks(saved []executiondb.Checkpoint) string {
 	var out []string
 	for _, c := range saved {
@@ -105,7 +105,7 @@ func TestEventsArePublishedImmediatelyAndSavedPeriodically(t *testing.T) {
 }
 
 // Runs that began at different times save their events at the same moments, so that their
-// checkpoints share statements. A run that finishes soon saves no checkpoint.
+// checkpoints are part of the same statements. A run that finishes soon has no checkpoint.
 func TestRunsShareTheMomentsOfTheirCheckpoints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 			fence int64
 			texts []string
 			run   domain.Run
-			first int // number of the first event that is not saved yet; 0 if all are saved
+			first int // number of the first event that is not yet saved; 0 if all are saved
 			end   int
 		}{
 			"the answer":           {1, []string{"all"}, answered("all"), 0, 3},

@@ -25,8 +25,8 @@ type attempt struct {
 	claim executiondb.Claimed
 	// replyTo is the inbox of the caller that waits for the run; empty if no caller waits.
 	replyTo string
-	asked   time.Time // just before the claim; the lease expires at most lease.Lease later
-	claimed time.Time // time on this process's monotonic clock that corresponds to claim.Now, which the database's clock showed
+	asked   time.Time // time just before the claim; the lease expires at most lease.Lease later
+	claimed time.Time // this process's time at the moment that the database's clock showed as claim.Now
 	log     zerolog.Logger
 	events  *eventWriter
 	models  int // number of the agent's models; 0 until the configuration has been read
@@ -35,18 +35,18 @@ type attempt struct {
 	appendSources bool
 	settings      domain.ModelSettings
 
-	attachments []domain.Attachment // of the request; input sets them
-	imageRoom   *inputTurn          // reserved for images in the prompt; nil: none
+	attachments []domain.Attachment // attachments of the request; input sets them
+	imageRoom   *inputTurn          // reservation for the images in the prompt; nil: none
 }
 
-// now returns the database's current time.
+// now returns the current time by the database's clock.
 func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)) }
 
 // deadline returns the run's deadline on this process's clock.
 func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)) }
 
-// execute claims and executes the run of one job message, which is acknowledged already. ctx is
-// cancelled only when the worker stops waiting for its runs.
+// execute claims and executes the run of a job message that has been acknowledged. ctx is cancelled
+// only when the worker stops waiting for its runs.
 func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
@@ -60,7 +60,8 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim run; the sweeper will publish its job again")
 		return
 	}
-	// The caller may have missed the result of a finished run, so it is published again.
+	// The run has already finished. Publish its result again, because the caller may have missed
+	// it.
 	if claim.Run == nil {
 		if claim.Ended {
 			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)
@@ -68,7 +69,7 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 		return
 	}
 
-	// The run now belongs to this worker. From here on, only the lease and the fence protect it.
+	// The run now belongs to this worker. Its lease and its fence replace the acknowledged message.
 	a := r.newAttempt(claim.Run, d, asked)
 	r.changed(a)
 	a.describe(span)
@@ -76,19 +77,20 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	r.executeClaimed(ctx, a)
 }
 
-// newAttempt returns the attempt at a run that was just claimed. It is a function of its own, so that
-// its copies of the claim are not on the stack of execute while the attempt waits for its model.
+// newAttempt returns the attempt at a run that was just claimed. A separate function keeps its
+// copies of the claim off the stack of execute while the attempt waits for its model.
 func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, asked time.Time) *attempt {
 	return &attempt{claim: *claimed, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
 		Str("org_id", claimed.OrganizationID).Str("agent_id", claimed.TargetID()).Str("run_id", d.RunID).Logger()}
 }
 
-// claim claims a run, and returns when the claim began. It repeats the claim for claimTime while
-// another transaction has locked the run or the database fails.
+// claim claims a run, and returns the time at which the successful claim began. It repeats the
+// claim for up to claimTime if another transaction has locked the run or the database fails.
 func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Claim, asked time.Time, err error) {
 	for until := time.Now().Add(claimTime); ; {
 		asked = time.Now()
-		// While the claim hangs, the worker stops fetching jobs that it could not claim either.
+		// While the claim takes too long, the worker fetches no jobs, because it could not claim
+		// them either.
 		slow := time.AfterFunc(slowClaim, r.database.close)
 		claim, err = r.claims.Do(ctx, tracing.For(ctx, runID))
 		slow.Stop()
@@ -115,37 +117,38 @@ func (r *Runner) claim(ctx context.Context, runID string) (claim executiondb.Cla
 	}
 }
 
-// describe adds the attempt's attributes to its span.
+// describe sets the attempt's attributes on its span.
 func (a *attempt) describe(span tracing.Span) {
 	span.Str("parley.organization.id", a.claim.OrganizationID)
 	span.Str("parley.agent.id", a.claim.TargetID())
 	span.Int("parley.run.attempt", int64(a.claim.Attempts))
 }
 
-// changed publishes that a run of the organization has changed.
+// changed publishes that a run of the attempt's organization has changed.
 func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.claim.OrganizationID) }
 
-// executeClaimed executes a claimed run. It returns after the outcome has been written: the run finished,
-// parked or was requeued, or it no longer belongs to this worker.
+// executeClaimed executes a claimed run. When it returns, the run has finished, was parked or
+// requeued, or no longer belongs to this worker.
 func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
-	// Cancelling tryCtx stops the attempt but not the writes of its outcome, which use ctx.
+	// Cancelling tryCtx stops the attempt. The writes of its outcome use ctx and are not cancelled.
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	// Remove runs after the result is saved. Until then, the heartbeat extends the lease.
+	// The heartbeat extends the lease until the outcome is saved.
 	defer r.held.Remove(r.held.Add(a.claim.Held(), a.asked, cancel))
 	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
 	defer a.events.close()
 	r.note(tryCtx, a)
 
-	// A separate context distinguishes the run's deadline from the causes of tryCtx.
+	// The run's deadline has its own context, so that it can be distinguished from the causes of
+	// tryCtx.
 	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
 	out, err := r.runAttempt(deadlineCtx, a)
 	stop()
 
-	// A successful attempt is finished even if its context ended meanwhile; the fence rejects a
-	// stale result. Otherwise the cause of the cancellation takes precedence over the error that it
-	// produced.
+	// A successful attempt finishes its run even if its context has ended meanwhile: the fence
+	// rejects a stale result. Otherwise, the cause of a cancellation takes precedence over the
+	// error to which the cancellation led.
 	var parked *agentloop.Parked
 	switch cause := context.Cause(deadlineCtx); {
 	case err == nil:
@@ -163,14 +166,14 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	}
 }
 
-// note records in the run's timeline that a second or later attempt has begun. A failure is only
-// logged.
+// note records in the run's timeline that a second or later attempt has begun. If the write fails,
+// note only logs the error.
 func (r *Runner) note(ctx context.Context, a *attempt) {
 	if a.claim.Attempts == 1 {
 		return
 	}
 
-	// The note is only information for people, so it may not delay the run for long.
+	// The timeline only informs people, so the write must not delay the run for long.
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	if err := r.parking.NoteAttempt(ctx, a.claim); err != nil {
@@ -178,7 +181,7 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 	}
 }
 
-// fail requeues the run if the error is retryable and the deadline leaves time for the backoff.
+// fail requeues the run if the error is retryable and the backoff ends before the run's deadline.
 // Otherwise the run finishes as failed.
 func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
 	// Errors without a public code may contain internal details, so callers see a generic message.
@@ -194,12 +197,13 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 		}
 	}
 
-	// The log contains the whole error, and callers see only the public one.
+	// The log contains the whole error. Callers receive only the public one.
 	r.metrics.failed.WithLabelValues(public.Code).Inc()
 	log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
 	tracing.Current(ctx).Fail(public.Code)
 
-	// A requeue that could only start after the deadline would end as a timeout and hide the cause.
+	// If the backoff ended after the deadline, the run would fail with a timeout, which hides the
+	// cause.
 	if failure != nil && failure.Retryable && !r.brokeOffTooOften(ctx, a, failure) {
 		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
 		if a.now().Add(wait).Before(a.claim.Deadline) {
@@ -210,7 +214,8 @@ func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err
 	r.finish(ctx, a, out, domain.RunFailed, public)
 }
 
-// noteRefusal records a provider's response for the run's admins. A failure is only logged.
+// noteRefusal records a provider's refusal for the organization's admins. If the write fails,
+// noteRefusal only logs the error.
 func (r *Runner) noteRefusal(ctx context.Context, a *attempt, refusal domain.ProviderError) {
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
@@ -220,17 +225,19 @@ func (r *Runner) noteRefusal(ctx context.Context, a *attempt, refusal domain.Pro
 }
 
 const (
-	// maxBrokenOff is the number of attempts in a row whose answers may break off. Unlike an outage,
-	// which ends, a provider that accepts each call and drops its stream usually continues to do so.
+	// maxBrokenOff is the number of consecutive attempts that may end with a truncated answer. An
+	// outage ends, but a provider that accepts each call and truncates its answer usually continues
+	// to do so.
 	maxBrokenOff = 4
-	// maxRejected is how many attempts the circuit breaker may reject in addition, because answers to
-	// other runs broke off. Their backoff takes about a minute.
+	// maxRejected is the number of further attempts in which the circuit breaker may reject the
+	// call, because answers to other runs were truncated. Their backoff takes about a minute.
 	maxRejected = 3
 )
 
 // brokeOffTooOften reports whether the run must not be retried, because this attempt and the ones
-// before it ended with an answer that broke off. Each model of the agent is tried at least once. A run
-// whose own answers never broke off is retried, however often the circuit breaker has rejected it.
+// before it ended with a truncated answer. Each model of the agent is tried at least once. If none
+// of the run's own answers was truncated, the run is retried, however often the circuit breaker has
+// rejected it.
 func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, failure *agentloop.Error) bool {
 	limit := max(maxBrokenOff, a.models)
 	if failure.Code != agentloop.CodeModelTruncated || a.claim.Attempts < limit {
@@ -251,22 +258,23 @@ func (r *Runner) brokeOffTooOften(ctx context.Context, a *attempt, failure *agen
 	return failed.Refused >= limit || failed.Refused >= 1 && failed.All >= limit+maxRejected
 }
 
-// backoff doubles from one second to a minute, with jitter.
+// backoff returns a delay that doubles with each attempt from one second to a minute, with jitter.
 func backoff(attempts int) time.Duration {
 	return jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
 }
 
-// jitter varies d by up to a quarter either way, so that calls that failed together are not retried
-// together.
+// jitter changes d by up to a quarter in either direction, so that calls that failed at the same
+// time are not retried at the same time.
 func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // jitter is not security-relevant
 }
 
 // requeue requeues the run. cause is nil if this worker stops or has lost its lease. requeue
-// retries while the database is unreachable; otherwise the run would not start again until its
-// lease expires.
+// repeats the write while the database is unreachable: without it, the run could not start again
+// until its lease expires.
 func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
-	// The freed slot is passed on in any case, because the requeued run waits for a new slot.
+	// Even if the worker stops, the freed slot goes to another run, because the requeued run waits
+	// for a new slot.
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		back, err := r.requeues.Do(ctx, executiondb.Requeue{Held: a.claim.Held(), Backoff: wait, Cause: cause})
 		switch {
@@ -285,13 +293,13 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 	failpoint.Here(failpoint.PutBackAfter)
 }
 
-// finish saves the run's result. saveAll then publishes it to the waiting caller.
+// finish saves the run's result. saveAll then publishes the result to the waiting caller.
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
-	// The result contains the unsaved events, so no checkpoint may be written at the same time.
+	// The result is saved with the unsaved events, so no checkpoint may save them at the same time.
 	a.events.closeAndWait(ctx)
 	r.recall(ctx, a, &out)
 
-	// An answer that cannot be encoded would fail in every attempt, so the run finishes without it.
+	// An answer that cannot be encoded would fail in every attempt, so the run fails without it.
 	ending, err := a.outcome(out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
@@ -309,7 +317,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		}
 		switch {
 		case err != nil:
-			e.alone = !pg.IsLocked(err) // a batch that failed may have been too large, so retry its results separately
+			e.alone = !pg.IsLocked(err) // the batch may have failed because it was too large, so its results are retried separately
 			return err
 		// Retrying cannot help: PostgreSQL would reject the same bytes again.
 		case saved.err != nil:
@@ -329,7 +337,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	})
 }
 
-// traceEnd records the run's final status on the attempt's span.
+// traceEnd sets the run's final status on the attempt's span.
 func traceEnd(ctx context.Context, run domain.Run) {
 	span := tracing.Current(ctx)
 	span.Str("parley.run.status", string(run.Status))
@@ -338,15 +346,15 @@ func traceEnd(ctx context.Context, run domain.Run) {
 	}
 }
 
-// recall adds the usage and tool calls of earlier attempts to a run that finishes before this
+// recall adds the usage and the tool calls of earlier attempts to a run that finishes before this
 // attempt has read the journal.
 func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) {
 	if out.Turns > 0 || a.claim.Attempts == 1 {
 		return
 	}
 
-	// An attempt that fails before its first turn, for example because a tool server is missing,
-	// would otherwise report no usage at all.
+	// An attempt may fail before its first turn, for example because a tool server is missing.
+	// Without the recorded progress, its run would report no usage at all.
 	done, err := r.progress.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
 	if err != nil {
 		a.log.Warn().Err(err).Msg("cannot read earlier attempts; the run finishes without their tool calls")
@@ -355,15 +363,15 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 	out.Usage, out.ToolCalls, out.CitationsRemoved = done.Usage, done.ToolCalls, done.CitationsRemoved
 }
 
-// finishEmpty fails a run whose result cannot be rendered or stored. It also drops the events since
-// the last checkpoint, because they may be the cause.
+// finishEmpty finishes a run as failed if its result cannot be rendered or stored. It drops the
+// events since the last checkpoint, because they may be the cause.
 func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
 	a.events.forget()
 	r.finish(ctx, a, agentloop.Output{}, domain.RunFailed, &domain.RunError{Code: "internal", Message: "the run's result could not be stored"})
 }
 
-// persist retries a write while the database is unreachable or another transaction has locked the
-// row. The fence makes a late write harmless.
+// persist repeats a write while the database is unreachable or another transaction has locked the
+// row. A late write is harmless, because the fence rejects it if the run has another owner.
 func (r *Runner) persist(ctx context.Context, a *attempt, what string, write func(context.Context) error) {
 	for n := 1; ; n++ {
 		err := write(ctx)
@@ -385,23 +393,23 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 	}
 }
 
-// maxLocked is the longest delay between retries of a write whose row another transaction has
+// maxLocked is the longest delay before a write is repeated whose row another transaction has
 // locked.
 const maxLocked = time.Second
 
-// lockedBackoff returns a delay that doubles from 5 ms to maxLocked. Most locks are held for less
-// than 5 ms.
+// lockedBackoff returns the delay before the n-th retry. It doubles from 5 ms to maxLocked, because
+// most locks are held for less than 5 ms.
 func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1, 10), maxLocked) }
 
-// endedRun is a run's result and the inbox on which the caller waits for it.
+// endedRun contains a run's result and the inbox of the caller that waits for it.
 type endedRun struct {
 	executiondb.Outcome
 
 	replyTo string
-	alone   bool // save alone, in a separate batch
+	alone   bool // save in a separate batch
 }
 
-// size returns the result's share of a batch's byte limit.
+// size returns how much of a batch's byte limit the result uses.
 func (e endedRun) size() int {
 	if e.alone {
 		return executiondb.MaxBatchBytes
@@ -409,29 +417,29 @@ func (e endedRun) size() int {
 	return e.Size()
 }
 
-// saveResult is the outcome of saving one result. If no field is set, the run no longer belonged to
+// saveResult is the outcome of saving one result. If no field is set, the run no longer belongs to
 // this worker.
 type saveResult struct {
-	ok     bool  // saved, and published to the waiting caller
-	err    error // the result can never be stored
+	ok     bool  // the result was saved, and published to the waiting caller
+	err    error // the result can never be saved; a retry would fail, too
 	failed error // the result was not saved, but a retry may succeed
 }
 
 // saveAll saves a batch of results, and publishes each saved result to the caller that waits for
-// it. dispatchFreed refills the freed slots later, because no caller waits for that.
+// it. dispatchFreed refills the freed slots later, because no caller waits for them.
 func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, error) {
 	endings := make([]executiondb.Outcome, len(batch))
 	for i, e := range batch {
 		endings[i] = e.Outcome
 	}
 
-	// If Finish fails, none of the results is saved, and each attempt tries again.
+	// If Finish fails, it has saved no result, and each attempt repeats the request.
 	finished, err := r.runs.Finish(ctx, endings)
 	if err != nil {
 		return nil, err
 	}
 
-	// Callers wait for their results, so publish each before anything else.
+	// Callers wait for their results, so publish the results before anything else.
 	out := make([]saveResult, len(batch))
 	for i, e := range batch {
 		id := e.Run.ID
@@ -446,7 +454,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 	return out, nil
 }
 
-// finishReason returns the finish reason of a run whose last model call stopped for the given reason.
+// finishReason returns the finish reason of a run from the stop reason of its last model call.
 func finishReason(stop llm.StopReason) *domain.FinishReason {
 	switch stop {
 	case llm.StopLength:
@@ -460,9 +468,9 @@ func finishReason(stop llm.StopReason) *domain.FinishReason {
 	}
 }
 
-// outcome returns the finished run, and the rows that must be saved with it.
+// outcome returns the finished run, and the rows that must be saved together with it.
 func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
-	// Only a completed run has an answer, but every run shows its usage and its tool calls.
+	// Only a completed run has an answer, but every run reports its usage and its tool calls.
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved, run.Warnings, run.AppendSources = out.CitationsRemoved, a.warnings, a.appendSources
@@ -473,7 +481,7 @@ func (a *attempt) outcome(out agentloop.Output, status domain.RunStatus, cause *
 		run.FinishReason = finishReason(out.StopReason)
 	}
 
-	// Use the database's clock, so that the timestamps of different workers are comparable.
+	// Use the database's clock, so that timestamps of different workers are comparable.
 	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
 	ending, err := executiondb.NewOutcome(a.claim.Held(), run)
 	ending.Events, ending.EndN = a.events.rest(run)

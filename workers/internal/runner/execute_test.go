@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// grantingEnv is an environment in which the claim of a run succeeds. It calls look before it saves
-// a result.
+// grantingEnv is an environment in which every claim of a run succeeds. It calls look before it
+// saves a result.
 type grantingEnv struct {
 	*testEnv
 	claim executiondb.Claimed
@@ -32,8 +32,8 @@ func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) 
 	return g.testEnv.Finish(ctx, endings)
 }
 
-// A runner saves a result before it publishes it. If a worker dies in between, the result is not
-// lost, and no caller has seen an unsaved result.
+// A runner saves a result before it publishes the result. If the worker dies in between, the result
+// is not lost, and no caller has received a result that was not saved.
 func TestAResultIsPublishedAfterItIsSaved(t *testing.T) {
 	t.Parallel()
 	agent, now := "ag_1", time.Now()

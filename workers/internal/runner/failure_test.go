@@ -11,9 +11,9 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// TestBrokenOffAnswersAreGivenUp checks that a run whose answers break off again and again fails
-// after a few attempts, and that each model of the agent is tried. An outage of the provider is
-// retried until the deadline.
+// TestBrokenOffAnswersAreGivenUp checks a run whose answers are truncated again and again. It fails
+// after a few attempts, in which each model of the agent is tried. After an outage of the provider,
+// however, the run is retried until its deadline.
 func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 	t.Parallel()
 	five := domain.Config{Model: "stage/a", FallbackModels: []string{"stage/b", "stage/c", "stage/d", "stage/e"}}
@@ -21,9 +21,9 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     llm.Kind
 		cfg      domain.Config
-		provider *domain.ProviderError // nil: the circuit breaker has rejected the call
+		provider *domain.ProviderError // nil if the circuit breaker has rejected the call
 		attempts int
-		failed   executiondb.Failures // of the earlier attempts
+		failed   executiondb.Failures // result of FailedSinceStep: the earlier attempts
 		fails    bool
 	}{
 		"the first":             {llm.KindTruncated, domain.Config{}, dropped, 1, executiondb.Failures{}, false},
@@ -35,7 +35,7 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 		"an outage continues":   {llm.KindUnavailable, domain.Config{}, dropped, 4, executiondb.Failures{All: 3, Refused: 3}, false},
 		"rejected":              {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 5, Refused: 1}, false},
 		"rejected too often":    {llm.KindTruncated, domain.Config{}, nil, 7, executiondb.Failures{All: 6, Refused: 1}, true},
-		"only rejected":         {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 6}, false}, // a backoff of later attempts may exceed the deadline
+		"only rejected":         {llm.KindTruncated, domain.Config{}, nil, 6, executiondb.Failures{All: 6}, false}, // a later backoff may exceed the deadline
 		"rejected, then broken": {llm.KindTruncated, domain.Config{}, dropped, 5, executiondb.Failures{All: 4, Refused: 1}, false},
 	} {
 		failure := llm.NewError(c.kind, nil)
@@ -51,9 +51,9 @@ func TestBrokenOffAnswersAreGivenUp(t *testing.T) {
 	}
 }
 
-// TestAProviderResponseIsNotInTheResult checks that a provider's response is stored for admins, but
-// is neither in the run's result nor in its events, which members read. Its text is logged at debug
-// only.
+// TestAProviderResponseIsNotInTheResult checks that a provider's response is stored for admins.
+// Members can read the run's result and its events, so neither contains the response. Its text is
+// logged only at the level debug.
 func TestAProviderResponseIsNotInTheResult(t *testing.T) {
 	t.Parallel()
 	refusal := llm.NewError(llm.KindAuth, nil)
@@ -77,7 +77,7 @@ func TestAProviderResponseIsNotInTheResult(t *testing.T) {
 	}
 }
 
-// TestFinishReasons checks the finish reason of a run, by the model's stop reason.
+// TestFinishReasons checks the finish reason of a run for each stop reason of the model.
 func TestFinishReasons(t *testing.T) {
 	t.Parallel()
 	for want, call := range map[domain.FinishReason]scripted.Call{

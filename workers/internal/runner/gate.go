@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// gate stops a worker from fetching job messages while the database does not answer. A fetched
-// message is acknowledged, so a worker that cannot claim its run would only delay it: the sweeper
-// publishes the job again, and the same worker may receive it again.
+// gate stops a worker from fetching job messages while the database does not answer. A worker
+// acknowledges each message that it fetches. If it cannot claim the run, it only delays the run
+// until the sweeper publishes the job again, perhaps to the same worker.
 type gate struct {
 	mu sync.Mutex
-	// wait receives from opened, so closing the channel wakes all goroutines that wait.
+	// wait receives from opened. To wake all waiting goroutines, reopen closes the channel.
 	opened chan struct{} // closed while the gate is open
 	open   bool
-	// doubted gets a value when the gate closes. It has capacity 1.
+	// doubted receives a value when the gate closes. Its capacity is 1.
 	doubted chan struct{}
 }
 
@@ -24,8 +24,8 @@ func newGate() *gate {
 	return g
 }
 
-// close closes the gate, because a statement has failed or has taken too long. Calls on a closed
-// gate do nothing.
+// close closes the gate, because a statement has failed or takes too long. It does nothing if the
+// gate is already closed.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -33,7 +33,7 @@ func (g *gate) close() {
 		return
 	}
 
-	// The goroutine that announces slots receives doubted and then tests the database.
+	// The goroutine of announce receives from doubted and then tests the database with a statement.
 	g.open, g.opened = false, make(chan struct{})
 	select {
 	case g.doubted <- struct{}{}:

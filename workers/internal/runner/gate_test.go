@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// unreachableEnv is a database that answers neither claims nor announcements while away is set.
+// unreachableEnv is a database that answers neither claims nor announcements while away is true.
 type unreachableEnv struct {
 	grantingEnv
 	away bool
@@ -26,7 +26,7 @@ func (u *unreachableEnv) Claim(ctx context.Context, runIDs []string) ([]executio
 	if u.answers() {
 		return u.grantingEnv.Claim(ctx, runIDs)
 	}
-	<-time.After(15 * time.Second) // the timeout of a connection
+	<-time.After(15 * time.Second) // time limit of a connection
 	return nil, errors.New("i/o timeout")
 }
 
@@ -38,15 +38,15 @@ func (u *unreachableEnv) AnnounceSlots(ctx context.Context, _ string, _ int, _ t
 	return ctx.Err()
 }
 
-// isOpen reports whether a worker would fetch job messages now.
+// isOpen reports whether the gate is open, so that a worker fetches job messages.
 func (g *gate) isOpen() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
 }
 
-// A worker that cannot reach the database fetches no job messages: it would acknowledge them and
-// could not claim their runs.
+// A worker that cannot reach the database fetches no job messages, because it would acknowledge
+// them without being able to claim their runs.
 func TestAWorkerWithoutADatabaseFetchesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

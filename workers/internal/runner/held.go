@@ -8,17 +8,17 @@ import (
 	"parley/workers/internal/leased"
 )
 
-// Causes with which the context of an attempt is cancelled.
+// Causes with which an attempt's context is cancelled.
 var (
 	errTaken    = leased.ErrTaken
 	errLease    = leased.ErrLease
 	errDraining = leased.ErrDraining
 )
 
-// lockedRetry is the delay between two claims of a run that another transaction has locked.
+// lockedRetry is the delay between two attempts to claim a run that another transaction has locked.
 const lockedRetry = 250 * time.Millisecond
 
-// heldRuns contains the runs that this worker executes.
+// heldRuns is the set of runs that this worker executes.
 type heldRuns = leased.Set[lease.Held]
 
 func newHeldRuns() *heldRuns { return leased.New(func(h lease.Held) string { return h.RunID }) }

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// In the prompt, the history in a request comes after the session's earlier turns and before the
-// message. The instructions in the request come after the agent's instructions.
+// In the prompt, the history in the request follows the session's earlier turns and precedes the
+// message. The instructions in the request follow those of the agent.
 func TestHistoryAndInstructionsOfARequest(t *testing.T) {
 	t.Parallel()
 	exchanges := func(from, n int) []domain.Exchange {

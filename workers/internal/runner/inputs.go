@@ -10,27 +10,28 @@ import (
 )
 
 const (
-	// inputBytes bounds the large inputs and histories in memory. Without it, the thousands of
-	// slots of a worker could fill the memory, which contains several copies of each input.
+	// inputBytes is the maximum size of all large inputs and histories in memory. A worker has
+	// thousands of slots and several copies of each input, so without a limit they could fill the
+	// memory.
 	inputBytes = 96 << 20
 	// inputShare is the limit for one organization. newcomerBytes is reserved for organizations
-	// that have no input in memory. Nine organizations can fill the unreserved part, and twelve
-	// more the reserve. So one person's few organizations cannot fill the memory.
+	// without an input in memory. Nine organizations can fill the unreserved memory, and twelve
+	// more the reserved memory, so the few organizations of one person cannot fill it.
 	inputShare    = 8 << 20
 	newcomerBytes = inputBytes / 4
 )
 
 // inputs limits the memory for large inputs and histories. Runs wait in the order of their arrival,
-// with two exceptions. A run whose organization has reached its share lets other runs pass. A run
-// whose organization has an input in memory lets runs of organizations without one pass.
+// with two exceptions. Other runs may pass a run whose organization has reached its share. Runs of
+// organizations without an input in memory may pass those of other organizations.
 type inputs struct {
 	mu      sync.Mutex
-	used    int // bytes
-	byOrg   map[string]int
-	waiting []*inputTurn
+	used    int            // reserved bytes of all runs
+	byOrg   map[string]int // reserved bytes by organization
+	waiting []*inputTurn   // in the order of arrival
 }
 
-// inputTurn is a run's reservation, or its position in the queue.
+// inputTurn is a run's reservation of memory, or its position in the queue.
 type inputTurn struct {
 	org   string
 	bytes int
@@ -41,17 +42,19 @@ type inputTurn struct {
 // newInputs returns inputs without any reservation.
 func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
 
-// enter waits until a run of org may use the given number of bytes. The caller releases them with
-// leave.
+// enter waits until a run of org may use the given number of bytes. The caller must release them
+// with leave.
 func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn, error) {
-	// A run larger than the share is still admitted, alone within its organization.
+	// A run that is larger than the share is admitted if no other run of its organization has
+	// memory.
 	turn := &inputTurn{org, min(bytes, inputShare), make(chan struct{})}
 	in.mu.Lock()
 	in.waiting = append(in.waiting, turn)
 	in.grant()
 	in.mu.Unlock()
 
-	// A run that leaves the queue without memory was cancelled, timed out, or its worker stops.
+	// A run leaves the queue without memory if it is cancelled, reaches its deadline, or its worker
+	// stops.
 	select {
 	case <-turn.granted:
 		return turn, nil
@@ -61,7 +64,7 @@ func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn,
 	}
 }
 
-// shrink reduces a reservation to the given size. The turn may be nil.
+// shrink reduces a reservation to the given number of bytes. The turn may be nil.
 func (in *inputs) shrink(turn *inputTurn, bytes int) {
 	if turn == nil || bytes >= turn.bytes {
 		return
@@ -81,7 +84,7 @@ func (in *inputs) leave(turn *inputTurn) {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	// A turn that still waits has reserved nothing.
+	// A run that is still in the queue has reserved nothing.
 	if i := slices.Index(in.waiting, turn); i >= 0 {
 		in.waiting = slices.Delete(in.waiting, i, i+1)
 	} else {
@@ -91,15 +94,15 @@ func (in *inputs) leave(turn *inputTurn) {
 	in.grant()
 }
 
-// grant admits the waiting runs that fit. The caller holds the lock.
+// grant admits the waiting runs for which enough memory is free. The caller must hold the lock.
 func (in *inputs) grant() {
-	// full says that an earlier run of an organization without input waits for memory. crowded says
-	// the same about any earlier run that its own share would admit.
+	// full is true if an earlier run of an organization without input waits for memory. crowded is
+	// true if any earlier run waits for memory although its organization's share would admit it.
 	kept, full, crowded := in.waiting[:0], false, false
 	for _, turn := range in.waiting {
 		newcomer, over := in.byOrg[turn.org] == 0, in.byOrg[turn.org]+turn.bytes > inputShare
-		// If a run waits only because memory is full, later runs with the same claim to memory must
-		// not pass it.
+		// If a run waits only because the memory is full, later runs of the same kind must not pass
+		// it.
 		full = full || newcomer && in.used+turn.bytes > inputBytes
 		crowded = full || crowded || !newcomer && !over && in.used+turn.bytes > inputBytes-newcomerBytes
 		if over || newcomer && full || !newcomer && crowded {
@@ -111,12 +114,12 @@ func (in *inputs) grant() {
 		close(turn.granted)
 	}
 
-	// The slice is reused, so the pointers to admitted runs are removed from its end.
+	// The slice is reused, so remove the pointers to admitted runs from its end.
 	clear(in.waiting[len(kept):])
 	in.waiting = kept
 }
 
-// add changes an organization's usage.
+// add changes the memory that is reserved for an organization.
 func (in *inputs) add(org string, bytes int) {
 	if in.byOrg[org] += bytes; in.byOrg[org] == 0 {
 		delete(in.byOrg, org)
@@ -124,10 +127,10 @@ func (in *inputs) add(org string, bytes int) {
 }
 
 // load reads the parts of a run that its claim does not contain: a large input, and the earlier
-// turns of its session. If these parts are large, load first waits until memory for both is
-// available. The caller releases room with leave; room is nil if no memory was reserved.
+// turns of its session. If they are large, load first waits until there is memory for both. The
+// caller must release room with leave. room is nil if no memory was reserved.
 func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
-	// The first run of a session has no history.
+	// Only a later run of a session has a history.
 	c, large := a.claim, 0
 	if c.Seq > 1 {
 		if turns, large, err = r.sessions.ShortHistory(ctx, c.OrganizationID, c.SessionRef, c.Seq, maxHistory); err != nil {
@@ -140,7 +143,7 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 		return turns, nil, nil
 	}
 
-	// The sizes are known, so memory is reserved before the data is read.
+	// The claim contains the sizes, so the memory can be reserved before the data is read.
 	if room, err = r.inputs.enter(ctx, c.OrganizationID, large+c.LargeInput); err != nil {
 		return nil, nil, err
 	}
@@ -158,7 +161,7 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 	return turns, room, nil
 }
 
-// keepHistory reduces the reservation by the turns that do not fit into the model's context.
+// keepHistory releases the memory of the turns that do not fit into the model's context.
 func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
 	bytes := a.claim.LargeInput
 	for _, turn := range kept {

@@ -16,10 +16,10 @@ import (
 
 const inputMiB = 1 << 20
 
-// Runs wait for memory in the order of their arrival, with two exceptions. A run lets other runs
-// pass if its organization has used its share. A run whose organization has inputs in memory lets
-// runs pass whose organizations have none. If the organization of a run has no inputs in memory,
-// and the run waits only for memory, no other run passes it.
+// Runs wait for memory in the order of their arrival, with two exceptions. Other runs may pass a
+// run whose organization has used its share. Runs of organizations without inputs in memory may
+// pass those of other organizations. No run passes a run that waits only for memory and whose
+// organization has no inputs in memory.
 func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 		enter("j2", "j", 2*inputMiB)
 		open = append(open, "j1")
 		want("the last quarter is for newcomers", open...)
-		enter("k1", "k", 1000*inputMiB) // reserves only the share of one organization, however large it is
+		enter("k1", "k", 1000*inputMiB) // a large run reserves at most the share of one organization
 		enter("l1", "l", inputShare)
 		enter("m1", "m", inputShare)
 		enter("n1", "n", inputMiB)
@@ -94,7 +94,7 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 	})
 }
 
-// A run that ends while it waits frees its position in the queue.
+// A run that ends while it waits is removed from the queue.
 func TestACancelledWaitFreesItsPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,8 +129,8 @@ func TestACancelledWaitFreesItsPosition(t *testing.T) {
 	})
 }
 
-// If a claim does not contain the run's input, the attempt reads the input, and later releases its
-// memory.
+// If a claim does not contain the run's input, the attempt reads the input. The memory is released
+// when the attempt ends.
 func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"Read."}}), input: []byte(`{"message":"a large one"}`)}
@@ -143,7 +143,8 @@ func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 	}
 }
 
-// TestTheSchemaOfARequestTakesPrecedence checks which schema an answer must match.
+// TestTheSchemaOfARequestTakesPrecedence checks whether an answer must match the request's schema
+// or the agent's.
 func TestTheSchemaOfARequestTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	own, asked := domain.JSONSchema(`{"type":"object"}`), domain.JSONSchema(`{"type":"array"}`)

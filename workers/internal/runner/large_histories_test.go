@@ -11,14 +11,14 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// largeHistories is a store of sessions whose histories have the maximum size. Reading a history of
-// org_1 blocks until release is closed.
+// largeHistories is a store of sessions with histories of the maximum size. If org_1 reads a
+// history, the call waits until release is closed.
 type largeHistories struct {
 	release chan struct{}
 
 	mu      sync.Mutex
-	reading map[string]int // current reads by organization
-	maximum int            // maximum of simultaneous reads of org_1
+	reading map[string]int // number of current reads by organization
+	maximum int            // maximum number of simultaneous reads of org_1
 }
 
 func (h *largeHistories) ShortHistory(context.Context, string, int64, int, int) ([]sessiondb.Turn, int, error) {
@@ -39,8 +39,8 @@ func (h *largeHistories) History(_ context.Context, org string, _ int64, _, _ in
 	return []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t"}}, nil
 }
 
-// Runs of one organization read large histories one after the other. A run of another organization
-// does not wait for them.
+// Runs of the same organization read large histories one after the other. A run of another
+// organization does not wait for them.
 func TestLargeHistoriesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	const runs = 12
@@ -82,8 +82,8 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 	})
 }
 
-// The memory for the part of a history that does not fit into the model's context is released, so
-// that the next run can start.
+// If a part of a history does not fit into the model's context, its memory is released, so that the
+// next run can start.
 func TestUnusedMemoryIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,11 +21,11 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// lockingEnv is an environment in which another transaction has locked runs for some time.
+// lockingEnv is an environment in which another transaction has locked some runs for a time.
 type lockingEnv struct {
 	*testEnv
 	locked map[string]time.Time // time at which the lock of each run ends
-	lost   string               // id of a run that another worker has
+	lost   string               // id of a run that another worker has taken over
 
 	tries int
 	alone []int // sizes of the batches in which results were saved
@@ -76,8 +76,8 @@ func (l *lockingEnv) Journal(context.Context, lease.Held, int, []byte) (bool, er
 	return true, nil
 }
 
-// The heartbeat extends the leases of runs, is repeated for a locked run, and ends the attempt at a run
-// that another worker has.
+// The heartbeat extends the leases of runs, and is retried for a locked run. It ends the attempt at
+// a run that another worker has taken over.
 func TestHeartbeatsOfRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestHeartbeatsOfRuns(t *testing.T) {
 	})
 }
 
-// The result of a locked run is saved as soon as the lock is released. The results of other runs
-// are saved without waiting for the lock.
+// The result of a locked run is saved as soon as the lock is released. The results of other runs do
+// not wait for it.
 func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	})
 }
 
-// If saving a batch fails, its results are saved separately.
+// If a batch of results cannot be saved, each result is saved separately.
 func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 	})
 }
 
-// If a run is locked when a step is recorded, the step is not lost.
+// A step is recorded even if the run is locked at first.
 func TestALockedStepIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestALockedStepIsKept(t *testing.T) {
 	})
 }
 
-// claimsLocked is an environment in which a run is locked at first, so that it cannot be claimed.
+// claimsLocked is an environment in which a run is locked and cannot be claimed at first.
 type claimsLocked struct {
 	grantingEnv
 	locked int
@@ -190,7 +190,7 @@ func (c *claimsLocked) Claim(ctx context.Context, runIDs []string) ([]executiond
 	return c.grantingEnv.Claim(ctx, runIDs)
 }
 
-// The claim of a locked run is repeated until the run is free.
+// The claim of a locked run is repeated until the lock is released.
 func TestTheClaimOfALockedRunIsRepeated(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}

@@ -7,9 +7,9 @@ import (
 	"parley/shared/telemetry"
 )
 
-// metrics are the Prometheus metrics of a worker's runs.
+// metrics contains the Prometheus metrics of a worker's runs.
 type metrics struct {
-	// See the help texts in newMetrics.
+	// The help texts in newMetrics describe the metrics.
 	ended            *prometheus.CounterVec
 	failed           *prometheus.CounterVec
 	parked           *prometheus.CounterVec
@@ -18,7 +18,8 @@ type metrics struct {
 	total            prometheus.Histogram
 }
 
-// newMetrics registers the metrics. inHand returns the current number of running attempts.
+// newMetrics registers the metrics. inHand returns the number of attempts that this worker
+// executes.
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
 	m := &metrics{
@@ -52,7 +53,8 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	return m, nil
 }
 
-// zero creates all counters with the value 0, because alerts compare later values with it.
+// zero creates all counters with the value 0, because alerts compare later values with the first
+// one.
 func (m *metrics) zero() {
 	for _, status := range []domain.RunStatus{domain.RunCompleted, domain.RunFailed, domain.RunTimedOut} {
 		m.ended.WithLabelValues(string(status))
@@ -63,12 +65,13 @@ func (m *metrics) zero() {
 	m.failed.WithLabelValues("internal")
 }
 
-// end counts a run whose result was saved.
+// end counts a finished run whose result was saved.
 func (m *metrics) end(run domain.Run) {
 	m.ended.WithLabelValues(string(run.Status)).Inc()
 	m.removedCitations.Add(float64(run.CitationsRemoved))
 
-	// A later attempt started after a failure, so its start does not measure the queue.
+	// A later attempt follows a failure, so its start time does not show how long the run was
+	// queued.
 	if run.StartedAt != nil && run.Attempts == 1 {
 		m.wait.Observe(run.StartedAt.Sub(run.CreatedAt.Time).Seconds())
 	}

@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// paceWindow is the time for which pieces of answers wait for others.
+// paceWindow is the time for which pieces of answers wait, so that they can be published together.
 const paceWindow = 4 * time.Millisecond
 
 // pace groups the pieces of all answers of a worker. A piece that arrives outside of a window is
-// published immediately and begins one. Pieces that arrive within the window are published at its
-// end, which begins the next one: the pieces of one run as one event, and those of all runs in one
-// write to the bus.
+// published immediately and begins a window. Pieces that arrive during a window are published at
+// its end, which begins the next window. Then the pieces of each run become one event, and the
+// events of all runs are one write to the bus.
 type pace struct {
 	mu      sync.Mutex
-	until   time.Time // end of the window
+	until   time.Time // end of the current window
 	timer   *time.Timer
-	waiting []*eventWriter
+	waiting []*eventWriter // the writers to flush at the end of the window
 }
 
-// admit reports whether a piece of the writer's run may be published now. If not, admit arranges
-// that the writer is flushed at the end of the window. The caller holds the writer's lock and must
-// not call admit again before the flush.
+// admit reports whether the writer may publish a piece now. If not, the writer is flushed at the
+// end of the window. The caller must hold the writer's lock, and must not call admit again before
+// the flush.
 func (p *pace) admit(w *eventWriter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	now := time.Now()
 	if len(p.waiting) == 0 {
-		// No window is open, so this piece is published and opens one.
+		// No window is open. Publish the piece and open a window.
 		if !now.Before(p.until) {
 			p.until = now.Add(paceWindow)
 			return true
@@ -48,13 +48,13 @@ func (p *pace) arm(wait time.Duration) {
 	p.timer.Reset(wait)
 }
 
-// flush publishes the waiting pieces and begins the next window.
+// flush publishes the waiting pieces of all writers and begins the next window.
 func (p *pace) flush() {
 	p.mu.Lock()
 	waiting := p.waiting
 
-	// The writers are flushed without the lock of pace, because a writer calls admit while it holds
-	// its own lock.
+	// Flush the writers without holding the lock of pace: a writer that calls admit holds its own
+	// lock, so the opposite order could lead to a deadlock.
 	p.waiting, p.until = nil, time.Now().Add(paceWindow)
 	p.mu.Unlock()
 	for _, w := range waiting {

@@ -11,7 +11,8 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// pacedWriter returns a writer that shares the pace p, and records when and what it publishes.
+// pacedWriter returns a writer that uses the pace p. It records the events that the writer
+// publishes, with their times.
 func pacedWriter(p *pace) (*writerEnv, *[]string) {
 	tt, began := newWriterEnv(1), time.Now()
 	published := new([]string)
@@ -29,8 +30,8 @@ func wantPublished(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// A single piece is published immediately. Pieces that arrive together are one event, published
-// after at most paceWindow.
+// A single piece is published immediately. Pieces that arrive together become one event, which is
+// published after at most paceWindow.
 func TestPiecesThatComeTogetherAreOneEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +53,7 @@ func TestPiecesThatComeTogetherAreOneEvent(t *testing.T) {
 	})
 }
 
-// Pieces of different runs that arrive together are published at the same moment.
+// Pieces of different runs that arrive together are published at the same time.
 func TestRunsPublishTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,8 +76,8 @@ func TestRunsPublishTogether(t *testing.T) {
 	})
 }
 
-// Everything that follows a waiting piece is published after it: another event, the end of the run,
-// and a long text, which does not wait.
+// Events that follow a waiting piece are published after it. They may be another event, the end of
+// the run, or a long text, which itself does not wait.
 func TestAPieceThatWaitsKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,16 +11,16 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// actionLimit is the error of a run that cannot be parked because its organization has
-// executiondb.MaxParked waiting runs.
+// actionLimit is the error of a run that cannot be parked because its organization already has
+// executiondb.MaxParked parked runs.
 var actionLimit = &domain.RunError{
 	Code: "action_limit", Message: "Too many runs of the organization wait for a person or for results of their clients.",
 }
 
-// park ends the attempt at a run that waits for a person's decision or its client's results. The run keeps its position in
-// the session but no longer occupies this worker.
+// park ends the attempt at a run that waits for a person's decision or for its client's results.
+// The run keeps its position in the session but no longer occupies a slot of this worker.
 func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, parked *agentloop.Parked) {
-	// The unsaved events are saved together with the action, so no checkpoint may be written at the
+	// The unsaved events are saved together with the action, so no checkpoint may save them at the
 	// same time.
 	a.events.closeAndWait(ctx)
 	action := domain.RequiredAction{
@@ -28,7 +28,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		Calls: parked.Calls, ExpiresAt: domain.At(a.now().Add(executiondb.ActionTimeout)),
 	}
 
-	// The request to a person must be readable from the database before it is published.
+	// The required action must be in the database before its event is published.
 	told, err := a.events.requiresAction(action)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the required action")
@@ -36,8 +36,8 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		return
 	}
 
-	// If ctx ends before the write succeeds, result is zero and the run stays with its lease. The
-	// sweeper requeues it.
+	// If ctx ends before the write succeeds, result is zero and the run stays leased. The sweeper
+	// requeues it after the lease has expired.
 	var result executiondb.Parked
 	r.persist(ctx, a, "parking run", func(ctx context.Context) (err error) {
 		result, err = r.parking.Park(ctx, a.claim.Held(), action, told)
@@ -45,7 +45,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	})
 
 	switch {
-	case result.Settled: // the outcome of the call has become known, so the next attempt reads it
+	case result.Settled: // the outcome of the call is known by now, so the next attempt reads it
 		r.requeue(ctx, a, 0, nil)
 	case result.Full:
 		r.finish(ctx, a, out, domain.RunFailed, actionLimit)
@@ -53,7 +53,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		failpoint.Here(failpoint.ParkAfter)
 		a.events.publishLast(told)
 		r.freeSlots.add(result.Freed)
-		r.bus.Done(a.claim.RunID, a.replyTo, nil) // a caller that waits for the run then reads the run's state
+		r.bus.Done(a.claim.RunID, a.replyTo, nil) // without a result, a caller that waits for the run reads the run's state
 		r.changed(a)
 		r.metrics.parked.WithLabelValues(string(action.Kind)).Inc()
 		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run waits")
@@ -62,8 +62,8 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	}
 }
 
-// requiresAction returns the events that are not yet saved, followed by a run.requires_action
-// event. That event is published only after it has been saved; see publishLast.
+// requiresAction returns the unsaved events, followed by a run.requires_action event. publishLast
+// publishes that event after it has been saved.
 func (t *eventWriter) requiresAction(action domain.RequiredAction) (executiondb.Chunk, error) {
 	data, err := json.Marshal(struct {
 		RequiredAction domain.RequiredAction `json:"requiredAction"`
@@ -75,20 +75,19 @@ func (t *eventWriter) requiresAction(action domain.RequiredAction) (executiondb.
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	// The lines are copied, because after a failed write the attempt may still finish with its own
-	// events.
+	// Copy the lines, because the attempt may still finish with its own events if the write fails.
 	lines := domain.AppendEventLine(slices.Clone(t.lines), domain.EventRequiresAction, data)
 	return executiondb.Chunk{FirstN: t.first, LastN: t.next, Events: string(lines)}, nil
 }
 
-// publishLast publishes the last event of a saved chunk.
+// publishLast publishes the last event of a chunk that has been saved.
 func (t *eventWriter) publishLast(written executiondb.Chunk) {
 	events, err := domain.EventChunk{Fence: t.held.Fence, First: written.FirstN, Lines: []byte(written.Events)}.Events()
 	if err != nil || len(events) == 0 {
-		return // subscribers read it from the database
+		return // subscribers read the event from the database
 	}
 
-	// Subscribers have received the other events of the chunk already.
+	// Subscribers have already received the other events of the chunk.
 	last := events[len(events)-1]
 	t.publish(t.held.RunID, domain.EventChunk{
 		Fence: last.ID.Fence, First: last.ID.N, Lines: domain.AppendEventLine(nil, last.Type, last.Data),

@@ -7,17 +7,17 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// systemPrompt returns the agent's system prompt with the values of its variables.
+// systemPrompt returns the agent's system prompt with its variables replaced by their values.
 func (r *Runner) systemPrompt(ctx context.Context, a *attempt, cfg domain.Config, asked domain.Input) (string, error) {
 	if !cfg.PromptVariables {
 		return cfg.SystemPrompt, nil
 	}
 
-	// The time is that of the run's acceptance and not of the attempt, so that a retry has the same
+	// The prompt contains the time at which the run was accepted, so that a retry has the same
 	// prompt.
 	values := domain.PromptValues{Now: a.claim.CreatedAt, SessionID: a.claim.SessionID, Message: asked.Message, Input: asked.Data}
 	if domain.PromptUses(cfg.SystemPrompt) {
-		// Only a prompt that uses the name costs a query.
+		// Read the organization's name only if the prompt uses it, to save the query.
 		name, err := r.records.OrganizationName(ctx, a.claim.OrganizationID)
 		if err != nil {
 			return "", retryable(err)

@@ -27,59 +27,61 @@ import (
 )
 
 const (
-	fetchWait = time.Second // maximum time of one fetch of job messages; a shutdown waits for it
+	fetchWait = time.Second // maximum duration of one fetch of job messages, for which a shutdown waits
 	maxFetch  = 128
 	maxBatch  = 256
-	// drainTime and requeueTime add up to less than Kubernetes' default grace period of 30 s.
-	drainTime   = 20 * time.Second // time to finish running attempts at shutdown, before they are requeued
-	requeueTime = 4 * time.Second  // for requeuing the remaining ones
+	// The sum of drainTime and requeueTime is less than Kubernetes' default grace period of 30 s.
+	drainTime   = 20 * time.Second // time for running attempts to finish at shutdown, before they are requeued
+	requeueTime = 4 * time.Second  // time to requeue the remaining attempts
 
 	checkpointTime = 10 * time.Second // time limit for saving one batch of checkpoints
-	noteTime       = 2 * time.Second  // for recording or reading notes about attempts
-	announceTime   = 2 * time.Second  // for announcing slots
-	slowClaim      = 2 * time.Second  // the worker fetches no jobs while a claim takes longer
-	claimTime      = 10 * time.Second // how long a claim is repeated; the sweeper then publishes the job again
+	noteTime       = 2 * time.Second  // time limit for recording or reading notes about attempts
+	announceTime   = 2 * time.Second  // time limit for announcing slots
+	slowClaim      = 2 * time.Second  // duration of a claim after which the worker stops fetching jobs
+	claimTime      = 10 * time.Second // time for which a claim is repeated; the sweeper then publishes the job again
 )
 
-// Runs is the store in which runs are claimed, leased, finished and requeued.
+// Runs is the store that claims, leases, finishes and requeues runs.
 type Runs interface {
-	// Claim returns one result per id, in the same order. It waits for no row lock.
+	// Claim returns one result per id, in the same order. It does not wait for row locks.
 	Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error)
 
-	// Extend renews leases. A run that is neither extended nor locked no longer belongs to this
+	// Extend renews leases. If a run was neither extended nor locked, it no longer belongs to this
 	// worker.
 	Extend(ctx context.Context, held []lease.Held) (executiondb.Leases, error)
 
-	// Finish saves at most one outcome per run. If it returns an error, it has saved none.
+	// Finish saves at most one outcome per run. If it returns an error, it has saved no outcome.
 	Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error)
 
 	// PutBack requeues runs. It returns one result per run, in the same order.
 	PutBack(ctx context.Context, runs []executiondb.Requeue) ([]executiondb.Requeued, error)
 }
 
-// Queue dispatches queued runs into the slots of finished ones.
+// Queue fills the slots of finished runs with queued runs.
 type Queue interface {
-	// DispatchNext returns the jobs of the runs that it dispatched.
+	// DispatchNext dispatches queued runs and returns their jobs.
 	DispatchNext(ctx context.Context, freed queuedb.FreedSlots) ([]domain.Job, error)
 
-	// AnnounceSlots records for ttl that the worker executes up to n runs of each lane; 0 removes it.
+	// AnnounceSlots records for the duration ttl that the worker has n slots for runs of each lane.
+	// If n is 0, it removes the record.
 	AnnounceSlots(ctx context.Context, workerID string, n int, ttl time.Duration) error
 }
 
-// History reads the earlier turns of a run's session. ShortHistory returns the size of a large history instead of its turns.
+// History reads the earlier turns of a run's session. If the history is large, ShortHistory returns
+// its size instead of its turns.
 type History interface {
 	ShortHistory(ctx context.Context, org string, sessionRef int64, seq, limit int) (turns []sessiondb.Turn, large int, err error)
 	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]sessiondb.Turn, error)
 }
 
-// Progress reads the recorded steps of a run that finishes before its attempt has read the journal.
+// Progress reads the recorded steps of a run that finishes before the attempt has read the journal.
 type Progress interface {
 	Progress(ctx context.Context, org, runID string) (rundb.Progress, error)
 }
 
 // PromptData reads the data from which an attempt builds its prompt.
 type PromptData interface {
-	// Config returns one version of an agent's configuration; versions never change.
+	// Config returns one version of an agent's configuration. A version never changes.
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
 
 	// OrganizationName returns an organization's name, for system prompts.
@@ -89,77 +91,77 @@ type PromptData interface {
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
 }
 
-// Records stores the data that an attempt reads and writes: it reads its configuration, input and
-// recorded steps, and writes steps and events.
+// Records is the store of an attempt's configuration, input, steps and events.
 type Records interface {
 	PromptData
 
-	// Steps returns the recorded steps in their order.
+	// Steps returns the recorded steps in the order of their numbers.
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
 
-	// Journal appends step n. It returns false if the run no longer belongs to this worker.
+	// Journal records step n. It returns false if the run no longer belongs to this worker.
 	Journal(ctx context.Context, held lease.Held, n int, step []byte) (bool, error)
 
-	// SaveEvents may save a checkpoint again without harm.
+	// SaveEvents saves the events of checkpoints. It is harmless to save a checkpoint twice.
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
 }
 
-// Parking stores runs that wait for a person, and notes about attempts. NoteAttempt records in the
-// timeline that a second or later attempt has begun.
+// Parking stores the actions for which runs wait, and notes about attempts. NoteAttempt records in
+// the timeline that a second or later attempt has begun.
 type Parking interface {
-	// Park also releases the run's slot, and saves events together with the action.
+	// Park saves the action and the events, and releases the run's slot, in one transaction.
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 	NoteAttempt(ctx context.Context, claim executiondb.Claimed) error
 
-	// NoteRefusal records the response with which a provider refused the attempt's model call.
+	// NoteRefusal records the response of a provider that refused the attempt's model call.
 	NoteRefusal(ctx context.Context, held lease.Held, refusal domain.ProviderError) error
 
-	// FailedSinceStep counts the earlier attempts that failed with the code since the last recorded
-	// step.
+	// FailedSinceStep counts the earlier attempts that have failed with the code since the last
+	// recorded step.
 	FailedSinceStep(ctx context.Context, held lease.Held, code string) (executiondb.Failures, error)
 }
 
-// ClientCalls stores the calls that clients make. PrepareEffect inserts a call into the effect ledger
-// or returns the entry of an earlier attempt. With ask, a new entry waits for the client's result. It
-// returns false if the run no longer belongs to this worker.
+// ClientCalls stores the tool calls that clients execute. PrepareEffect inserts a call into the
+// effect ledger, or returns the entry from an earlier attempt. If ask is true, a new entry waits
+// for the client's result. PrepareEffect returns false if the run no longer belongs to this worker.
 type ClientCalls interface {
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
-	// StepsOf returns the recorded steps of runs, without the oldest ones if they exceed bytes.
+	// StepsOf returns the recorded steps of runs. It omits the oldest steps if they exceed bytes.
 	StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error)
 }
 
-// Toolsets resolves the tools of a run.
+// Toolsets resolves the tools of a run and prepares its attachments.
 type Toolsets interface {
 	For(ctx context.Context, run toolset.Run, tools domain.Tools) (toolset.Set, error)
 
-	// PrepareAttachment fails with a *tool.Error that is not retryable if the attachment cannot be used.
+	// PrepareAttachment fails with a *tool.Error that is not retryable if the attachment is
+	// unusable.
 	PrepareAttachment(ctx context.Context, run toolset.Run, args attachment.Arguments) error
 }
 
 // Bus receives job messages and cancellations, and publishes job messages, events and results.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
-	// PublishJobs only notifies workers. The sweeper publishes a lost job message again.
+	// PublishJobs notifies workers of jobs. If a message is lost, the sweeper publishes it again.
 	PublishJobs(jobs ...domain.Job)
 
-	// Events publishes events to current subscribers. It stores nothing.
+	// Events publishes events to the current subscribers. It does not store them.
 	Events(runID string, chunk domain.EventChunk)
 	Results
 
-	// OnCancelled calls f for each cancelled run of the deployment, not only for this worker's
-	// runs.
+	// OnCancelled calls f for every cancelled run of the deployment, including runs of other
+	// workers.
 	OnCancelled(f func(runID string)) (stop func(), err error)
 }
 
 // Results publishes the results of runs.
 type Results interface {
-	// Done publishes a result to the caller that waits on replyTo. A nil result makes the caller
-	// read the run.
+	// Done publishes a result to the caller that waits on replyTo. If the result is nil, the caller
+	// reads the run from the database.
 	Done(runID, replyTo string, result []byte)
 
-	// Ended is Done for a run with its last event at a position of its log, which the subscribers of
-	// its events receive.
+	// Ended does the same as Done, and also publishes that the run has ended to the subscribers of
+	// its events. at is the position of the run's last event in its event log.
 	Ended(runID, replyTo string, result []byte, at domain.EventID, status domain.RunStatus)
 }
 
@@ -168,13 +170,13 @@ type Changes interface {
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// Config contains a runner's settings.
+// Config contains the settings of a runner.
 type Config struct {
-	Concurrency int // slots of each lane, without the reserve; see queuedb.Reserve
+	Concurrency int // slots of each lane, without the reserved slots; see queuedb.Reserve
 	Limits      agentloop.Limits
 	Price       func(model string, used llm.Usage) int64 // price of a model call in millionths of the currency unit; nil if calls are free
 	SandboxWall time.Duration                            // maximum run time of a call's code
-	Retry       func() bool                              // reports whether one more model call may be made after a failure; nil: always
+	Retry       func() bool                              // reports whether a failed model call may be retried once more; nil: always
 	OnAnswer    func()                                   // called after each answer of a model; may be nil
 }
 
@@ -196,24 +198,25 @@ type Runner struct {
 	loop     *agentloop.Loop
 	log      zerolog.Logger
 	tracer   *tracing.Tracer
-	// The groups combine the requests of concurrent attempts into batches, one statement each.
+	// Each group combines the requests of concurrent attempts into batches of one statement.
 	claims   *batch.Group[tracing.Of[string], executiondb.Claim]
 	finishes *batch.Group[tracing.Of[endedRun], saveResult]
 	requeues *batch.Group[executiondb.Requeue, executiondb.Requeued]
 	events   *batch.Group[checkpoint, error]
 	// freeSlots is filled by attempts and emptied by dispatchFreed.
 	freeSlots *freeSlots
-	// held contains the running attempts, for the heartbeat and for cancellations.
+	// held contains the running attempts. The heartbeat extends their leases, and a cancellation
+	// finds its attempt here.
 	held    *heldRuns
 	configs *configs.Cache
 	inputs  *inputs
-	images  *inputs // limits the memory for images in prompts
+	images  *inputs // limits the memory for the images in prompts
 
 	attachments Attachments
-	// database is open while the database answers.
+	// database is the gate that is open while the database answers.
 	database *gate
 	metrics  *metrics
-	epoch    time.Time // of the checkpoints of all runs
+	epoch    time.Time // start of the clock for the checkpoints of all runs
 	pace     pace
 }
 
@@ -259,11 +262,11 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		epoch:    time.Now(),
 	}
 
-	// A full queue rejects requests, so each queue has room for twice the number of attempts.
+	// A full queue rejects requests, so each queue has room for two requests of every attempt.
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
 
 	r.claims = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.claim batch", runs.Claim))
-	// Results and checkpoints vary in size, so their batches are also bounded in bytes.
+	// Results and checkpoints vary in size, so their batches also have a byte limit.
 	r.finishes = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
 		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[endedRun]) int { return e.Request.size() })
 	r.requeues = batch.New(maxBatch, waiting, runs.PutBack)
@@ -274,14 +277,14 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	return r, err
 }
 
-// Run executes runs until ctx ends. It then fetches no more job messages, waits up to drainTime for
-// running attempts and requeues the remaining runs for other workers.
+// Run executes runs until ctx ends. It then stops fetching job messages, waits up to drainTime for
+// the running attempts, and requeues the remaining runs for other workers.
 func (r *Runner) Run(ctx context.Context) error {
-	// Attempts and their batches outlive ctx: a shutdown lets them finish.
+	// Attempts and their batches continue after ctx ends, so that a shutdown lets them finish.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
-	// Subscribe before the first claim, so that no cancellation of a claimed run is missed.
+	// Subscribe before the first claim, so that the cancellation of a claimed run cannot be missed.
 	stopCancelled, err := r.bus.OnCancelled(func(runID string) { r.held.Cancel(runID, errTaken) })
 	if err != nil {
 		return fmt.Errorf("receiving cancellations: %w", err)
@@ -297,14 +300,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 
 	var lanes, attempts sync.WaitGroup
-	// Each lane has its own slots, so that a full lane does not delay another lane.
+	// Each lane has its own slots, so that a full lane does not delay the others.
 	for _, lane := range domain.Lanes {
 		lanes.Go(func() { r.serve(ctx, work, lane, &attempts) })
 	}
 	r.log.Info().Int("concurrency", r.cfg.Concurrency).Msg("agent worker ready")
 
-	// The background goroutines stop last, because draining attempts still save results through
-	// them.
+	// Stop the background goroutines last, because they save the results of the last attempts.
 	lanes.Wait()
 	if !r.held.Drain(&attempts, drainTime, requeueTime) {
 		r.log.Warn().Int("runs", r.held.Count()).Msg("runs were still being executed when the worker stopped; their leases will expire")
@@ -314,29 +316,30 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve fetches a lane's job messages, at most as many as there are free slots, until ctx ends.
+// serve fetches a lane's job messages until ctx ends. It fetches only as many as the lane has free
+// slots.
 func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sync.WaitGroup) {
 	jobs := r.bus.Lane(lane)
 	slots := make(chan struct{}, r.cfg.Concurrency+queuedb.Reserve(r.cfg.Concurrency))
 	for {
 		r.database.wait(ctx)
 
-		// Reserve slots before fetching: a fetched message without a slot would wait here while
-		// other workers are idle.
+		// Reserve slots before fetching messages. A message without a slot would wait here although
+		// other workers may have free slots.
 		free := acquire(ctx, slots)
 		if free == 0 {
 			return
 		}
 
 		err := jobs.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
-			if ctx.Err() != nil { // expected: the worker stopped during the fetch
-				// The message goes back to the stream, and another worker receives it.
+			if ctx.Err() != nil { // an error is expected if the worker stops during the fetch
+				// Return the message to the stream, so that another worker receives it.
 				d.Release()
 				return
 			}
 
-			// The run's row and its lease replace the message from here on. If this worker dies before
-			// the claim, the sweeper publishes the job again.
+			// From here on, the run's row and its lease replace the message. If this worker dies
+			// before the claim, the sweeper publishes the job again.
 			d.Ack()
 			free--
 			attempts.Go(func() {
@@ -350,8 +353,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 			<-slots
 		}
 
-		// The sweeper publishes the jobs again if their messages are lost, so a failed fetch loses
-		// nothing.
+		// A failed fetch loses no run: the sweeper publishes the job again if its message is lost.
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs, retrying")
 			_ = lifecycle.Sleep(ctx, time.Second)
@@ -359,8 +361,8 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 	}
 }
 
-// acquire takes all free slots, but at most maxFetch. If no slot is free, it waits for one. It
-// returns 0 if ctx has ended.
+// acquire reserves all free slots, but at most maxFetch. If no slot is free, it waits for one. It
+// returns 0 if ctx ends.
 func acquire(ctx context.Context, slots chan struct{}) int {
 	if ctx.Err() != nil {
 		return 0
@@ -371,7 +373,7 @@ func acquire(ctx context.Context, slots chan struct{}) int {
 		return 0
 	}
 
-	// Take what else is free without waiting, so that one fetch fills all slots.
+	// Reserve the other free slots without waiting, so that one fetch fills all of them.
 	n := 1
 	for n < maxFetch {
 		select {

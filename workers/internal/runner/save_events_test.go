@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// rejectingRecords saves all chunks except one, which it rejects permanently.
+// rejectingRecords saves all chunks except one, which it always rejects.
 type rejectingRecords struct {
 	Records
 	runID string

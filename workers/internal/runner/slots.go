@@ -13,17 +13,18 @@ import (
 	"parley/workers/internal/leased"
 )
 
-// freeSlots counts the dispatch slots that finished runs have released and that no queued run has
-// taken yet.
+// freeSlots counts the dispatch slots that finished runs have released and that have not been
+// refilled yet.
 type freeSlots struct {
 	mu sync.Mutex
-	// nil if no slot has been freed since the last take.
+	// nil if no slot was freed since the last call of take.
 	freed queuedb.FreedSlots
-	// wake has capacity 1: a pending signal covers all slots added before it is received.
+	// wake has capacity 1, because one signal covers all slots that were added before it is
+	// received.
 	wake chan struct{}
 }
 
-// add adds released slots and wakes dispatchFreed.
+// add adds released slots and wakes the goroutine of dispatchFreed.
 func (p *freeSlots) add(freed queuedb.FreedSlots) {
 	if len(freed) == 0 {
 		return
@@ -38,7 +39,7 @@ func (p *freeSlots) add(freed queuedb.FreedSlots) {
 	p.mu.Unlock()
 	select {
 	case p.wake <- struct{}{}:
-	default: // dispatchFreed has not handled the previous signal yet
+	default: // a signal is already pending
 	}
 }
 
@@ -51,8 +52,8 @@ func (p *freeSlots) take() queuedb.FreedSlots {
 	return freed
 }
 
-// dispatchFreed dispatches queued runs into released slots and publishes their job messages, until
-// ctx ends. Slots that it fails to fill stay free, and the sweeper fills them.
+// dispatchFreed fills released slots with queued runs and publishes their job messages, until ctx
+// ends. If it cannot fill a slot, the sweeper does so later.
 func (r *Runner) dispatchFreed(ctx context.Context) {
 	for {
 		select {
@@ -63,7 +64,7 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 
 		failpoint.Here(failpoint.HandOverBefore)
 
-		// Slots that were freed during the previous dispatch are taken together.
+		// take also returns the slots that were freed during the previous dispatch.
 		next, err := r.queue.DispatchNext(ctx, r.freeSlots.take())
 		if err != nil {
 			r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
@@ -74,11 +75,11 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 	}
 }
 
-// announce announces the worker's slots until ctx ends, then the slots of its remaining attempts
-// until work ends, and then removes them. No runs are dispatched for a worker before its first
-// announcement.
+// announce announces the worker's slots until ctx ends. Until work ends, it then announces only the
+// slots of the remaining attempts. At the end it removes the announcement. No runs are dispatched
+// to a worker before its first announcement.
 func (r *Runner) announce(ctx, work context.Context) {
-	// The id is new in each process, so a restarted worker does not inherit old slots.
+	// Each process has a new id, so a restarted worker does not inherit old slots.
 	worker := id.New("worker")
 	write := func(n int) time.Duration {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTime)
@@ -92,24 +93,24 @@ func (r *Runner) announce(ctx, work context.Context) {
 		return leased.HeartbeatEvery
 	}
 
-	// The announcement is repeated long before it expires, and sooner while the database's state is
-	// unknown.
+	// Repeat the announcement long before it expires, and sooner if it is unknown whether the
+	// database answers.
 	for ctx.Err() == nil {
 		next := time.NewTimer(write(r.cfg.Concurrency))
 		select {
 		case <-ctx.Done():
 		case <-next.C:
-		case <-r.database.doubted: // find out whether the database answers again
+		case <-r.database.doubted: // the next announcement shows whether the database answers again
 			_ = lifecycle.Sleep(ctx, time.Second)
 		}
 		next.Stop()
 	}
 
-	// The remaining runs still count as dispatched. Without their slots they would take those of other
-	// workers.
+	// The remaining runs still count as dispatched. If their slots were not announced, they would
+	// occupy the slots of other workers.
 	for work.Err() == nil {
 		write(r.held.Count())
 		_ = lifecycle.Sleep(work, time.Second)
 	}
-	write(0) // if it fails, the slots expire
+	write(0) // if this fails, the announcement expires
 }

@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/leased"
 )
 
-// announcingEnv records the announced slots.
+// announcingEnv records the numbers of slots that are announced.
 type announcingEnv struct {
 	*testEnv
 	announced []int
@@ -25,7 +25,8 @@ func (a *announcingEnv) AnnounceSlots(_ context.Context, _ string, n int, _ time
 	return nil
 }
 
-// A worker that is stopping announces as many slots as it has remaining attempts, and finally none.
+// During a shutdown, a worker announces as many slots as it has remaining attempts, and finally
+// none.
 func TestADrainingWorkerKeepsTheSlotsOfItsAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

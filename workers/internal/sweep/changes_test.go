@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// Changes to runs that the sweeper ends or requeues are published to the organization's subscribers.
+// The sweeper publishes changes to the runs that it ends or requeues.
 func TestSweptRunsArePublished(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -32,7 +32,7 @@ func TestSweptRunsArePublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var lost string // the query for lost runs, without the condition on the server's uptime
+	var lost string // the query for lost runs, without the condition that the server has been up for some time
 	if err := db.QueryRowContext(t.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&lost); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestSweptRunsArePublished(t *testing.T) {
 	}
 }
 
-// listen receives an organization's changes until the test ends.
+// listen returns a channel that receives an organization's changes until the test ends.
 func listen(t *testing.T, b *bus.Bus, org string) chan bus.Change {
 	t.Helper()
 	watch, heard := b.NewChangeWatch(), make(chan bus.Change, 64)
@@ -97,7 +97,7 @@ func listen(t *testing.T, b *bus.Bus, org string) chan bus.Change {
 	return heard
 }
 
-// claimed creates a run that a worker has claimed.
+// claimed creates a run and claims it as a worker would.
 func claimed(t *testing.T, st *store.Store, org, agent string) {
 	t.Helper()
 	run := queuedb.NewRun{

@@ -8,46 +8,46 @@ import (
 	"parley/shared/store/lease"
 )
 
-// clockStep is the largest normal difference that may arise, from one round to the next, between
-// the database's clock and this process's monotonic clock. A larger difference means that the
-// database's clock was changed.
+// clockStep is the largest normal difference between the progress of the database's clock and the
+// progress of this process's monotonic clock, from one round to the next. A larger difference means
+// that the database's clock was changed.
 const clockStep = 2 * time.Second
 
 // clock is the sweeper's last reading of the database's clock.
 type clock struct {
-	// The database's clock, and the start time of the server that was asked.
+	// The time on the database's clock, and the start time of the database server.
 	seen  executiondb.Clock
-	at    time.Time     // time on this process's monotonic clock, just before seen was read
-	took  time.Duration // how long the reading took, which bounds its error
-	grace time.Time     // until then, no lease counts as expired
+	at    time.Time     // time on this process's monotonic clock just before seen was read
+	took  time.Duration // duration of the query for seen, which limits its accuracy
+	grace time.Time     // time until which no lease counts as expired
 }
 
 // checkClock detects a changed database clock, a promoted standby and a restarted server. After
-// each of these, leases may seem expired although their workers are alive. For the length of a
-// lease, in which workers can renew their leases, no lease therefore counts as expired. After the
-// first check this time is shorter, because the sweeper may have restarted together with the
-// server.
+// each of these, leases may seem expired although their workers are alive. Therefore, no lease
+// counts as expired for the duration of a lease, in which workers can renew their leases. After the
+// sweeper's first check this time is shorter, because the sweeper may have restarted together with
+// the server.
 func (s *Sweeper) checkClock(ctx context.Context) error {
-	// The local clock is monotonic. So a difference between the progress of the two clocks shows
-	// that the database's clock was set.
+	// The local clock is monotonic. If the database's clock has not advanced by the same time, it
+	// was changed.
 	before := time.Now()
 	now, err := s.store.Executions.Clock(ctx)
 	if err != nil {
 		return err
 	}
 
-	// On the first check, old is zero, and the step means nothing.
+	// In the first check, old is zero, so step has no meaning.
 	old := s.clock
 	s.clock = clock{seen: now, at: before, took: time.Since(before), grace: old.grace}
 	first := old.at.IsZero()
 	step := now.Now.Sub(old.seen.Now) - before.Sub(old.at)
-	stepped := step.Abs() > clockStep+old.took+s.clock.took // the reading of each clock took up to this long
+	stepped := step.Abs() > clockStep+old.took+s.clock.took // each reading is inaccurate by up to its duration
 
 	if !first && !stepped && now.Started.Equal(old.seen.Started) {
 		return nil
 	}
 
-	// Waits that were computed with the old clock could last too long.
+	// Waits that were computed with the old time may last too long, so shorten them.
 	shortened, err := s.store.Executions.ShortenWaits(ctx)
 	if err != nil {
 		s.clock = old // keep the old reading, so that the next round detects the change again

@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// clockEnv is an environment with a run that a worker has claimed, and a sweeper that has read the
-// database's clock.
+// clockEnv is a test environment. It contains a run that a worker has claimed, and a sweeper that
+// has read the database's clock.
 type clockEnv struct {
 	*testing.T
 	db    *sql.DB
@@ -38,8 +38,8 @@ func newClockEnv(t *testing.T) *clockEnv {
 	return h
 }
 
-// timeless removes from lost_runs the condition that the server has been up for some time, because
-// the test's server has just started.
+// timeless removes a condition from the query for lost runs: that the server has been up for some
+// time. The server of the test has just started.
 func (h *clockEnv) timeless() {
 	h.Helper()
 	var definition string
@@ -64,7 +64,7 @@ func (h *clockEnv) requeue() {
 	}
 }
 
-// step simulates a change of the database's clock by moving all stored times into the past.
+// step simulates a change of the database's clock. It moves all stored times into the past.
 func (h *clockEnv) step(by time.Duration) {
 	h.Helper()
 	h.sweep.clock.seen.Now = h.sweep.clock.seen.Now.Add(-by)
@@ -79,7 +79,7 @@ func (h *clockEnv) wantHeld(want bool) {
 	}
 }
 
-// Live workers keep their runs when the database's clock is changed.
+// When the database's clock is changed, live workers keep their runs.
 func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(*clockEnv){
@@ -106,7 +106,8 @@ func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 	}
 }
 
-// If the clock is set back, the run of a dead worker does not wait until the clock has caught up.
+// If the database's clock is set back, the run of a dead worker need not wait until the clock has
+// caught up.
 func TestLeasesAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	h := newClockEnv(t)

@@ -19,8 +19,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// When a run's time for coalescing has passed, it is queued only once, even if there are several
-// sweepers. The change is published.
+// When the time for coalescing deliveries has passed, the run is queued exactly once, even if
+// several sweepers work at the same time. The change is published.
 func TestCoalescedRunsAreDispatched(t *testing.T) {
 	t.Parallel()
 	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))

@@ -13,8 +13,8 @@ import (
 )
 
 // TestStreamIsRecreatedAfterAFullDisk fills the disk of a NATS server. The server still responds to
-// pings, but refuses to write to the stream, even when there is space again, until the sweeper
-// recreates the stream.
+// pings, but refuses writes to the stream, even after the disk has space again. The sweeper must
+// create the stream again.
 func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk, err := testkit.MemoryDisk(t, 64)
@@ -39,7 +39,7 @@ func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failure error
-	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // a file's current page may still have room
+	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // a file may still have space
 		b.PublishJobs(domain.Job{RunID: "run_1", OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: n})
 		failure = s.checkJobs(t.Context())
 	}
@@ -55,7 +55,7 @@ func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); failure != nil && time.Now().Before(end); {
 		if !s.unwritableSince.IsZero() {
-			s.unwritableSince = time.Now().Add(-unwritableFor) // the waiting time has passed
+			s.unwritableSince = time.Now().Add(-unwritableFor) // pretend that the stream has been unwritable for long enough
 		}
 		failure = s.checkJobs(t.Context())
 	}

@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// open opens the store and the bus of a sweeper.
+// open opens a store and a bus for a sweeper.
 func open(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus) {
 	t.Helper()
 	st, err := store.Open(dsn, 8)

@@ -13,34 +13,34 @@ import (
 	"parley/shared/telemetry"
 )
 
-// measureEvery is the interval at which each sweeper measures the queues.
+// measureEvery is the time between two measurements of the queues by a sweeper.
 const measureEvery = 10 * time.Second
 
-// Values of the label action of parley_sweeper_actions_total.
+// Values of the label "action" of the metric parley_sweeper_actions_total.
 const (
-	actionEnd       = "ended"             // runs past their deadline, without a decision, or with too many lost workers
+	actionEnd       = "ended"             // runs that were ended: past their deadline, without a decision, or with too many lost workers
 	actionRequeue   = "requeued"          // runs whose worker was lost
 	actionDispatch  = "dispatched"        // queued runs
 	actionNotify    = "rung_again"        // runs whose job message was lost
 	actionDocuments = "documents_ended"   // documents that no worker could process
-	actionCoalesce  = "deliveries_closed" // collections of webhook deliveries
+	actionCoalesce  = "deliveries_closed" // webhook deliveries whose time for coalescing has passed
 	actionExpire    = "expired"           // rows past their retention
-	actionIndex     = "indexed"           // finished runs whose words were added to the index of searches
-	actionStream    = "streams_made"      // job streams that were lost
+	actionIndex     = "indexed"           // finished runs whose words were added to the search index
+	actionStream    = "streams_made"      // job streams that were created again
 )
 
-// metrics are the Prometheus metrics of a sweeper and of the service's queues. All sweepers report
-// the same queues.
+// metrics contains the Prometheus metrics of a sweeper and of the service's queues. All sweepers
+// measure the same queues.
 type metrics struct {
-	// By kind, which is one of the constants above.
+	// Actions by kind. The kinds are the constants above.
 	actions *prometheus.CounterVec
-	failed  *prometheus.CounterVec // by task: the name passed to repeat
-	queues  *prometheus.GaugeVec   // unfinished runs by lane and state
-	oldest  *prometheus.GaugeVec   // age in seconds of the oldest run, by lane and state
-	pending *prometheus.GaugeVec   // undelivered job messages by lane
+	failed  *prometheus.CounterVec // failed rounds by the name that was passed to repeat
+	queues  *prometheus.GaugeVec   // number of unfinished runs by lane and state
+	oldest  *prometheus.GaugeVec   // age of the oldest run in seconds, by lane and state
+	pending *prometheus.GaugeVec   // number of undelivered job messages by lane
 }
 
-// newMetrics creates the metrics without registering them; see Register.
+// newMetrics returns the metrics. The method Register registers them.
 func newMetrics() *metrics {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
@@ -59,8 +59,8 @@ func newMetrics() *metrics {
 			"Job messages not yet delivered to a worker, by lane: the consumer's lag.", "lane"),
 	}
 
-	// Counters exist from the start with the value 0. Otherwise the first increase would be
-	// invisible to rate functions, which need an earlier value.
+	// Create the counters with the value 0, because functions such as rate need an earlier value to
+	// detect the first increase.
 	for _, action := range []string{
 		actionEnd, actionRequeue, actionDispatch, actionNotify, actionDocuments, actionCoalesce, actionExpire, actionIndex, actionStream,
 	} {
@@ -69,7 +69,7 @@ func newMetrics() *metrics {
 	for _, sweep := range []string{"sweep", "checking jobs", "expiry", "indexing runs", "measuring"} {
 		m.failed.WithLabelValues(sweep)
 	}
-	for _, lane := range lanes() { // create all series, because an alert on a missing series never fires
+	for _, lane := range lanes() { // create all time series, because an alert never fires if its series is missing
 		m.pending.WithLabelValues(string(lane))
 	}
 	return m
@@ -81,12 +81,12 @@ func (s *Sweeper) Register(registry prometheus.Registerer) error {
 	return telemetry.Register(registry, m.actions, m.failed, m.queues, m.oldest, m.pending)
 }
 
-// count adds n to an action's counter.
+// count adds n to the counter of an action.
 func (m *metrics) count(action string, n int) { m.actions.WithLabelValues(action).Add(float64(n)) }
 
-// measure updates the gauges of the queues in the database and in the job stream.
+// measure sets the gauges of the queues, which come from the database and from the job stream.
 func (s *Sweeper) measure(ctx context.Context) error {
-	// The two sources fail independently. If one fails, the gauges of the other are still updated.
+	// The two sources fail independently. If one of them fails, set the gauges of the other.
 	queues, err := s.store.Queue.Queues(ctx)
 	if err == nil {
 		s.metrics.showQueues(queues)
@@ -102,11 +102,11 @@ func (s *Sweeper) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lanes returns the lanes of runs and the lane of documents.
+// lanes returns the lanes of runs, and the lane of documents.
 func lanes() []domain.Lane { return append(slices.Clone(domain.Lanes), domain.LaneIngest) }
 
-// showQueues sets the gauges for all lanes and states. A combination that is missing in queues has
-// the value 0.
+// showQueues sets the gauges of all lanes and states. If queues lacks a combination, its value is
+// 0.
 func (m *metrics) showQueues(queues []queuedb.Queue) {
 	for _, lane := range lanes() {
 		for _, state := range queuedb.QueueStates {

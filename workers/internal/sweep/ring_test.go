@@ -17,11 +17,11 @@ import (
 	"parley/shared/testkit"
 )
 
-// A stream that is created again has lost its job messages. The sweeper publishes the messages of
-// dispatched runs that were not claimed, and no others.
+// If a stream was created again, its job messages are lost. The sweeper publishes the job messages
+// of all dispatched but unclaimed runs again, and no others.
 func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	t.Parallel()
-	st, b, run := dispatched(t, testkit.NATS(t)) // this run's job message is lost
+	st, b, run := dispatched(t, testkit.NATS(t)) // the job message of this run is lost
 	s, lane := New(st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
 	rings := func(want int) {
 		t.Helper()
@@ -30,7 +30,7 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 		}
 		heard, wait := 0, time.Second
 		if want > 0 {
-			wait = 20 * time.Second // maximum duration
+			wait = 20 * time.Second // maximum waiting time
 		}
 		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.JobMessage) { heard++; d.Ack() })
 		if err != nil || heard != want {
@@ -40,9 +40,9 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	if _, err := b.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.stream = time.Unix(1, 0) // pretend that the last sweep saw another stream
+	s.stream = time.Unix(1, 0) // pretend that the last sweep found a different stream
 	rings(1)
-	rings(0) // the messages are not published again immediately
+	rings(0) // the messages are not published twice in a row
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
@@ -51,8 +51,8 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	rings(0)
 }
 
-// A run may get the same message ids as a previous run with the same idempotency key. If the stream
-// still remembers these ids, it drops the job message. The sweeper then publishes the message under
+// A run may get the same message id as an earlier run with the same idempotency key. If the stream
+// still remembers the id, it drops the job message. The sweeper then publishes the message under
 // the next dispatch number.
 func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 		var heard []string
 		wait := time.Second
 		if len(want) > 0 {
-			wait = 20 * time.Second // maximum duration
+			wait = 20 * time.Second // maximum waiting time
 		}
 		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.JobMessage) { heard = append(heard, d.RunID); d.Ack() })
 		if err != nil || !slices.Equal(heard, want) {
@@ -80,7 +80,7 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	job.RunID = run.ID
 	b.PublishJobs(job)
 	hears()
-	if err := st.Queue.RepublishAll(t.Context()); err != nil { // its dispatch is due
+	if err := st.Queue.RepublishAll(t.Context()); err != nil { // make the run due for another job message
 		t.Fatal(err)
 	}
 	if err := s.sweep(t.Context()); err != nil {
@@ -90,7 +90,7 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 }
 
 // If a stream has lost messages that its consumers remember, it delivers no messages. The sweeper
-// creates the stream again and publishes the job messages.
+// then creates the stream again and publishes the job messages.
 func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -107,11 +107,11 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	if err := lane.Fetch(t.Context(), before, 5*time.Second, func(d *bus.JobMessage) { d.Ack() }); err != nil {
 		t.Fatal(err)
 	}
-	server.Term() // writes all data to disk
+	server.Term() // writes all data to the disk
 	if err := server.Wait(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"*.blk", "index.db", "meta.inf"} { // deletes the messages, but not the consumers' state
+	for _, name := range []string{"*.blk", "index.db", "meta.inf"} { // delete the messages but not the state of the consumers
 		testkit.CutFiles(t, dir, name, false)
 	}
 	server.Restart()
@@ -120,7 +120,7 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	}
 	heard := false
 	for over := time.Now().Add(30 * time.Second); !heard && time.Now().Before(over); {
-		_ = s.sweep(t.Context()) // the server may not be back yet
+		_ = s.sweep(t.Context()) // the server may not be running again yet
 		_ = lane.Fetch(t.Context(), 1, time.Second, func(d *bus.JobMessage) { heard = d.RunID == run.ID; d.Ack() })
 	}
 	if !heard {
@@ -128,7 +128,7 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	}
 }
 
-// dispatched creates a run that was accepted but whose job message was not published.
+// dispatched creates a run that was accepted but has no published job message.
 func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
 	return dispatchedIn(t, testkit.Postgres(t), natsURL)

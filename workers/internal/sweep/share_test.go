@@ -15,7 +15,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// overdue is an environment with a sweeper and runs whose deadline has passed.
+// overdue is a test environment with a sweeper, and runs that are past their deadline.
 type overdue struct {
 	sweeper *Sweeper
 	db      *sql.DB
@@ -54,7 +54,7 @@ func newOverdue(t *testing.T, number int) overdue {
 	return o
 }
 
-// round runs a sweeper's endRuns once, and returns the number of overdue runs that are left.
+// round calls a sweeper's endRuns once, and returns the number of overdue runs that remain.
 func (o overdue) round(ctx context.Context, t *testing.T) (left int) {
 	t.Helper()
 	if err := o.sweeper.endRuns(ctx); err != nil {
@@ -66,7 +66,7 @@ func (o overdue) round(ctx context.Context, t *testing.T) (left int) {
 	return left
 }
 
-// A sweeper skips overdue runs that another sweeper has locked, and ends the others.
+// A sweeper ends overdue runs, except those that another sweeper has locked.
 func TestSweepersShareOverdueRuns(t *testing.T) {
 	t.Parallel()
 	o := newOverdue(t, 900)
@@ -79,7 +79,7 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := 900
-	for range 20 { // one round is enough except on a very slow machine
+	for range 20 { // one round is enough, except on a very slow machine
 		if left = o.round(t.Context(), t); left == 500 {
 			return
 		}
@@ -87,8 +87,8 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 	t.Errorf("%d runs are left, want the 500 that the other sweeper has locked", left)
 }
 
-// Even if an outage leaves a hundred thousand overdue runs, all of them end within a minute after
-// their deadline.
+// After an outage, a hundred thousand runs may be overdue. They end within a minute after their
+// deadline.
 func TestAHundredThousandRunsEndInTime(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)

@@ -7,8 +7,8 @@
 //   - removes results past their retention
 //   - adds the words of finished runs to the index of searches
 //
-// Any number of workers may sweep: rows are locked with SKIP LOCKED, and if two workers dispatch
-// the same run again, only the first job message leads to a claim.
+// Any number of workers may sweep. They lock rows with SKIP LOCKED. If two workers dispatch the
+// same run again, only the first job message leads to a claim.
 package sweep
 
 import (
@@ -28,32 +28,32 @@ import (
 )
 
 const (
-	// every is the interval of sweep, and expireEvery that of expire.
+	// every is the interval of the method sweep, and expireEvery is that of the method expire.
 	every       = time.Second
 	expireEvery = 10 * time.Second
-	// Rate limit counters that were not used for this time are deleted.
+	// Counters of rate limits are deleted if they have not been used for this time.
 	limitsIdle    = 5 * time.Minute
-	maxRound      = 20_000 // maximum number of rows of each kind that are handled in one round, which takes less than a second
-	maxBatch      = 500    // rows pruned, or runs indexed, in one transaction
-	indexShare    = 5      // indexing takes at most a fifth of the time, so that it does not slow down runs
-	maxRedispatch = 5000   // job messages published again in one sweep
-	// See recreateForgotten.
+	maxRound      = 20_000 // maximum number of rows of each kind in one round, which takes less than a second
+	maxBatch      = 500    // maximum number of rows that are deleted, or runs that are indexed, in one transaction
+	indexShare    = 5      // indexing takes at most a fifth of the time, so that it does not delay runs
+	maxRedispatch = 5000   // maximum number of job messages that one sweep publishes again
+	// Time that the condition in recreateForgotten must last.
 	forgotFor = 2 * time.Second
-	// The interval of the check that the job stream stores messages.
+	// Interval at which the sweeper checks that the job stream stores messages.
 	checkEvery    = 2 * time.Second
-	unwritableFor = 10 * time.Second // time after which a stream that stores no messages is created again
+	unwritableFor = 10 * time.Second // time for which a stream must have refused messages before it is created again
 )
 
-// Sweeper runs the repairs, most of them once a second.
+// Sweeper performs the repairs, most of them once a second.
 type Sweeper struct {
 	store  *store.Store
 	bus    *bus.Bus
 	log    zerolog.Logger
-	stream time.Time // creation time of the stream in the last round
+	stream time.Time // creation time of the stream that the last round found
 
-	forgotSince time.Time // since when the stream has had fewer messages than its consumers remember; zero if it has not
+	forgotSince time.Time // time since which the stream has had fewer messages than its consumers remember; zero if it has not
 
-	unwritableSince time.Time // since when the stream has not stored messages; zero if it stores messages
+	unwritableSince time.Time // time since which the stream has refused messages; zero if it stores messages
 
 	clock clock
 
@@ -65,26 +65,26 @@ func New(st *store.Store, b *bus.Bus, log zerolog.Logger) *Sweeper {
 	return &Sweeper{store: st, bus: b, log: log, metrics: newMetrics()}
 }
 
-// Run sweeps repeatedly until ctx ends.
+// Run sweeps at intervals until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) error {
 	s.log.Info().Msg("sweeper ready")
 	var loops sync.WaitGroup
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
 	loops.Go(func() { s.repeat(ctx, "checking jobs", checkEvery, s.checkJobs) })
-	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // a separate loop, because a round may take a long time
+	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // in a separate loop, because a round may take a long time
 	loops.Go(func() { s.repeat(ctx, "indexing runs", every, s.indexRuns) })
 	loops.Go(func() {
-		_ = s.measure(ctx) // if this fails, the loop below reports it
+		_ = s.measure(ctx) // the loop below reports errors
 		s.repeat(ctx, "measuring", measureEvery, s.measure)
 	})
 	loops.Wait()
 	return nil
 }
 
-// repeat calls do at intervals until ctx ends. It logs only the first of several consecutive
-// failures, and later that they have ended.
+// repeat calls do at intervals until ctx ends. It logs the first of several consecutive failures,
+// and later that the failures have ended.
 func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, do func(context.Context) error) {
-	// A round that takes longer than the interval delays the next round; rounds never overlap.
+	// If a round takes longer than the interval, the next round starts late. Rounds never overlap.
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	failed := false
@@ -104,7 +104,7 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 			s.metrics.failed.WithLabelValues(what).Inc()
 		}
 
-		// Otherwise, a lasting failure would fill the log with the same line.
+		// Log only a change, because a lasting failure would fill the log with the same line.
 		if err != nil && !failed {
 			s.log.Warn().Err(err).Msg(what + " failed, retrying")
 		}
@@ -115,9 +115,9 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 	}
 }
 
-// sweep runs one round. If a part fails, the following parts still run.
+// sweep runs one round of all repairs. If one of them fails, the others still run.
 func (s *Sweeper) sweep(ctx context.Context) error {
-	// The order matters: ended and requeued runs free slots that dispatchWaiting fills in the same
+	// The order matters: the first repairs free slots, which dispatchWaiting then fills in the same
 	// round.
 	var errs []error
 	for _, part := range []func(context.Context) error{
@@ -137,12 +137,12 @@ func (s *Sweeper) releaseCoalesced(ctx context.Context) error {
 }
 
 // endRuns ends runs that are past their deadline, have waited too long for a person's decision, or
-// have lost too many workers. dispatchWaiting then refills their slots.
+// have lost too many workers. Later in the round, dispatchWaiting fills their slots.
 func (s *Sweeper) endRuns(ctx context.Context) error {
 	var errs []error
 
-	// Each query ends runs in batches and returns the ended runs even with an error. These are
-	// published in any case, because callers wait for them.
+	// Each query ends runs in batches. Even with an error, it returns the runs that it has ended.
+	// Publish these in any case, because callers wait for them.
 	runs := s.store.Executions
 	for _, end := range []func(context.Context, int) ([]executiondb.Ended, error){runs.EndOverdue, runs.EndUnanswered, runs.EndPoison} {
 		ended, err := end(ctx, maxRound)
@@ -158,8 +158,8 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// requeueLost requeues runs whose lease has expired. It does nothing while a changed clock may be
-// the reason why leases seem expired.
+// requeueLost requeues runs whose lease has expired. It does nothing while leases may only seem
+// expired because the clock was changed.
 func (s *Sweeper) requeueLost(ctx context.Context) error {
 	if err := s.checkClock(ctx); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 		return nil
 	}
 
-	// Requeued runs have no slot. dispatchWaiting, which follows in this round, gives them one.
+	// Requeued runs have no slot. Later in this round, dispatchWaiting dispatches them.
 	orgs, err := s.store.Executions.RequeueLost(ctx, maxRound)
 	s.metrics.count(actionRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
@@ -179,8 +179,8 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	return err
 }
 
-// endDocuments marks documents as failed if they have lost too many workers or were not processed
-// before their deadline.
+// endDocuments marks documents as failed if they have lost too many workers or have passed their
+// deadline.
 func (s *Sweeper) endDocuments(ctx context.Context) error {
 	orgs, err := s.store.Knowledge.EndDocuments(ctx, maxBatch)
 	s.metrics.count(actionDocuments, len(orgs))
@@ -191,14 +191,14 @@ func (s *Sweeper) endDocuments(ctx context.Context) error {
 	return err
 }
 
-// changed publishes that rows of the given kind have changed in these organizations.
+// changed publishes to each organization that its rows of the given kind have changed.
 func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 	for _, org := range orgs {
 		s.bus.Changed(kind, org)
 	}
 }
 
-// dispatchWaiting dispatches queued runs into free slots and publishes their job messages.
+// dispatchWaiting dispatches queued runs into free slots, and publishes their job messages.
 func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	next, err := s.store.Queue.DispatchWaiting(ctx)
 	s.metrics.count(actionDispatch, len(next))
@@ -209,18 +209,19 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	return err
 }
 
-// notifyAgain publishes job messages again for dispatched runs that were not claimed in time. It
-// skips a run if its message is still undelivered in the stream. If the stream was lost,
-// notifyAgain creates it again and publishes the messages of all dispatched runs.
+// notifyAgain publishes the job message of each run again that was dispatched but not claimed in
+// time. It skips a run whose message may still be delivered. If the stream is missing, notifyAgain
+// creates it and publishes the messages of all dispatched runs.
 func (s *Sweeper) notifyAgain(ctx context.Context) error {
-	// EnsureStream creates a missing stream, for example after the loss of all NATS servers' disks.
+	// EnsureStream creates a missing stream. All NATS servers may, for example, have lost their
+	// disks.
 	found, err := s.bus.EnsureStream(ctx)
 	if err != nil {
 		return err
 	}
 
-	// A new creation time means that the stream from the last round, with all its messages, was
-	// replaced by another stream.
+	// A new creation time means that another stream has replaced the one from the last round. The
+	// messages of the old stream are lost.
 	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
 		s.metrics.count(actionStream, 1)
 		s.log.Warn().Msg("the job stream was lost; recreating it and publishing all dispatched runs again")
@@ -228,7 +229,7 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	if !s.stream.Equal(found.Made) { // the stream was created by this or an earlier sweep
+	if !s.stream.Equal(found.Made) { // this sweep or an earlier sweep has created the stream
 		if err := s.bus.UpdateStream(ctx); err != nil {
 			s.log.Warn().Err(err).Msg("cannot update the job stream; its old configuration stays")
 		}
@@ -248,7 +249,7 @@ func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error
 		return nil
 	}
 
-	// The first observation starts the clock. A later round decides.
+	// This is the first observation. A later round decides.
 	if s.forgotSince.IsZero() {
 		s.forgotSince = time.Now()
 	}
@@ -256,12 +257,12 @@ func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error
 		return nil
 	}
 	s.log.Warn().Msg("the job stream lost messages that its consumers still expect, and delivers nothing; recreating it")
-	s.forgotSince = time.Time{} // after a try, wait for the full time again
+	s.forgotSince = time.Time{} // after this repair, wait for the full time again
 	return s.bus.RemakeStream(ctx)
 }
 
-// checkJobs creates the job stream again if it has stored no message for unwritableFor. After a
-// full disk, NATS rejects messages for the stream until it is created again.
+// checkJobs creates the job stream again if the stream has refused messages for unwritableFor.
+// After a full disk, NATS refuses messages for the stream until the stream is created again.
 func (s *Sweeper) checkJobs(ctx context.Context) error {
 	err := s.bus.CheckJobs(ctx)
 	if !errors.Is(err, bus.ErrNotStored) {
@@ -274,12 +275,12 @@ func (s *Sweeper) checkJobs(ctx context.Context) error {
 	if time.Since(s.unwritableSince) < unwritableFor {
 		return err
 	}
-	s.unwritableSince = time.Time{} // after a try, wait for the full time again
+	s.unwritableSince = time.Time{} // after this repair, wait for the full time again
 	s.log.Error().Err(err).Msg("the job stream does not store messages; recreating it")
 	return errors.Join(err, s.bus.RemakeStream(ctx))
 }
 
-// notifyOverdue publishes the job messages of overdue dispatched runs again.
+// notifyOverdue publishes job messages again for dispatched runs that were not claimed in time.
 func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 	overdue, err := s.store.Queue.OverdueJobs(ctx, maxRedispatch)
 	if err != nil || len(overdue) == 0 {
@@ -291,7 +292,7 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 		return err
 	}
 
-	// Runs whose messages may still arrive are only postponed, to avoid duplicate messages.
+	// If a message may still arrive, only postpone the run, to avoid a duplicate message.
 	next, err := s.store.Queue.Redispatch(ctx, again, later)
 	s.metrics.count(actionNotify, len(next))
 	if len(next) > 0 {
@@ -302,16 +303,16 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 	return err
 }
 
-// splitOverdue divides overdue runs: the job messages of the runs in again must be lost, and those
-// of the runs in later may still be delivered. A message may still be delivered if the oldest
-// undelivered message of its lane is older than the dispatch of its run.
+// splitOverdue divides overdue runs into two groups. The job messages of the runs in again must be
+// lost. Those of the runs in later may still be delivered. A message may still be delivered if the
+// lane's oldest undelivered message is older than the dispatch of the run.
 func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
 	type state struct {
 		oldest time.Time
 		found  bool
 	}
 
-	// The lane's state is requested once per lane and not once per run, because thousands of runs may be overdue.
+	// Request the state of each lane only once, because thousands of its runs may be overdue.
 	lanes := map[domain.Lane]state{}
 	for _, lane := range domain.Lanes {
 		oldest, found, err := s.bus.OldestUndelivered(ctx, lane)
@@ -321,8 +322,8 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 		lanes[lane] = state{oldest, found}
 	}
 
-	// JetStream delivers the messages of a lane in order. If an older message is still undelivered,
-	// the run's own message may follow it.
+	// JetStream delivers the messages of a lane in order. If an older message is undelivered, the
+	// run's own message may follow it.
 	for _, o := range overdue {
 		lane := lanes[o.Job.Lane]
 		if lane.found && lane.oldest.Before(o.DispatchedAt) {
@@ -336,8 +337,8 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 
 // expire deletes expired rows: runs past their retention, webhook deliveries, lost budget holds,
 // records of removed runs, unreferenced texts and contents, notifications, login sessions and
-// links, and the rate limit counters of idle callers. It deletes in batches until none is left. A
-// failure does not stop the other deletions.
+// links, and the rate limit counters of idle callers. It deletes them in batches until none are
+// left. A failure does not stop the other deletions.
 func (s *Sweeper) expire(ctx context.Context) error {
 	var errs []error
 	for _, prune := range []func(context.Context, int) (int, error){
@@ -350,20 +351,20 @@ func (s *Sweeper) expire(ctx context.Context) error {
 			n, err = prune(ctx, maxBatch)
 			s.metrics.count(actionExpire, n)
 			if err != nil {
-				errs = append(errs, err) // a failure does not stop the other deletions
+				errs = append(errs, err) // continue with the other deletions
 				break
 			}
 		}
 	}
 
-	// One call of each is enough: PruneLogins has no maximum, and the next round deletes the
-	// remaining counters.
+	// Call these two only once: PruneLogins deletes all rows in one call, and the next round
+	// deletes the remaining counters.
 	_, logins := s.store.Accounts.PruneLogins(ctx)
 	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, maxBatch)
 	return errors.Join(append(errs, logins, limits)...)
 }
 
-// indexRuns adds the words of finished runs to the index of searches until it has caught up.
+// indexRuns adds the words of finished runs to the search index until all of them are indexed.
 func (s *Sweeper) indexRuns(ctx context.Context) error {
 	for {
 		began := time.Now()

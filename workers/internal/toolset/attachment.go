@@ -11,8 +11,9 @@ import (
 	"parley/workers/internal/tool/attachment"
 )
 
-// PrepareAttachment has an attachment of the run converted or read by a tool worker, which has a
-// sandbox. A *tool.Error that is not retryable says why the attachment cannot be used.
+// PrepareAttachment asks a tool worker to convert or read an attachment of the run in its sandbox.
+// If it returns a *tool.Error that is not retryable, the error states why the attachment cannot be
+// used.
 func (t *Tools) PrepareAttachment(ctx context.Context, run Run, args attachment.Arguments) error {
 	raw, err := json.Marshal(args)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// remoteTool is a tool whose calls a tool worker executes.
+// remoteTool is a tool whose calls are executed by tool workers.
 type remoteTool struct {
 	tools *Tools
 	run   Run
-	// kind selects the tool workers that serve the call.
+	// kind selects the tool workers that receive the calls.
 	kind          string
 	spec          tool.Spec
 	schema        *schema.Schema
@@ -30,8 +30,8 @@ type remoteTool struct {
 // Spec describes the tool.
 func (r *remoteTool) Spec() tool.Spec { return r.spec }
 
-// Call executes a call. If the call has side effects or needs approval, it goes through the effect
-// ledger.
+// Call executes a call and records a span. If the call has side effects or needs approval, its
+// state is kept in the effect ledger.
 func (r *remoteTool) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	ctx, span := tracing.Child(ctx, tracing.Internal, "execute_tool", call.Name)
 	defer span.End()
@@ -47,26 +47,27 @@ func (r *remoteTool) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	return result, err
 }
 
-// call executes a call without recording a span.
+// call executes a call. It does not record a span.
 func (r *remoteTool) call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	// Check before the ledger: arguments that the tool rejects must not ask a person for approval.
+	// Check the arguments first, so that no person is asked to approve a call that the tool would
+	// reject.
 	if err := r.schema.Check(call.Arguments); err != nil {
 		return tool.Result{}, &tool.Error{Message: "The arguments do not fit the tool: " + err.Error(), Err: err}
 	}
-	// A call without side effects needs no ledger entry: repeating it is harmless.
+	// A call without side effects may be repeated, so it needs no entry in the ledger.
 	if !r.needsApproval && !repeats(r.spec.SideEffect) {
 		return r.send(ctx, call, "")
 	}
 	return r.effect(ctx, call)
 }
 
-// toolTypes maps kinds of tools to the values of OpenTelemetry's attribute gen_ai.tool.type.
+// toolTypes contains the value of OpenTelemetry's attribute gen_ai.tool.type for each kind of tool.
 var toolTypes = map[string]string{
 	contract.ToolWebSearch: "datastore", contract.ToolKnowledge: "datastore", contract.ToolHTTPRequest: "extension",
 	contract.ToolMCP: "extension", contract.ToolCodeExecution: "function",
 }
 
-// failureFor returns one word for the class of an error, for the span.
+// failureFor returns the class of an error as one word, for the span.
 func failureFor(err error) string {
 	var failed *tool.Error
 	switch {
@@ -81,13 +82,13 @@ func failureFor(err error) string {
 	}
 }
 
-// repeats reports whether the side effect may happen twice if a call is made twice.
+// repeats reports whether a repeated call may repeat its side effect.
 func repeats(effect domain.SideEffect) bool { return effect != "" && effect != domain.SideEffectNone }
 
-// effect executes a call through the effect ledger. The state of the ledger's entry decides whether
+// effect executes a call with an entry in the effect ledger. The state of the entry decides whether
 // the call is sent.
 func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, error) {
-	// The key depends only on the run and the call, so that a repeated call has the same key.
+	// The key depends only on the run and the call, so a repeated call has the same key.
 	key := contract.EffectKey(r.run.RunID, call.ID)
 	entry, held, err := r.tools.ledger.PrepareEffect(ctx, r.run.Held, domain.Effect{
 		CallID: call.ID, Name: call.Name, Input: call.Arguments, SideEffect: r.spec.SideEffect, Key: key,
@@ -96,16 +97,16 @@ func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, e
 	switch {
 	case err != nil:
 		return tool.Result{}, unreachable(fmt.Errorf("preparing effect: %w", err))
-	// Another worker has taken over the run, so this attempt must not act for it.
+	// Another worker has taken over the run, so this attempt must not send the call.
 	case !held:
 		return tool.Result{}, unreachable(tool.ErrStale)
 	}
 
-	// The first attempt finds the entry ready. Any other state comes from an earlier attempt or
-	// from a person.
+	// In a first attempt, the entry is usually ready. Any other state was set by an earlier attempt
+	// or by a person.
 	switch entry.State {
 	case domain.EffectReady:
-		// The entry is committed, so a crash from here on leaves a record of the call.
+		// The entry is committed. If the worker crashes from here on, the next attempt finds it.
 		failpoint.Here(failpoint.EffectAfter)
 		return r.send(ctx, call, key)
 	case domain.EffectDone:
@@ -116,21 +117,21 @@ func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, e
 		return tool.Result{}, &tool.Error{Message: "A person refused this call; it was not made."}
 	case domain.EffectHappened:
 		return tool.Result{Output: json.RawMessage(`{"note":"A person confirmed that this call was executed. Its result is unknown."}`)}, nil
-	case domain.EffectVoid, domain.EffectSending: // PrepareEffect never returns these states
+	case domain.EffectVoid, domain.EffectSending: // PrepareEffect never returns an entry in one of these states
 	}
 	return tool.Result{}, unreachable(fmt.Errorf("effect of call %s is %s", call.ID, entry.State))
 }
 
-// unreachable returns a retryable error, which ends the attempt at the run. The next attempt reads
-// the state of the call from the ledger.
+// unreachable returns a retryable error, which ends the attempt. The next attempt reads the state
+// of the call from the ledger.
 func unreachable(err error) *tool.Error {
 	return &tool.Error{Message: "The tool could not be reached.", Retryable: true, Err: err}
 }
 
-// send executes a call on a tool worker. For codeExecution it first reserves run time, and releases
-// it again if the call was not sent.
+// send sends a call to a tool worker. Before a call of codeExecution it reserves run time. If the
+// call was not sent, it releases the reserved time.
 func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
-	// Only sandboxes have a quota of run time.
+	// Only calls of codeExecution have a quota of run time.
 	if r.kind != contract.ToolCodeExecution || r.run.Code == nil {
 		return r.sendNow(ctx, call, key)
 	}
@@ -140,12 +141,13 @@ func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool
 		return tool.Result{}, fmt.Errorf("reserving time in a sandbox: %w", err)
 	}
 
-	// The time includes the wait for a sandbox, because the reply does not contain the run time.
+	// Measure the whole call including the wait for a sandbox, because the reply does not contain
+	// the run time.
 	began := time.Now()
 	result, err := r.sendNow(ctx, call, key)
 	var failed *tool.Error
 	if errors.As(err, &failed) && failed.NotSent {
-		// No program ran, so the organization pays nothing.
+		// No program has run, so the organization is not charged.
 		done(0)
 		return result, err
 	}
@@ -153,8 +155,8 @@ func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool
 	return result, err
 }
 
-// sendNow sends a call to a tool worker and returns the result in the reply. key is the effect key,
-// or "" if the call has no entry in the ledger.
+// sendNow sends a call to a tool worker and returns the result. key is the effect key, or "" if the
+// call has no entry in the ledger.
 func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
 	answer, err := r.tools.ask(ctx, r.run, r.kind, contract.ToolRequest{
 		Operation: contract.OperationCall, CallID: call.ID, Name: call.Name, Arguments: call.Arguments,
@@ -163,34 +165,35 @@ func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (t
 	switch {
 	case err == nil:
 		return r.outcomeFor(answer, call)
-	// The run was cancelled or its time is over. That is no failure of the tool.
+	// The run was cancelled or has reached its deadline. This is not a failure of the tool.
 	case ctx.Err() != nil:
 		return tool.Result{}, err
 	case errors.Is(err, bus.ErrToolRefused):
 		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker rejected a call: check that all processes have the same SECRETS_KEY")
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" rejected the call.")
-	case errors.Is(err, bus.ErrToolsAway): // it is unknown whether there are tool workers; the model cannot help, so retry the attempt
+	case errors.Is(err, bus.ErrToolsAway): // it is unknown whether a tool worker exists, so end the attempt and retry it
 		return tool.Result{}, unreachable(err)
 	case errors.Is(err, bus.ErrNoToolWorker):
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" is not available at the moment.")
-	// The request did not fit into a message, so no worker has seen it.
+	// The request did not fit into a message, so no tool worker has received it.
 	case errors.Is(err, bus.ErrToolTooLarge):
 		return r.unsent(ctx, call, key, err, "The arguments are too large.")
-	// The request was accepted, but no reply came.
+	// A tool worker has received the request, but no reply has arrived.
 	default:
 		return r.lost(call, err)
 	}
 }
 
-// unsent handles a call that no tool worker has accepted. First it sets the ledger's entry to void,
-// so that no tool worker can still execute the call. Only then does the model receive the error.
+// unsent handles a call that no tool worker has accepted. It first sets the ledger's entry to void,
+// so that no tool worker can execute the call later. Only then does it return the error for the
+// model.
 func (r *remoteTool) unsent(ctx context.Context, call tool.Call, key string, cause error, message string) (tool.Result, error) {
 	if key != "" {
 		void, err := r.tools.ledger.VoidEffect(ctx, r.run.Held, call.ID)
 		if err != nil {
 			return tool.Result{}, unreachable(fmt.Errorf("voiding effect: %w", err))
 		}
-		// A tool worker has already begun to send this call, so its outcome is unknown.
+		// A tool worker has already taken the call, so its outcome is unknown.
 		if !void {
 			return r.lost(call, cause)
 		}
@@ -199,8 +202,8 @@ func (r *remoteTool) unsent(ctx context.Context, call tool.Call, key string, cau
 }
 
 // lost handles a call that a tool worker has accepted but whose outcome is unknown. The run's next
-// attempt repeats the call, unless its side effect is unsafe. In that case a person must report the
-// outcome.
+// attempt repeats the call. If its side effect must not happen twice, a person must report the
+// outcome instead.
 func (r *remoteTool) lost(call tool.Call, cause error) (tool.Result, error) {
 	if r.spec.SideEffect == domain.SideEffectUnsafe {
 		return tool.Result{}, &tool.ActionRequired{Kind: domain.ActionUnknownOutcome, Call: call}
@@ -208,7 +211,7 @@ func (r *remoteTool) lost(call tool.Call, cause error) (tool.Result, error) {
 	return tool.Result{}, unreachable(cause)
 }
 
-// outcomeFor converts a tool worker's reply into a result or an error.
+// outcomeFor converts a tool worker's reply to a result or an error.
 func (r *remoteTool) outcomeFor(answer contract.ToolReply, call tool.Call) (tool.Result, error) {
 	failure := answer.Failure
 	switch {
@@ -216,7 +219,7 @@ func (r *remoteTool) outcomeFor(answer contract.ToolReply, call tool.Call) (tool
 		return tool.Result{Output: answer.Output, Sources: answer.Sources}, nil
 	case failure.Stale:
 		return tool.Result{}, unreachable(tool.ErrStale)
-	// Only the text of the failure crossed the bus, so a new error is made of it.
+	// The reply contains the failure only as text, so create an error from it.
 	case failure.Retryable:
 		return tool.Result{}, unreachable(errors.New(failure.Message))
 	case failure.Unknown:
@@ -226,7 +229,7 @@ func (r *remoteTool) outcomeFor(answer contract.ToolReply, call tool.Call) (tool
 	}
 }
 
-// outcome decodes the reply that the ledger recorded for a call in an earlier attempt.
+// outcome decodes a reply that an earlier attempt has recorded in the ledger.
 func (r *remoteTool) outcome(kept json.RawMessage) (tool.Result, error) {
 	var answer contract.ToolReply
 	if err := json.Unmarshal(kept, &answer); err != nil {
@@ -236,7 +239,7 @@ func (r *remoteTool) outcome(kept json.RawMessage) (tool.Result, error) {
 }
 
 // ask sends a request with a capability for this run. It waits for the reply until the call's time
-// limit or the run's deadline.
+// limit or the run's deadline, whichever is earlier.
 func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.ToolRequest) (contract.ToolReply, error) {
 	var answer contract.ToolReply
 
@@ -251,7 +254,7 @@ func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.
 		return answer, fmt.Errorf("encoding request: %w", err)
 	}
 
-	// The capability limits the tool worker to this run, this attempt and this call, until the
+	// The capability permits the tool worker to act only for this call of this attempt, until the
 	// deadline.
 	claims, err := json.Marshal(contract.Capability{
 		OrganizationID: run.OrganizationID, RunID: run.RunID, TargetID: run.TargetID, ConfigVersion: run.ConfigVersion,
@@ -261,7 +264,7 @@ func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.
 		return answer, fmt.Errorf("encoding capability: %w", err)
 	}
 
-	// The tool worker continues this trace.
+	// The tool worker adds its spans to this trace.
 	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	raw, err := t.caller.Call(ctx, kind, t.signer.Sign(claims, body), body, deadline)
 	if err != nil {

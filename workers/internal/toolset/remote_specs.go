@@ -12,20 +12,21 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Reasons for a server without tools that do not come from the server.
+// Reasons why a server has no tools, if the server itself did not give a reason.
 const (
 	noTools     = "The server offers no tools that the agent can use."
 	notListed   = "The server's tools could not be listed."
 	firstListed = "The server's tools could not be listed when the run started."
 )
 
-// remoteSpecs returns the tools of the agent's MCP servers. reason returns why a server has none. The
-// first attempt lists and records the tools; later attempts use the recorded list, which
-// contains no reasons.
+// remoteSpecs returns the tools of the agent's MCP servers. reason returns why the given server has
+// no tools. The first attempt lists and records the tools. Later attempts use the recorded list,
+// which contains no reasons.
 func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) (
 	specs []tool.Spec, reason func(server string) string, err error,
 ) {
-	// The tools must not change between attempts: the model's earlier calls depend on them.
+	// The tools must not change between attempts, because the prompt contains earlier calls of
+	// these tools.
 	if !run.First {
 		kept, err := t.journal.ToolSet(ctx, run.OrganizationID, run.RunID)
 		if err != nil {
@@ -42,7 +43,7 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) 
 		return nil, nil, err
 	}
 
-	// The list is recorded even if it is empty, so that later attempts have the same tools.
+	// Record even an empty list, so that later attempts have the same tools.
 	raw, err := json.Marshal(listed)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding tool set: %w", err)
@@ -59,14 +60,14 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) 
 	return specs, reason, err
 }
 
-// list asks a tool worker for the tools of the agent's MCP servers. If that fails, the run
-// continues without these tools, and the prompt names the servers. reason returns why a server has
-// no tools.
+// list asks a tool worker for the tools of the agent's MCP servers. If this fails, the run
+// continues without these tools, and a note in the prompt names the servers. reason returns why the
+// given server has no tools.
 func (t *Tools) list(ctx context.Context, run Run) (specs []contract.ToolSpec, reason func(server string) string, err error) {
 	failed := func(string) string { return notListed }
 	answer, err := t.ask(ctx, run, contract.ToolMCP, contract.ToolRequest{Operation: contract.OperationList})
 	switch {
-	// The end of the run must not be mistaken for a failure of the servers.
+	// If the run has ended, do not report this as a failure of the servers.
 	case ctx.Err() != nil:
 		return nil, nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
 	case err != nil:
@@ -85,8 +86,8 @@ func (t *Tools) list(ctx context.Context, run Run) (specs []contract.ToolSpec, r
 	}, nil
 }
 
-// readSpecs decodes the recorded list and returns the tools that belong to the agent's servers. The
-// organization's configuration determines their side effects, not the list.
+// readSpecs decodes the recorded list and returns the tools of the servers that the agent still
+// has. The tools' side effects come from the organization's configuration and not from the list.
 func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	var listed []contract.ToolSpec
 	if err := json.Unmarshal(raw, &listed); err != nil {
@@ -95,7 +96,7 @@ func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 
 	specs := make([]tool.Spec, 0, len(listed))
 	for _, s := range listed {
-		// A server that the configuration no longer contains is skipped.
+		// Skip a tool if the configuration no longer contains its server.
 		if effect, found := tools.SideEffectFor(s.Name); found {
 			specs = append(specs, tool.Spec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: effect})
 		}
@@ -103,13 +104,13 @@ func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	return specs, nil
 }
 
-// absentServers returns a warning for each server to which no tool in specs belongs.
+// absentServers returns a warning for each server that has no tool in specs.
 func absentServers(servers []domain.MCPServer, specs []tool.Spec, reason func(server string) string) []domain.RunWarning {
 	var absent []domain.RunWarning
 	for _, server := range servers {
 		found := false
 		for _, s := range specs {
-			// The name of a tool begins with the name of its server; see mcp.Name.
+			// A tool's name begins with the name of its server; see mcp.Name.
 			found = found || strings.HasPrefix(s.Name, server.Name+"_")
 		}
 		if !found {

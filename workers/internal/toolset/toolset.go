@@ -21,41 +21,46 @@ import (
 
 // Caller sends requests to tool workers.
 type Caller interface {
-	// Call returns the encoded reply. Its errors include bus.ErrToolRefused, bus.ErrToolsAway,
-	// bus.ErrNoToolWorker and bus.ErrToolTooLarge.
+	// Call sends a request and returns the encoded reply. Its errors include bus.ErrToolRefused,
+	// bus.ErrToolsAway, bus.ErrNoToolWorker and bus.ErrToolTooLarge.
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
 // Signer signs capabilities.
 type Signer interface {
-	// Sign returns a capability that is valid only together with this body.
+	// Sign returns a capability with the claims. The capability is valid only together with the
+	// body.
 	Sign(claims, body []byte) string
 }
 
-// Ledger is the effect ledger. It records the state of calls with side effects and of calls that
-// need approval.
+// Ledger is the effect ledger. It stores the state of each call that has side effects or needs
+// approval.
 type Ledger interface {
-	// PrepareEffect inserts a call or returns the entry of an earlier attempt. With ask, a new
-	// entry waits for a decision. It returns false if the run no longer belongs to this worker.
+	// PrepareEffect inserts an entry for a call, or returns the entry from an earlier attempt. If
+	// ask is true, a new entry waits for a person's decision. PrepareEffect returns false if the
+	// run no longer belongs to this worker.
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 
-	// VoidEffect returns false if a tool worker has taken the call, or if the run was taken over.
+	// VoidEffect sets a call's entry to void. It returns false if a tool worker has already taken
+	// the call, or if another worker has taken over the run.
 	VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error)
 }
 
-// Journal stores a run's tool set.
+// Journal stores the tool set of a run.
 type Journal interface {
-	// ToolSet returns nil if no tool set was recorded.
+	// ToolSet returns the recorded tool set, or nil if none was recorded.
 	ToolSet(ctx context.Context, org, runID string) ([]byte, error)
 
-	// KeepToolSet returns false, and writes nothing, if the run no longer belongs to this worker.
+	// KeepToolSet records the tool set. If the run no longer belongs to this worker, it writes
+	// nothing and returns false.
 	KeepToolSet(ctx context.Context, held lease.Held, tools []byte) (bool, error)
 }
 
-// Code describes the sandboxes in which agents' code runs.
+// Code describes the sandboxes in which the agents' code runs.
 type Code struct {
-	Limits sandbox.Limits // limits that are mentioned to models, except those that are 0
-	// CallTime is a call's time limit, including the wait for a sandbox; 0: two minutes.
+	Limits sandbox.Limits // limits for the descriptions that models receive; a limit of 0 is not mentioned
+	// CallTime is the time limit of a call, including the wait for a sandbox. If it is 0, the limit
+	// is two minutes.
 	CallTime time.Duration
 }
 
@@ -74,14 +79,14 @@ func New(caller Caller, signer Signer, ledger Ledger, journal Journal, code Code
 	return &Tools{caller: caller, signer: signer, ledger: ledger, journal: journal, code: code}
 }
 
-// callTime returns a call's time limit.
+// callTime returns the time limit of a call to a tool of the given kind.
 func (t *Tools) callTime(kind string) time.Duration {
 	switch kind {
-	// A search that takes longer has most likely failed.
+	// A search that takes longer has very probably failed.
 	case contract.ToolWebSearch, contract.ToolKnowledge:
 		return 30 * time.Second
-	// This limit is longer than the time limit of the request itself, so the outcome arrives in
-	// time.
+	// The limit is longer than the time limit of the HTTP request, so that the outcome can still
+	// arrive.
 	case contract.ToolHTTPRequest:
 		return time.Minute
 	case contract.ToolCodeExecution:
@@ -91,30 +96,30 @@ func (t *Tools) callTime(kind string) time.Duration {
 	}
 }
 
-// Run describes the run that a tool set is for.
+// Run describes the run for which a tool set is created.
 type Run struct {
 	lease.Held
 	TargetID      string
 	ConfigVersion int
-	Deadline      time.Time // by this process's clock
-	First         bool      // this is the run's first attempt
-	// Code, if not nil, reserves run time before each call that runs code. If it fails, the attempt
-	// ends. Otherwise done must be called with the time used.
+	Deadline      time.Time // the run's deadline on this process's clock
+	First         bool      // true in the run's first attempt
+	// Code, if not nil, reserves run time before each call that runs code. If it returns an error,
+	// the attempt ends. Otherwise the caller must call done with the time that the call has taken.
 	Code func(ctx context.Context) (done func(took time.Duration), err error)
 	Log  zerolog.Logger
 }
 
-// Set is a run's tools.
+// Set contains the tools of a run.
 type Set struct {
 	Registry *tool.Registry // nil if the agent has no tools
-	// Absent contains a warning for each MCP server that had no tools when the run started, with the
-	// reason if it is known.
+	// Absent contains a warning for each MCP server that had no tools when the run started. The
+	// warning includes the reason if it is known.
 	Absent []domain.RunWarning
 }
 
-// For returns the tools that a run's configuration enables.
+// For returns the tools that are enabled in the configuration of a run.
 func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, error) {
-	// The order decides which tool keeps a name that two tools have: built-in tools come first.
+	// If two tools have the same name, the first one keeps it. Built-in tools come first.
 	b := builder{tools: t, run: run, taken: map[string]bool{}}
 	if enabled(tools.WebSearch) {
 		b.add(contract.ToolWebSearch, tools.WebSearch.Approval, websearch.Spec())
@@ -131,7 +136,7 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 
 	var set Set
 
-	// Only the tools of MCP servers must be listed, which may wait for other servers.
+	// The tools of MCP servers must be requested from the servers, which may take some time.
 	if tools.MCP != nil && tools.MCP.Enabled && len(tools.MCP.Servers) > 0 {
 		specs, absent, err := t.remoteSpecs(ctx, run, *tools.MCP)
 		if err != nil {
@@ -149,13 +154,13 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 	return set, err
 }
 
-// codeSpec returns the description of codeExecution. If the agent has the tool knowledge, its code
-// may also read the documents.
+// codeSpec returns the description of codeExecution. If the agent also has the tool knowledge, its
+// code may read the documents.
 func (t *Tools) codeSpec(tools domain.Tools) tool.Spec {
 	return codeexec.Spec(*tools.CodeExecution, t.code.Limits, tools.Knowledge != nil && tools.Knowledge.Enabled)
 }
 
-// enabled reports whether a tool is configured and switched on.
+// enabled reports whether a tool is configured and enabled.
 func enabled(s *domain.Switch) bool { return s != nil && s.Enabled }
 
 // builder collects the tools of a run.
@@ -163,12 +168,12 @@ type builder struct {
 	tools *Tools
 	run   Run
 	list  []tool.Tool
-	// taken contains the names in use. Names must be unique across all kinds of tools.
+	// taken contains the names that are in use. Names must be unique among all kinds of tools.
 	taken map[string]bool
 }
 
-// add adds tools. It skips a tool whose name is already used or whose schema does not compile,
-// because one invalid tool must not disable the others.
+// add adds tools. It skips a tool if its name is in use or its schema is invalid, because one
+// invalid tool must not disable the others.
 func (b *builder) add(kind string, approval domain.Approval, specs ...tool.Spec) {
 	for _, spec := range specs {
 		compiled, err := schema.Compile(spec.Schema)

@@ -25,13 +25,13 @@ type testEnv struct {
 	answer  contract.ToolReply
 	err     error
 	state   domain.Effect
-	lost    bool // the run now belongs to another worker
+	lost    bool // the run belongs to another worker by now
 	taken   bool // a tool worker has already taken the call
 	kept    []byte
 	asked   []contract.ToolRequest
 	within  []time.Duration
 	claims  []contract.Capability
-	prepare []bool // whether approval was required
+	prepare []bool // for each call of PrepareEffect, whether approval was required
 	voided  int
 }
 
@@ -99,8 +99,8 @@ func call(t *testing.T, b *testEnv, tools domain.Tools, name, arguments string) 
 	return found.Call(t.Context(), tool.Call{ID: "call_1", Name: name, Arguments: json.RawMessage(arguments)})
 }
 
-// said summarizes an outcome: the output, the model's error, the required action, or the end of the
-// attempt.
+// said describes an outcome as text: the output, the error for the model, the required action, or
+// the error that ends the attempt.
 func said(result tool.Result, err error) string {
 	var failed *tool.Error
 	var action *tool.ActionRequired
@@ -211,7 +211,7 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 	if got := set.Registry.Specs()[0]; got.Name != "a_x" || got.SideEffect != domain.SideEffectUnsafe {
 		t.Errorf("the list determines the side effect: %+v", got)
 	}
-	b.answer.Tools = nil // the server's list has changed
+	b.answer.Tools = nil // the server offers other tools by now
 	later := run()
 	later.First = false
 	if set, err = sets.For(t.Context(), later, tools); err != nil || len(set.Registry.Specs()) != 1 || len(b.asked) != 1 {
@@ -248,7 +248,7 @@ func TestCode(t *testing.T) {
 		code    toolset.Code
 		alone   bool
 		within  time.Duration
-		prepare bool // result of the ledger
+		prepare bool // whether the ledger accepts the call
 	}{
 		"plain":      {domain.CodeTool{Enabled: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, false, 100 * time.Second, false},
 		"keeping":    {domain.CodeTool{Enabled: true, KeepFiles: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, true, 100 * time.Second, false},
@@ -333,8 +333,8 @@ func TestKnowledge(t *testing.T) {
 	}
 }
 
-// TestARecordedFailureIsShownAgain: the model sees a recorded failure in the same form as the first
-// time.
+// TestARecordedFailureIsShownAgain checks that a recorded failure has the same form for the model
+// as the original failure.
 func TestARecordedFailureIsShownAgain(t *testing.T) {
 	t.Parallel()
 	kept := json.RawMessage(`{"output":{"error":"no.","stdout":"1"},"failure":{"message":"no."}}`)

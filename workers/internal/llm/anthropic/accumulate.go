@@ -12,9 +12,9 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator assembles an answer from the events of a stream. The SDK's accumulator has two
-// faults: it converts invalid arguments to an empty object, with which the tool would then be
-// executed, and it does not distinguish finished blocks from truncated ones.
+// accumulator assembles an answer from the events of a stream. The SDK's accumulator is not usable.
+// It replaces invalid arguments by an empty object, with which the tool would then be executed. It
+// also does not distinguish finished blocks from truncated ones.
 type accumulator struct {
 	text   strings.Builder
 	blocks []*block
@@ -24,26 +24,26 @@ type accumulator struct {
 	output tokens
 }
 
-// tokens is a token count, and whether the provider sent it.
+// tokens is a token count. It also stores whether the provider has sent the count.
 type tokens struct {
 	n     int64
 	known bool
 }
 
-// block is a block of an answer's content that is being received.
+// block is a content block of an answer that is still arriving.
 type block struct {
 	index    int64
 	kind     string
-	ended    bool
+	ended    bool // the whole block has arrived
 	id, name string
-	whole    string // arguments that arrived with the start of the block
+	whole    string // arguments that arrived at the start of the block
 	args     strings.Builder
 	thoughts strings.Builder
-	sealed   thinkingBlock // a thought's signature, or redacted data
+	sealed   thinkingBlock // the signature of a thought, or redacted data
 }
 
-// Kinds of blocks that are processed. All other kinds belong to tools that the provider itself
-// executes, which are never enabled.
+// Kinds of blocks that are processed. Blocks of all other kinds belong to tools that the provider
+// executes itself. These tools are never enabled.
 const (
 	kindText     = "text"
 	kindThinking = "thinking"
@@ -51,7 +51,7 @@ const (
 	kindToolUse  = "tool_use"
 )
 
-// add processes one event and emits its text.
+// add processes one event and emits the text that it contains.
 func (a *accumulator) add(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
 	switch event.Type {
 	case "message_start":
@@ -77,15 +77,16 @@ func (a *accumulator) add(event sdk.MessageStreamEventUnion, emit func(llm.Delta
 	return nil
 }
 
-// addUsage sets the number of input tokens, including tokens read from and written to the cache.
+// addUsage sets the number of input tokens. It includes the tokens that were read from and written
+// to the cache.
 func (a *accumulator) addUsage(known bool, u sdk.Usage) {
 	if known && u.JSON.InputTokens.Valid() {
 		a.input = tokens{max(u.InputTokens, 0) + max(u.CacheCreationInputTokens, 0) + max(u.CacheReadInputTokens, 0), true}
 	}
 }
 
-// addDeltaUsage sets the number of output tokens so far. It also sets the input tokens if the event
-// contains them.
+// addDeltaUsage sets the number of output tokens so far. If the event also contains the number of
+// input tokens, addDeltaUsage sets it, too.
 func (a *accumulator) addDeltaUsage(u sdk.MessageDeltaUsage) {
 	if u.JSON.OutputTokens.Valid() {
 		a.output = tokens{max(u.OutputTokens, 0), true}
@@ -103,7 +104,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d starts twice", event.Index))
 	}
 
-	// Blocks of unknown kinds are kept too, so that their pieces and ends are accepted.
+	// Store blocks of unknown kinds, too, so that their later events find them.
 	b := &block{index: event.Index, kind: content.Type}
 	a.blocks = append(a.blocks, b)
 	switch content.Type {
@@ -126,7 +127,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 	return nil
 }
 
-// delta appends a piece to an open block.
+// delta appends a piece of content to a block.
 func (a *accumulator) delta(b *block, d sdk.MessageStreamEventUnionDelta, emit func(llm.Delta)) {
 	switch d.Type {
 	case "text_delta":
@@ -140,7 +141,7 @@ func (a *accumulator) delta(b *block, d sdk.MessageStreamEventUnionDelta, emit f
 	}
 }
 
-// addText appends a piece of text and emits it. It ignores text that is empty after cleaning.
+// addText appends a piece of text and emits it. It ignores pieces that are empty after CleanText.
 func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	if text = llm.CleanText(text); text != "" {
 		a.text.WriteString(text)
@@ -148,8 +149,8 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	}
 }
 
-// block returns the block with an index. It searches from the end, because open blocks are the
-// newest.
+// block returns the block with the given index. It searches from the end, because a block that is
+// still open is one of the last.
 func (a *accumulator) block(index int64) *block {
 	for _, b := range slices.Backward(a.blocks) {
 		if b.index == index {
@@ -159,7 +160,7 @@ func (a *accumulator) block(index int64) *block {
 	return nil
 }
 
-// response returns the complete answer. It must be called after a stop reason arrived.
+// response returns the complete answer. It must be called only after a stop reason has arrived.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model}
 	var err error
@@ -167,7 +168,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		return llm.Response{}, err
 	}
 
-	// A truncated call must not be executed, so every call must be complete.
+	// Every call must be complete, because a truncated call must not be executed.
 	var thoughts []thinkingBlock
 	for _, b := range a.blocks {
 		switch {
@@ -189,7 +190,8 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	return r, nil
 }
 
-// arguments returns the arguments as the model wrote them. Pieces take precedence over the start's.
+// arguments returns the arguments as the model wrote them. Pieces that arrived later take
+// precedence over arguments at the start of the block.
 func (b *block) arguments() string {
 	if b.args.Len() > 0 {
 		return b.args.String()
@@ -201,11 +203,11 @@ func (b *block) arguments() string {
 func (a *accumulator) stopReason() (llm.StopReason, error) {
 	switch a.stop {
 	case sdk.StopReasonRefusal:
-		if a.text.Len() == 0 || a.calls > 0 { // without an answer, or inside a call
+		if a.text.Len() == 0 || a.calls > 0 { // there is no text, or the answer stopped within a call
 			return "", llm.NewError(llm.KindFiltered, nil)
 		}
 		return llm.StopFiltered, nil
-	case sdk.StopReasonPauseTurn: // paused for a tool that the provider executes; these tools are never enabled
+	case sdk.StopReasonPauseTurn: // the model waits for a tool of the provider, although these tools are never enabled
 		return "", llm.NewError(llm.KindTruncated, errors.New("the turn was paused"))
 	case sdk.StopReasonModelContextWindowExceeded:
 		if a.text.Len() == 0 {
@@ -215,7 +217,7 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	case sdk.StopReasonMaxTokens:
 		return a.cut()
 	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse:
-	default: // unknown reason: a call may be incomplete
+	default: // the reason is unknown, so a call may be incomplete
 		if a.calls > 0 {
 			return "", llm.NewError(llm.KindBadResponse, errors.New("tool call with an unknown stop reason"))
 		}
@@ -227,8 +229,8 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	return llm.StopEnd, nil
 }
 
-// cut returns the stop reason for a truncated message. It returns an error if the message contains
-// tool calls, because they may be incomplete.
+// cut returns the stop reason for an answer that reached the output limit. It returns an error if
+// the answer contains tool calls, because they may be incomplete.
 func (a *accumulator) cut() (llm.StopReason, error) {
 	if a.calls > 0 {
 		return "", remote.ErrCutCall()
@@ -236,15 +238,14 @@ func (a *accumulator) cut() (llm.StopReason, error) {
 	return llm.StopLength, nil
 }
 
-// usage returns the token counts of the provider. It estimates counts that the provider did not
-// send.
+// usage returns the token counts that the provider sent. It estimates the counts that are missing.
 func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 	u := llm.Usage{InputTokens: a.input.n, OutputTokens: a.output.n}
 	if a.input.known && a.output.known {
 		return u
 	}
 
-	// Without an estimate, a server that sends no counts would not be bound by token limits.
+	// Without an estimate, the limits on tokens would not apply to a server that sends no counts.
 	estimate := remote.EstimateUsage(req, r)
 	if !a.input.known {
 		u.InputTokens = estimate.InputTokens

@@ -6,11 +6,12 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// answerTool is the tool with which a model writes an answer that must match a schema. The protocol
-// has no JSON mode that permits other tools.
+// answerTool is the name of a tool. Its arguments are the answer of a model that must match a
+// schema. The protocol has no JSON mode that can be combined with other tools.
 const answerTool = "write_final_answer"
 
-// answerSpec describes answerTool for the schema of a request.
+// answerSpec returns the specification of answerTool. Its arguments have the schema of the
+// requested answer.
 func answerSpec(req llm.Request) llm.ToolSpec {
 	return llm.ToolSpec{
 		Name:        answerTool,
@@ -19,8 +20,9 @@ func answerSpec(req llm.Request) llm.ToolSpec {
 	}
 }
 
-// useAnswer makes the arguments of a call to answerTool the text of the answer. If the model also
-// requests other tools, it answers again after their results, so the call is dropped.
+// useAnswer replaces the text of the answer by the arguments of a call to answerTool. If the model
+// also requests other tools, useAnswer drops the call, because the model answers again after their
+// results.
 func useAnswer(r *llm.Response) {
 	at := slices.IndexFunc(r.ToolCalls, func(c llm.ToolCall) bool { return c.Name == answerTool })
 	if at < 0 {

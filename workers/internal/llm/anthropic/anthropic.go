@@ -14,13 +14,12 @@ import (
 // officialURL is the address of Anthropic's own service.
 const officialURL = "https://api.anthropic.com/"
 
-// Config configures a Provider. Zero values of fields other than APIKey and BaseURL mean the
-// defaults.
+// Config configures a Provider. A zero field other than APIKey and BaseURL has its default value.
 type Config struct {
 	APIKey        string // may be empty if the server requires no key
-	BaseURL       string // the address before "v1/messages"; empty means Anthropic's own service
+	BaseURL       string // the address that precedes "v1/messages"; empty means Anthropic's own service
 	Limits        remote.Limits
-	ContextTokens int   // context size of every model; 0: depends on the model's name
+	ContextTokens int   // context size of every model in tokens; 0: depends on the model's name
 	ResponseBytes int64 // maximum size of a response body in bytes
 	// Dial opens connections; nil dials TCP. Tests use pipes.
 	Dial remote.Dial
@@ -34,11 +33,11 @@ type Provider struct {
 	limits   remote.Limits
 	context  int
 	official bool
-	key      string // to redact it in error messages
+	key      string // the API key, which is redacted in error messages
 }
 
-// New returns the provider for a server. It fails unless BaseURL is empty or an http(s) address
-// without credentials.
+// New returns the provider for a server. It returns an error if BaseURL is neither empty nor an
+// HTTP(S) address without credentials.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
@@ -47,9 +46,9 @@ func New(cfg Config) (*Provider, error) {
 
 	limits := cfg.Limits.WithDefaults()
 	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
-	// The services are created directly, because sdk.NewClient reads keys, addresses, profiles and
-	// headers from the environment. OpenTelemetry is disabled, because the environment could
-	// enable spans with prompts.
+	// Create the services directly, because sdk.NewClient reads keys, addresses, profiles and
+	// headers from the environment. Disable OpenTelemetry, because the environment could enable
+	// spans that contain prompts.
 	options := []option.RequestOption{
 		option.WithBaseURL(base),
 		option.WithMaxRetries(0),
@@ -66,11 +65,11 @@ func New(cfg Config) (*Provider, error) {
 	}, nil
 }
 
-// Close closes idle connections. Calls in flight continue.
+// Close closes idle connections. Running calls continue.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// Model returns a model by the server's name for it, such as "claude-sonnet-5-5". An unknown name
-// fails at the first call.
+// Model returns a model by its name on the server, such as "claude-sonnet-5-5". If the server does
+// not have the model, only a call fails.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("anthropic/" + name)
@@ -91,10 +90,10 @@ type Model struct {
 	info     llm.Info
 }
 
-// Info returns the model's name: "anthropic/" and the server's name for it.
+// Info returns the name "anthropic/" followed by the model's name on the server.
 func (m *Model) Info() llm.Info { return m.info }
 
-// Stream makes one Messages call and streams its answer; see [llm.Model].
+// Stream makes one call of the Messages API and streams the answer; see [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	params, err := m.params(req)
 	if err != nil {
@@ -114,10 +113,11 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		}
 	}
 
-	// Only a stop reason marks a complete answer: a broken stream may end without an error.
+	// Only a stop reason proves that the answer is complete. A broken stream may end without an
+	// error.
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the time that the caller's functions take does not count
+		watch.Pause() // the time that the caller's functions take does not count towards the limits
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}

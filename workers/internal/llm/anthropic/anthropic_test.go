@@ -22,7 +22,7 @@ func say(text string) llm.Request {
 
 func ignore(llm.Delta) {}
 
-// against returns a model whose server is this handler.
+// against returns a model that sends its requests to the given handler.
 func against(t *testing.T, h http.Handler) llm.Model {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -43,7 +43,7 @@ type textBlock struct {
 	Text string `json:"text"`
 }
 
-// sent is a request's body.
+// sent is the body of a request.
 type sent struct {
 	Model     string      `json:"model"`
 	MaxTokens int64       `json:"max_tokens"`
@@ -68,7 +68,7 @@ type sent struct {
 	Thinking json.RawMessage   `json:"thinking"`
 }
 
-// shape formats the roles of a request's messages and the kinds of their blocks.
+// shape formats the roles of a request's messages, with the kinds of the blocks in each message.
 func (s sent) shape() string {
 	var b strings.Builder
 	for _, m := range s.Messages {
@@ -105,7 +105,7 @@ func send(t *testing.T, model string, req llm.Request) sent {
 	return s
 }
 
-// TestWire checks requests as the server receives them.
+// TestWire checks requests in the form in which the server receives them.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	req := llmtest.Request()
@@ -144,8 +144,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestAnyPromptIsSent sends unusual prompts that callers and models of other providers can produce.
-// The stub rejects the same prompts as the real API.
+// TestAnyPromptIsSent sends unusual prompts, which callers and models of other providers can
+// produce. The stub rejects the same prompts as the real API.
 func TestAnyPromptIsSent(t *testing.T) {
 	t.Parallel()
 	result := func(id string) llm.Message {
@@ -179,7 +179,7 @@ func TestAnyPromptIsSent(t *testing.T) {
 	}
 }
 
-// TestThinkingGoesBack: the thinking in an answer is sent only to the model that wrote it.
+// TestThinkingGoesBack checks that thinking is sent back only to the model that wrote it.
 func TestThinkingGoesBack(t *testing.T) {
 	t.Parallel()
 	recorded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -246,7 +246,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestScript makes calls to a scripted server.
+// TestScript makes calls to a server that follows a script.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

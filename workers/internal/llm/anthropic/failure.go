@@ -15,7 +15,7 @@ import (
 // statusOverloaded is the HTTP status that Anthropic sends when it is overloaded.
 const statusOverloaded = 529
 
-// fromStatus classifies an HTTP error response by its status and body.
+// fromStatus classifies an HTTP error response by its status and its body.
 func fromStatus(status int, body []byte) *llm.Error {
 	kind, message := readDetail(body)
 	e := llm.NewError(kindFor(status, kind, strings.ToLower(message)), fmt.Errorf("status %d from provider", status))
@@ -26,7 +26,7 @@ func fromStatus(status int, body []byte) *llm.Error {
 	return e
 }
 
-// fromEvent classifies an error event inside the stream. It returns nil for any other error.
+// fromEvent classifies an error event in the stream. It returns nil if err is not an error event.
 func fromEvent(err error) *llm.Error {
 	var event *sdk.Error
 	if !errors.As(err, &event) {
@@ -38,7 +38,7 @@ func fromEvent(err error) *llm.Error {
 	return e
 }
 
-// statusFor returns the status that corresponds to an error inside a stream.
+// statusFor returns the HTTP status that corresponds to the type of an error event.
 func statusFor(kind string) int {
 	switch kind {
 	case "invalid_request_error":
@@ -64,10 +64,11 @@ func statusFor(kind string) int {
 	}
 }
 
-// kindFor returns the kind of a failure. kind is the provider's error type, and message its error
-// message in lower case.
+// kindFor returns the kind of a failure. kind is the provider's error type, and message is the
+// provider's error message in lower case.
 func kindFor(status int, kind, message string) llm.Kind {
-	// Anthropic uses the status 400 for several kinds, which only the message distinguishes.
+	// Anthropic uses the status 400 for several kinds of failures, which differ only in their
+	// messages.
 	switch {
 	case status == http.StatusPaymentRequired, status == http.StatusBadRequest && isQuota(message):
 		return llm.KindQuota
@@ -90,19 +91,19 @@ func kindFor(status int, kind, message string) llm.Kind {
 	}
 }
 
-// isQuota reports whether the message of an "invalid request" error is about a quota.
+// isQuota reports whether the message of an "invalid request" error refers to a quota.
 func isQuota(message string) bool {
 	return strings.Contains(message, "credit balance") || strings.Contains(message, "usage limits")
 }
 
-// isContextLength reports whether an error message says that the prompt, possibly together with the
-// answer, is too long.
+// isContextLength reports whether an error message states that the prompt, or the prompt together
+// with the answer, is too long.
 func isContextLength(message string) bool {
 	return strings.Contains(message, "prompt is too long") || strings.Contains(message, "exceed context limit") ||
 		strings.Contains(message, "context window")
 }
 
-// detail is the provider's description of an error.
+// detail is the part of an error body that describes the error.
 type detail struct {
 	Error struct {
 		Type    string `json:"type"`
@@ -110,7 +111,7 @@ type detail struct {
 	} `json:"error"`
 }
 
-// readDetail returns the type and the message of an error body.
+// readDetail returns the error type and the message of an error body.
 func readDetail(body []byte) (kind, message string) {
 	var d detail
 	if json.Unmarshal(body, &d) != nil {

@@ -8,8 +8,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// userBlocks returns the content of a user message: its images in order, then its text, which is the
-// order that the provider recommends.
+// userBlocks returns the content of a user message. The images precede the text, as the provider
+// recommends.
 func userBlocks(message llm.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, image := range message.Images() {

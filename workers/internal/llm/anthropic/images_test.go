@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Images precede the text of their message, as base64.
+// Images precede the text of their message, and are encoded as base64.
 func TestImagesOnTheWire(t *testing.T) {
 	t.Parallel()
 	blocks := userBlocks(llm.Message{Role: llm.RoleUser, Text: "look", Attachments: []llm.Attachment{

@@ -9,10 +9,11 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// maxPage is the maximum number of models in the first page of the list, which is the only page that is read.
+// maxPage is the maximum number of models on the first page of the list. Further pages are not
+// read.
 const maxPage = 100
 
-// Models returns the names of the server's newest models.
+// Models returns the names of the newest models that the server lists.
 func (p *Provider) Models(ctx context.Context) (names []string, err error) {
 	page, err := p.models.List(ctx, sdk.ModelListParams{Limit: sdk.Int(maxPage)})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// noText replaces empty texts, which the protocol rejects.
+// noText replaces an empty text, which the protocol rejects.
 const noText = "(no text)"
 
 // params converts a request to the parameters of a Messages call.
@@ -27,8 +27,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		p.System = []sdk.TextBlockParam{{Text: req.System}}
 	}
 	if m.size.adaptive {
-		// Such a model always thinks. Requesting summaries makes its thoughts arrive as chunks, so
-		// a stream without chunks still means that it has stalled.
+		// The model always thinks. Request summaries of its thoughts, so that chunks arrive while
+		// it thinks. Then a stream without chunks has stalled.
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
 	}
 
@@ -37,8 +37,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		if err != nil {
 			return p, err
 		}
-		// The results of all tool calls of a turn must be in one message, and roles should
-		// alternate.
+		// Append to the previous message of the same role: the results of all tool calls of a turn
+		// must be in one message, and roles should alternate.
 		if last := len(p.Messages) - 1; last >= 0 && p.Messages[last].Role == role {
 			p.Messages[last].Content = append(p.Messages[last].Content, blocks...)
 			continue
@@ -49,7 +49,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	specs := req.Tools
 	if len(req.Output) > 0 {
 		specs = append(slices.Clip(specs), answerSpec(req))
-		if len(req.Tools) == 0 && !m.size.adaptive { // a model that thinks rejects the choice of a tool
+		if len(req.Tools) == 0 && !m.size.adaptive { // an adaptive model rejects a choice that forces a tool
 			p.ToolChoice.OfTool = &sdk.ToolChoiceToolParam{Name: answerTool}
 		}
 	}
@@ -67,8 +67,8 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	return p, nil
 }
 
-// chooseTools converts the choice of tools, and whether the model may call several at once. A model
-// that always thinks rejects a choice that forces a call, so there the model chooses.
+// chooseTools sets the choice of tools, and whether the model may request several calls at once. A
+// model that always thinks rejects a choice that forces a call, so this model may choose freely.
 func (m *Model) chooseTools(p *sdk.MessageNewParams, req llm.Request) {
 	var single param.Opt[bool]
 	if parallel := req.Settings.ParallelToolCalls; parallel != nil && !*parallel {
@@ -89,7 +89,7 @@ func (m *Model) chooseTools(p *sdk.MessageNewParams, req llm.Request) {
 	}
 }
 
-// blocks returns a message's role and content. Tool results have the user's role.
+// blocks returns the role and the content of a message. Tool results have the role "user".
 func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch {
 	case message.Role == llm.RoleUser:
@@ -105,7 +105,8 @@ func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.Content
 	}
 }
 
-// assistantBlocks returns the content of an assistant message: thinking, text, tool calls.
+// assistantBlocks returns the content of an assistant message: its thinking, its text, then its
+// tool calls.
 func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnion {
 	blocks := readThinking(message.Thinking, m.info.Name)
 	if strings.TrimSpace(message.Text) != "" || len(message.ToolCalls) == 0 {
@@ -114,14 +115,14 @@ func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnio
 	for _, call := range message.ToolCalls {
 		args := call.Arguments
 		if args == nil {
-			args = json.RawMessage("{}") // the protocol accepts only an object, so malformed arguments are not sent
+			args = json.RawMessage("{}") // the protocol accepts only an object, so malformed arguments are omitted
 		}
 		blocks = append(blocks, sdk.NewToolUseBlock(callID(call.ID), args, toolName(call.Name)))
 	}
 	return blocks
 }
 
-// textBlock returns a block of text. It replaces a blank text by noText.
+// textBlock returns a block of text. It replaces a blank text with noText.
 func textBlock(text string) sdk.ContentBlockParamUnion {
 	if strings.TrimSpace(text) == "" {
 		text = noText
@@ -134,8 +135,8 @@ var (
 	unnamable  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 )
 
-// callID returns a tool call's id in a form that the protocol accepts. The id may come from another
-// provider.
+// callID returns a tool call's id in a form that the protocol accepts. Another provider may have
+// generated the id.
 func callID(id string) string {
 	if acceptedID.MatchString(id) {
 		return id
@@ -144,8 +145,8 @@ func callID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// toolName returns a tool's name in a form that the protocol accepts. The model may have invented
-// the name.
+// toolName returns a tool's name in a form that the protocol accepts. The name may be an invention
+// of the model.
 func toolName(name string) string {
 	if name == "" {
 		return "_"
@@ -155,8 +156,8 @@ func toolName(name string) string {
 }
 
 // newTool describes a tool for the provider. If eager is true, Anthropic's service sends arguments
-// while the model writes them. Otherwise it holds back long arguments until they are complete,
-// which looks like a stall.
+// while the model writes them. Otherwise it sends long arguments only when they are complete, and
+// until then the stream seems to have stalled.
 func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
 	schema, err := inputSchema(spec.Schema)
 	if err != nil {
@@ -172,8 +173,8 @@ func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
 	return sdk.ToolUnionParam{OfTool: t}, nil
 }
 
-// inputSchema converts a JSON Schema to the form that the protocol accepts: its type is object, and
-// its top level has no alternatives such as anyOf. When the call is executed, the arguments are
+// inputSchema converts a JSON Schema to the form that the protocol accepts: the type is object, and
+// the top level has no alternatives such as anyOf. Before the call is executed, its arguments are
 // validated against the original schema.
 func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	schema := map[string]json.RawMessage{}
@@ -190,5 +191,5 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
 		delete(schema, key)
 	}
-	return json.Marshal(schema) // the values inside keep their numbers and their order
+	return json.Marshal(schema) // nested values keep their numbers and the order of their members
 }

@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// TestArgumentsComeAsTheyAreWritten checks an option that is sent only to Anthropic's own
+// TestArgumentsComeAsTheyAreWritten checks an option of tools that is sent only to Anthropic's own
 // service.
 func TestArgumentsComeAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
@@ -53,8 +53,8 @@ func TestNamesOfOtherAlphabets(t *testing.T) {
 	}
 }
 
-// TestAnAnswerToolCarriesTheSchema checks the tool with which a model writes an answer that must match
-// a schema. Without other tools, the model must call it.
+// TestAnAnswerToolCarriesTheSchema checks the tool whose arguments are an answer that must match a
+// schema. If there are no other tools, the model must call it.
 func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}}}`)
@@ -81,7 +81,8 @@ func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
 		}
 	}
 
-	// The arguments of the call are the answer. A call beside others is dropped: the model answers again.
+	// The arguments of the call are the answer. If the model also calls other tools, the call is
+	// dropped, because the model answers again.
 	r := llm.Response{Text: "so", StopReason: llm.StopToolCalls, ToolCalls: []llm.ToolCall{{ID: "1", Name: answerTool, Arguments: json.RawMessage(`{"a":1}`)}}}
 	if useAnswer(&r); r.Text != `{"a":1}` || r.StopReason != llm.StopEnd || r.ToolCalls != nil {
 		t.Errorf("answer %+v", r)

@@ -7,14 +7,14 @@ import (
 	"parley/shared/domain"
 )
 
-// setSettings adds the model settings except for the output limit and the choice of tools. The
+// setSettings sets the model settings, except the output limit and the choice of tools. The
 // protocol has no seed.
 func (m *Model) setSettings(p *sdk.MessageNewParams, s domain.ModelSettings) {
-	// A model that always thinks accepts only the default temperature, and not together with topP.
+	// A model that always thinks accepts only the default temperature.
 	if s.Temperature != nil && !m.size.adaptive {
 		p.Temperature = param.NewOpt(*s.Temperature)
 	}
-	if s.TopP != nil && *s.TopP < 1 { // 1 means all tokens, and many models reject it beside a temperature
+	if s.TopP != nil && *s.TopP < 1 { // 1 means all tokens, and many models reject topP together with a temperature
 		p.TopP = param.NewOpt(*s.TopP)
 	}
 	if s.ReasoningEffort != nil {

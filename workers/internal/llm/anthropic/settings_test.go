@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/llm/llmtest"
 )
 
-// The server receives the settings under the protocol's names.
+// The server receives the settings under the names that its protocol defines.
 func TestSettingsOnTheWire(t *testing.T) {
 	t.Parallel()
 	names := []string{"temperature", "top_p", "output_config", "stop_sequences", "tool_choice", "max_tokens", "seed"}

@@ -2,23 +2,24 @@ package anthropic
 
 import "strings"
 
-// size is the size of a model's context and output in tokens.
+// size contains the sizes of a model's context and output in tokens.
 type size struct {
 	context  int
-	output   int64 // maximum output; 0 if unknown
-	adaptive bool  // decides itself when to think, and can show its thoughts
+	output   int64 // maximum output in tokens; 0 if unknown
+	adaptive bool  // the model decides itself when to think, and can stream its thoughts
 }
 
-// usualOutput is the default limit on the output tokens of an answer. A longer answer would exceed
-// the time limit of a call.
+// usualOutput is the default limit of an answer in output tokens. A longer answer would exceed the
+// time limit of a call.
 const usualOutput = 32_000
 
-// unknownOutput is the default limit for unknown models: the smallest output limit among current
-// models.
+// unknownOutput is the default limit of an answer for unknown models. It is the smallest output
+// limit of all current models.
 const unknownOutput = 8_192
 
-// sizeFor returns the published size of a model by the first prefix that matches its name. If the
-// size is wrong and a prompt is too long, the turn loop shortens the prompt.
+// sizeFor returns the published size of a model. It uses the first prefix in the table that matches
+// the model's name. If the size is too large and a prompt is rejected, the agent loop shortens the
+// prompt.
 func sizeFor(name string) size {
 	sizes := []struct {
 		prefix string
@@ -47,7 +48,7 @@ func sizeFor(name string) size {
 }
 
 // maxTokens returns the output limit to send. asked is the requested limit, or 0 for the default.
-// The protocol requires a limit and rejects a limit above the model's maximum.
+// The protocol requires a limit, and rejects one above the model's maximum.
 func (s size) maxTokens(asked int64) int64 {
 	switch {
 	case asked > 0 && s.output > 0:

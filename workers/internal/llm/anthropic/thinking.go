@@ -8,23 +8,23 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// thinking is the JSON content of llm.Message.Thinking: blocks that are sent back to the model
+// thinking is the JSON form of llm.Message.Thinking. Its blocks are sent back to the model
 // unchanged.
 type thinking struct {
 	Model  string          `json:"model"`
 	Blocks []thinkingBlock `json:"blocks"`
 }
 
-// thinkingBlock is one block: a thought with its signature, or redacted data.
+// thinkingBlock is a thought with its signature, or redacted data.
 type thinkingBlock struct {
 	Thinking  string `json:"thinking,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 }
 
-// writeThinking returns an answer's thinking blocks as JSON for storage, or nil if there are none.
-// It also returns nil if storage would change the blocks: the provider rejects changed blocks but
-// accepts missing ones.
+// writeThinking returns an answer's thinking blocks as JSON for storage. It returns nil if there
+// are none, or if storage would change the blocks: the provider rejects changed blocks but accepts
+// that blocks are missing.
 func writeThinking(model string, blocks []thinkingBlock) json.RawMessage {
 	if len(blocks) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func writeThinking(model string, blocks []thinkingBlock) json.RawMessage {
 	return b
 }
 
-// readThinking returns the stored blocks if they were written by this model.
+// readThinking returns the stored blocks, or nil if another model has written them.
 func readThinking(raw json.RawMessage, model string) []sdk.ContentBlockParamUnion {
 	var t thinking
 	if len(raw) == 0 || json.Unmarshal(raw, &t) != nil || t.Model != model {

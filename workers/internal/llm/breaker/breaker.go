@@ -13,16 +13,18 @@ import (
 )
 
 const (
-	maxFaults = 5                // consecutive faults that open a breaker
-	openTime  = 10 * time.Second // how long an open breaker rejects calls
-	// probeTime is the retry delay that the breaker returns while the one call that it lets through
-	// is in flight. It is longer than the turn loop's own retry delays.
+	maxFaults = 5                // number of consecutive faults that open a breaker
+	openTime  = 10 * time.Second // time for which an open breaker rejects calls
+	// probeTime is the retry delay of calls that are rejected while the breaker tests the provider
+	// with one call. It is longer than the agent loop's own retry delays, so rejected runs are
+	// requeued.
 	probeTime = 2 * time.Second
-	// maxCircuits bounds the number of breakers, because callers choose model names.
+	// maxCircuits is the maximum number of breakers. Without it, callers could create any number of
+	// them, because they choose the names of models.
 	maxCircuits = 1024
 )
 
-// errUnsettled is the outcome recorded for a call that panicked.
+// errUnsettled is the outcome that the breaker records for a call that panicked.
 var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call did not return"))
 
 // Provider wraps the models of another provider with breakers. It is safe for concurrent use.
@@ -37,7 +39,7 @@ func New(next llm.Provider) *Provider {
 	return &Provider{next: next, circuits: make(map[string]*circuit)}
 }
 
-// Model returns a model of the provider. Models of the same name share one breaker.
+// Model returns a model of the wrapped provider. All models of the same name share one breaker.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	m, err := p.next.Model(name)
 	if err != nil {
@@ -46,7 +48,7 @@ func (p *Provider) Model(name string) (llm.Model, error) {
 	return &model{Model: m, circuit: p.circuit(name)}, nil
 }
 
-// circuit returns the breaker of a model.
+// circuit returns the breaker for the model with the given name.
 func (p *Provider) circuit(name string) *circuit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +64,8 @@ func (p *Provider) circuit(name string) *circuit {
 	return c
 }
 
-// forget drops the breakers without recent faults. If all have recent faults, it drops an arbitrary
-// breaker.
+// forget deletes the breakers without recent faults. If all breakers have recent faults, forget
+// deletes an arbitrary one.
 func (p *Provider) forget() {
 	for name, c := range p.circuits {
 		if c.State() == gobreaker.StateClosed && c.Counts().ConsecutiveFailures == 0 {
@@ -81,8 +83,8 @@ func (p *Provider) forget() {
 // circuit is the breaker of one model.
 type circuit struct {
 	*gobreaker.TwoStepCircuitBreaker[struct{}]
-	opened atomic.Pointer[time.Time]
-	broken atomic.Bool // the newest fault was an answer that broke off
+	opened atomic.Pointer[time.Time] // time at which the breaker last opened
+	broken atomic.Bool               // the last fault was a truncated answer
 }
 
 // newCircuit returns a closed breaker. Only transient failures of the provider count as faults.
@@ -117,15 +119,15 @@ func isFault(err error) bool {
 	}
 }
 
-// isExcluded reports whether a call says nothing about the provider, because the caller canceled
-// it.
+// isExcluded reports whether a call counts neither as a success nor as a fault, because the caller
+// cancelled it.
 func isExcluded(err error) bool {
 	var e *llm.Error
 	return err != nil && !errors.As(err, &e)
 }
 
-// refusal returns the error of a call that the breaker rejects. Runs give up sooner if answers break
-// off than if the provider is down, so the two cases have different kinds.
+// refusal returns the error of a call that the breaker rejects. Runs are retried less often if
+// answers are truncated than if the provider is down, so the two cases have different kinds.
 func (c *circuit) refusal(cause error) *llm.Error {
 	kind := llm.KindUnavailable
 	if c.broken.Load() {
@@ -155,14 +157,14 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		return llm.Response{}, m.circuit.refusal(err)
 	}
 
-	// The breaker must get exactly one report for each call, even if the call panics.
+	// Report each call to the breaker exactly once, even if the call panics.
 	var once sync.Once
 	outcome := error(errUnsettled)
 	defer func() { once.Do(func() { report(outcome) }) }()
 
 	if m.circuit.State() == gobreaker.StateHalfOpen {
-		// An answer may take two minutes. Its first piece already shows that the provider works, so
-		// it closes the breaker for other calls.
+		// An answer may take two minutes. Its first piece already proves that the provider works,
+		// so it closes the breaker for other calls.
 		next := emit
 		emit = func(d llm.Delta) {
 			once.Do(func() { report(nil) })

@@ -16,7 +16,7 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// provider returns one model for each name.
+// provider contains models by their names.
 type provider map[string]llm.Model
 
 func (p provider) Model(name string) (llm.Model, error) {
@@ -26,8 +26,8 @@ func (p provider) Model(name string) (llm.Model, error) {
 	return nil, llm.UnknownModel(name)
 }
 
-// failing is a model that counts its calls. The calls return its error, or succeed if the error is
-// nil.
+// failing is a model that counts its calls. Each call returns the model's error, or succeeds if
+// there is none.
 type failing struct {
 	err   error
 	calls int
@@ -58,7 +58,7 @@ func call(t *testing.T, p llm.Provider, name string) *llm.Error {
 	return e
 }
 
-// fail calls the model "m" and checks that each call fails.
+// fail calls the model "m" several times, and checks that each call fails.
 func fail(t *testing.T, p llm.Provider, calls int) {
 	t.Helper()
 	for range calls {
@@ -119,8 +119,8 @@ func TestOpensAfterFaultsAndProbes(t *testing.T) {
 	})
 }
 
-// TestRejectedCallsSayIfAnswersBrokeOff checks the kind of the error of an open breaker, by the newest
-// fault.
+// TestRejectedCallsSayIfAnswersBrokeOff checks that the error of an open breaker has the kind that
+// corresponds to the last fault.
 func TestRejectedCallsSayIfAnswersBrokeOff(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[llm.Kind]llm.Kind{
@@ -148,7 +148,7 @@ func TestOneProbeAtATime(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, _ = guarded.Stream(ctx, llm.Request{}, func(llm.Delta) {}) // ends when the caller cancels
+			_, _ = guarded.Stream(ctx, llm.Request{}, func(llm.Delta) {}) // ends when the caller cancels it
 		}
 		silent, giveUp := context.WithCancel(t.Context())
 		go probe(silent)

@@ -7,15 +7,15 @@
 //	   │                               └──────── fault ──────┘   │
 //	   └──────────────── first piece of an answer ───────────────┘
 //
-// A fault is a transient failure of the provider: no connection, a 5xx status, a time limit, or
-// an answer that broke off or was unreadable. These are not faults:
+// A fault is a transient failure of the provider: no connection, a 5xx status, an exceeded time
+// limit, or an answer that was truncated or unreadable. These failures are not faults:
 //
-//   - errors about the request, the account or the rate of requests, because the provider
-//     answers,
-//   - an answer that was still arriving when its time ran out, because the prompt may ask for a
-//     long one,
-//   - a call that the caller canceled.
+//   - Errors about the request, the account or the rate of requests. They show that the provider
+//     works.
+//   - An answer that was still arriving when its time limit was exceeded. The prompt may have asked
+//     for a long answer.
+//   - A call that the caller cancelled.
 //
-// An open breaker fails calls immediately with the delay before a retry, and with
-// llm.KindUnavailable, or llm.KindTruncated if the newest fault was an answer that broke off.
+// An open breaker rejects calls immediately. The error contains the delay before a retry. Its kind
+// is llm.KindTruncated if the last fault was a truncated answer, and otherwise llm.KindUnavailable.
 package breaker

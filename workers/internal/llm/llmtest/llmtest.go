@@ -12,17 +12,17 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// promptly is the time within which a canceled call must return, even on a slow machine.
+// promptly is the time within which a cancelled call must return, even on a slow machine.
 const promptly = 5 * time.Second
 
-// Subject is an implementation under test.
+// Subject is an implementation of llm.Model under test.
 type Subject struct {
 	// New returns a model that answers any question with text and without tool calls.
 	New func(t *testing.T) llm.Model
-	// Deterministic reports that equal requests have equal answers.
+	// Deterministic reports that equal requests always have equal answers.
 	Deterministic bool
-	// NewSlow returns a model that emits some text and then waits until it is canceled. NewSlow is
-	// nil if no such model can be made.
+	// NewSlow returns a model that emits some text and then waits until it is cancelled. NewSlow is
+	// nil if the implementation has no such model.
 	NewSlow func(t *testing.T) llm.Model
 }
 
@@ -39,8 +39,8 @@ func Run(t *testing.T, s Subject) {
 	t.Run("the request is unchanged", s.requestUntouched)
 }
 
-// Request returns a prompt with everything that a model must support: history, tool results and
-// data.
+// Request returns a prompt with every kind of content that a model must support: history, tool
+// results and data.
 func Request() llm.Request {
 	return llm.Request{
 		System: "You answer briefly.",
@@ -58,15 +58,15 @@ func Request() llm.Request {
 	}
 }
 
-// outcome is the result of one call and the deltas that it emitted.
+// outcome is the result of one call, with the deltas that the call emitted.
 type outcome struct {
 	res    llm.Response
 	err    error
 	deltas []string
 }
 
-// call makes a call with the prompt of Request. each, if not nil, is called with the number of
-// deltas so far.
+// call makes a call with the prompt of Request. If each is not nil, it is called after every delta
+// with the number of deltas so far.
 func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
 	var out outcome
 	out.res, out.err = m.Stream(ctx, Request(), func(d llm.Delta) {
@@ -78,6 +78,7 @@ func call(ctx context.Context, m llm.Model, each func(n int)) outcome {
 	return out
 }
 
+// deltas checks that the concatenated deltas are the text of the answer, and that none is empty.
 func (s Subject) deltas(t *testing.T) {
 	t.Parallel()
 	out := call(t.Context(), s.New(t), nil)
@@ -94,6 +95,7 @@ func (s Subject) deltas(t *testing.T) {
 	}
 }
 
+// infoAndUsage checks that the response names the model, and that the token counts are valid.
 func (s Subject) infoAndUsage(t *testing.T) {
 	t.Parallel()
 	m := s.New(t)
@@ -110,6 +112,7 @@ func (s Subject) infoAndUsage(t *testing.T) {
 	}
 }
 
+// doneContext checks that a call with a cancelled context fails and emits nothing.
 func (s Subject) doneContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,12 +122,13 @@ func (s Subject) doneContext(t *testing.T) {
 	}
 }
 
+// cancelStreaming cancels a call after its first delta.
 func (s Subject) cancelStreaming(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := call(ctx, s.New(t), func(int) { cancel() })
-	// The model may return a complete answer despite the cancellation, but never a partial answer.
+	// A cancelled model may return the complete answer, but never a part of it.
 	if out.err == nil && strings.Join(out.deltas, "") != out.res.Text {
 		t.Errorf("part of an answer: %q of %q", out.deltas, out.res.Text)
 	}
@@ -133,10 +137,11 @@ func (s Subject) cancelStreaming(t *testing.T) {
 	}
 }
 
+// cancelWaiting cancels a call that has emitted text and waits. The call must return promptly.
 func (s Subject) cancelWaiting(t *testing.T) {
 	t.Parallel()
 	if s.NewSlow == nil {
-		return // this model never waits, so there is nothing to cancel
+		return // the model never waits, so no call can be cancelled while it waits
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -151,10 +156,11 @@ func (s Subject) cancelWaiting(t *testing.T) {
 	}
 }
 
+// deterministic checks that equal requests have equal answers, if the subject promises this.
 func (s Subject) deterministic(t *testing.T) {
 	t.Parallel()
 	if !s.Deterministic {
-		return // only some models are deterministic
+		return // the model need not give equal answers
 	}
 	m := s.New(t)
 	first, second := call(t.Context(), m, nil), call(t.Context(), m, nil)
@@ -163,6 +169,7 @@ func (s Subject) deterministic(t *testing.T) {
 	}
 }
 
+// concurrent checks that a model can be called by several goroutines at the same time.
 func (s Subject) concurrent(t *testing.T) {
 	t.Parallel()
 	m := s.New(t)
@@ -177,6 +184,7 @@ func (s Subject) concurrent(t *testing.T) {
 	group.Wait()
 }
 
+// requestUntouched checks that a call does not change its request.
 func (s Subject) requestUntouched(t *testing.T) {
 	t.Parallel()
 	req := Request()
@@ -188,7 +196,7 @@ func (s Subject) requestUntouched(t *testing.T) {
 	}
 }
 
-// render formats a request with everything that it points to, so that a test can detect changes.
+// render formats a request and all values to which it points, so that a test can detect changes.
 func render(req llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Serve runs an HTTP server over net.Pipe and returns a function that dials it. In a synctest
-// bubble, a goroutine that waits for a pipe counts as durably blocked. Clients must be closed
-// before the test ends.
+// Serve runs an HTTP server over net.Pipe and returns a function that connects to it. In a synctest
+// bubble, a goroutine that waits for a pipe is durably blocked. The test must close all clients
+// before it ends.
 func Serve(t *testing.T, handler http.Handler) func(ctx context.Context, network, address string) (net.Conn, error) {
 	t.Helper()
 	listener := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -25,7 +25,8 @@ type pipes struct {
 	done  chan struct{}
 }
 
-// Accept returns the server's end of the next connection.
+// Accept returns the server's end of the next connection, or an error after the listener was
+// closed.
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
@@ -41,7 +42,7 @@ func (p *pipes) Close() error { close(p.done); return nil }
 // Addr returns an empty address.
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// dial connects a client. It waits until the server accepts or ctx ends.
+// dial connects a client. It waits until the server accepts the connection or ctx ends.
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {

@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Observer observes the model calls of a process.
+// Observer records the model calls of a process in metrics and traces.
 type Observer struct {
 	content bool
 	calls   *prometheus.CounterVec
@@ -22,7 +22,7 @@ type Observer struct {
 	tokens  *prometheus.CounterVec
 }
 
-// New returns an Observer. content includes prompts and answers in spans.
+// New returns an Observer. If content is true, its spans include prompts and answers.
 func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	seconds := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
 	o := &Observer{
@@ -48,7 +48,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 // Provider returns a provider that records the calls of its models. name is the value of the label
 // "provider".
 func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
-	o.calls.WithLabelValues(name, "completed") // create the series, so that they begin at 0
+	o.calls.WithLabelValues(name, "completed") // create the time series, so that they begin at 0
 	o.seconds.WithLabelValues(name)
 	o.first.WithLabelValues(name)
 	o.tokens.WithLabelValues(name, "input")
@@ -77,7 +77,7 @@ type model struct {
 	llm.Model
 	observer *Observer
 	provider string
-	name     string // the provider's name for the model
+	name     string // name of the model at the provider
 }
 
 // Stream makes a call and records it.
@@ -93,7 +93,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		emit(d)
 	})
 
-	// Failed calls are counted, but do not enter the durations of answered calls.
+	// Count failed calls, but do not include them in the durations of answered calls.
 	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {
@@ -106,7 +106,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return res, nil
 }
 
-// outcomeFor returns the value of the label "outcome".
+// outcomeFor returns the value of the label "outcome" for a call that returned err.
 func outcomeFor(ctx context.Context, err error) string {
 	var failed *llm.Error
 	switch {
@@ -121,8 +121,8 @@ func outcomeFor(ctx context.Context, err error) string {
 	}
 }
 
-// answered records the metrics of an answered call. first is the time until the first text, or 0 if
-// there was none.
+// answered records the metrics of an answered call. first is the time until the first piece of
+// text, or 0 if the answer has no text.
 func (o *Observer) answered(provider string, took, first time.Duration, used llm.Usage) {
 	o.seconds.WithLabelValues(provider).Observe(took.Seconds())
 	if first > 0 {

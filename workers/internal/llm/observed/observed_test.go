@@ -14,17 +14,17 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// one is a provider with a single model. The model's calls fail if the model's name requests a
-// failure.
+// one is a provider with a single model. If the name of the model asks for a failure, its calls
+// fail.
 type one struct{ name string }
 
-// Model returns the model.
+// Model returns a model with the given name.
 func (one) Model(name string) (llm.Model, error) { return one{name}, nil }
 
-// Info describes the model.
+// Info returns the model's name.
 func (o one) Info() llm.Info { return llm.Info{Name: "stub/" + o.name} }
 
-// Stream returns a fixed answer or fails.
+// Stream returns a fixed answer, or fails if the model's name asks for a failure.
 func (o one) Stream(_ context.Context, _ llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	if o.name == "broken" {
 		return llm.Response{}, llm.NewError(llm.KindRateLimited, nil)
@@ -36,7 +36,7 @@ func (o one) Stream(_ context.Context, _ llm.Request, emit func(llm.Delta)) (llm
 	}, nil
 }
 
-// ask makes a call under a span and returns the recorded span.
+// ask makes a call within a span, and returns the span that was recorded for the call.
 func ask(t *testing.T, o *Observer, name string) sdk.ReadOnlySpan {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -57,7 +57,7 @@ func ask(t *testing.T, o *Observer, name string) sdk.ReadOnlySpan {
 	return recorder.Ended()[0]
 }
 
-// attributes returns a span's attributes as JSON.
+// attributes returns the attributes of a span as JSON.
 func attributes(t *testing.T, span sdk.ReadOnlySpan) string {
 	t.Helper()
 	values := map[string]any{}
@@ -101,7 +101,8 @@ func TestCallsAreCountedAndTraced(t *testing.T) {
 	}
 }
 
-// TestContentIsTracedOnRequest tests the attributes that the setting adds.
+// TestContentIsTracedOnRequest checks the attributes that are added if prompts and answers are
+// traced.
 func TestContentIsTracedOnRequest(t *testing.T) {
 	t.Parallel()
 	o, err := New(prometheus.NewRegistry(), true)

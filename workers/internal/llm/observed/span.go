@@ -7,7 +7,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// begin adds the attributes of the request.
+// begin sets the attributes of the request on the span.
 func (m *model) begin(span tracing.Span, req llm.Request) {
 	if !span.On() {
 		return
@@ -29,7 +29,7 @@ func (m *model) begin(span tracing.Span, req llm.Request) {
 	}
 }
 
-// end adds the attributes of the response.
+// end sets the attributes of the response on the span.
 func (m *model) end(span tracing.Span, res llm.Response) {
 	if !span.On() {
 		return
@@ -45,12 +45,12 @@ func (m *model) end(span tracing.Span, res llm.Response) {
 	}
 }
 
-// finish maps stop reasons to the finish reasons of OpenTelemetry's conventions.
+// finish maps stop reasons to the finish reasons in OpenTelemetry's conventions.
 var finish = map[llm.StopReason]string{
 	llm.StopEnd: "stop", llm.StopToolCalls: "tool_call", llm.StopLength: "length", llm.StopFiltered: "content_filter",
 }
 
-// message and part are the JSON form of a conversation in OpenTelemetry's conventions.
+// message and part are the JSON form of a message and of its parts in OpenTelemetry's conventions.
 type message struct {
 	Role         string `json:"role"`
 	Parts        []part `json:"parts"`
@@ -85,7 +85,7 @@ func parts(m llm.Message) []part {
 		list = append(list, part{Type: "text", Content: string(m.Data)})
 	}
 
-	for _, a := range m.Attachments { // contents would be too large
+	for _, a := range m.Attachments { // only the names, because the contents would be too large
 		list = append(list, part{Type: "file", Name: a.Name})
 	}
 	for _, c := range m.ToolCalls {

@@ -13,14 +13,14 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Limits of quotations in an answer: the number of sources, and lengths in characters.
+// Limits on the quotations in an answer: the number of sources, and lengths in characters.
 const (
 	quotedSources = 3
 	quotedText    = 300
 	quotedOutput  = 2000
 )
 
-// answer returns the answer to a prompt. If there are tool results, it answers from them.
+// answer returns the answer to a prompt. It uses the tool results if there are any.
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
 		parts := append([]string{fromResults(p.results, p.message)}, p.lacks...)
@@ -31,7 +31,7 @@ func (p prompt) answer() string {
 		return strings.Join(p.lacks, "\n")
 	}
 
-	// The first rule that has an answer wins.
+	// Use the first rule that returns an answer.
 	for _, rule := range []func() string{
 		p.prepared, p.help, p.fromAttachments, p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions,
 	} {
@@ -56,12 +56,12 @@ func (p prompt) answer() string {
 	return read
 }
 
-// noProgram says which code can run without a language model.
+// noProgram explains which code can run without a language model.
 const noProgram = "Without a language model I write no program for this. I run a ```python block that you send, and I compute and plot " +
 	"what I understand, such as “the mean of 3, 4 and 8” or “the squares of 1 to 10”."
 
-// withoutProgram computes a calculation itself if the program for it failed, and returns the
-// sentence with the result.
+// withoutProgram returns the result of a calculation as a sentence. The model calculates it itself,
+// because the program for it has failed.
 func (p prompt) withoutProgram() []string {
 	failed := slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return r.Failed && plain(r.Name) == toolCode })
 	if text := p.arithmetic(); failed && text != "" && !codeBlock.MatchString(p.message) {
@@ -73,10 +73,10 @@ func (p prompt) withoutProgram() []string {
 var helping = regexp.MustCompile(`(?i)^\s*(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:you|i)\s+do(?:\s+(?:for\s+me|here|with\s+you))?|` +
 	`what\s+(?:are\s+your\s+tools|tools\s+do\s+you\s+have))\s*[?.!]*\s*$`)
 
-// asksForHelp reports whether the message asks only what the agent can do.
+// asksForHelp reports whether the message only asks about the agent's abilities.
 func (p prompt) asksForHelp() bool { return helping.MatchString(p.message) }
 
-// help lists the tools, each with the first sentence of its description.
+// help returns a list of the tools, each with the first sentence of its description.
 func (p prompt) help() string {
 	if !p.asksForHelp() {
 		return ""
@@ -101,7 +101,7 @@ var (
 	thanking = regexp.MustCompile(`(?i)^\s*(?:thanks|thank you|cheers)\b[\s,!.\pL]{0,20}$`)
 )
 
-// pleasantry answers a greeting or thanks.
+// pleasantry returns the answer to a greeting or to thanks, or "" if the message is neither.
 func (p prompt) pleasantry() string {
 	switch {
 	case greeting.MatchString(p.message):
@@ -113,7 +113,7 @@ func (p prompt) pleasantry() string {
 	}
 }
 
-// arithmetic answers a calculation.
+// arithmetic returns the answer to a calculation, or "" if the message contains none.
 func (p prompt) arithmetic() string {
 	expression, ok := findExpression(p.message)
 	if !ok {
@@ -133,8 +133,8 @@ func (p prompt) arithmetic() string {
 	}
 }
 
-// fromData answers from the data sent with the message. It returns the values of the keys that the
-// message mentions, or lists the data.
+// fromData answers with values from the data that was sent with the message. It returns the values
+// of the keys that the message mentions, or else lists the data.
 func (p prompt) fromData() string {
 	var data map[string]json.RawMessage
 	if len(p.data) == 0 || json.Unmarshal(p.data, &data) != nil || len(data) == 0 {
@@ -155,7 +155,8 @@ func (p prompt) fromData() string {
 		excerpt(p.message, quotedText), excerpt(strings.Join(keys, ", "), quotedText))
 }
 
-// fromInstructions searches the system prompt for a fact. Commands to the agent are not facts.
+// fromInstructions answers with a fact from the system prompt. A command to the agent is not a
+// fact.
 func (p prompt) fromInstructions() string {
 	if !isQuestion(p.message) {
 		return ""
@@ -169,10 +170,10 @@ func (p prompt) fromInstructions() string {
 
 var order = regexp.MustCompile(`(?i)^(?:you|your|always|never|do|don't|use|answer|be|if|when|please|act|reply|respond|keep|write|say|refuse|avoid|only)\b`)
 
-// isOrder reports whether a sentence commands the agent instead of stating a fact.
+// isOrder reports whether a sentence gives the agent a command instead of a fact.
 func isOrder(sentence string) bool { return order.MatchString(sentence) }
 
-// compact returns JSON without white space, or invalid JSON unchanged.
+// compact removes white space from JSON. It returns invalid JSON unchanged.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -181,12 +182,12 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// fenced returns a text for a code fence. It replaces fences inside the text.
+// fenced puts a text into a code block. It replaces the fences within the text.
 func fenced(text string) string {
 	return excerpt(strings.ReplaceAll(strings.TrimRight(text, "\n"), "```", "'''"), quotedOutput)
 }
 
-// excerpt truncates a text to n characters and marks that it was truncated.
+// excerpt shortens a text to n characters and marks the omission.
 func excerpt(text string, n int) string {
 	text = strings.TrimSpace(text)
 	if short := clip(text, n); short != text {
@@ -195,7 +196,7 @@ func excerpt(text string, n int) string {
 	return text
 }
 
-// clip truncates a text to n characters, preferably at the end of a word.
+// clip shortens a text to n characters, between two words if possible.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

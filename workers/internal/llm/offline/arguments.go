@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// schema is the supported part of a JSON Schema.
+// schema is the part of a JSON Schema that the model supports.
 type schema struct {
 	Type       json.RawMessage   `json:"type"` // a string or an array of strings
 	Enum       []json.RawMessage `json:"enum"`
@@ -43,8 +43,8 @@ func (s schema) kind() string {
 	return "string"
 }
 
-// plain returns the schema itself. If the schema consists only of alternatives, it returns the
-// first alternative other than null.
+// plain returns the schema itself or, if the schema consists only of alternatives, the first
+// alternative other than null.
 func (s schema) plain() schema {
 	if len(s.Type) > 0 || len(s.Enum) > 0 {
 		return s
@@ -57,17 +57,18 @@ func (s schema) plain() schema {
 	return s
 }
 
-// schemaFor parses the schema of a tool. An invalid schema counts as empty.
+// schemaFor parses the schema of a tool. It returns an empty schema if the tool's schema is
+// invalid.
 func schemaFor(t llm.ToolSpec) schema {
 	var s schema
 	if json.Unmarshal(t.Schema, &s) != nil {
-		return schema{} // an invalid schema requires nothing
+		return schema{} // an empty schema requires nothing
 	}
 	return s
 }
 
-// textProperty returns the name of the argument that receives text. This is the argument called
-// usual or, if there is none, the first required string.
+// textProperty returns the name of the argument that receives a text. This is the argument with the
+// name usual or, if there is none, the first required string.
 func textProperty(t llm.ToolSpec, usual string) string {
 	s := schemaFor(t)
 	if _, ok := s.Properties[usual]; ok {
@@ -81,15 +82,15 @@ func textProperty(t llm.ToolSpec, usual string) string {
 	return usual
 }
 
-// arguments returns the arguments for a tool from passage, the part of a message that belongs to
-// the tool. missing contains the names of required arguments without a value. Values come from a
-// JSON object, from "name: value" pairs, or from the schema if it allows only one value. Nothing is
-// guessed, because a call may be irreversible.
+// arguments returns the arguments for a call of a tool. passage is the part of the message that
+// belongs to the tool. missing contains the names of required arguments without a value. A value
+// comes from a JSON object or a "name: value" pair in the passage, or from the schema if it allows
+// only one value. Nothing is guessed, because a call may be irreversible.
 func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []string) {
 	s := schemaFor(t)
 	args, rest := jsonIn(passage)
 
-	// An object in JSON is more precise than prose, so its values take precedence.
+	// Values in a JSON object take precedence over values in prose, which is less precise.
 	for name, value := range labelledValues(rest, s) {
 		if _, given := args[name]; !given {
 			args[name] = value
@@ -104,7 +105,7 @@ func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []s
 	return args, missingArguments(s, args)
 }
 
-// missingArguments returns the required arguments that are missing.
+// missingArguments returns the names of the required arguments that have no value.
 func missingArguments(s schema, args map[string]any) []string {
 	var missing []string
 	for _, name := range s.Required {
@@ -115,11 +116,11 @@ func missingArguments(s schema, args map[string]any) []string {
 	return missing
 }
 
-// maxNesting bounds the depth of the objects that onlyValue builds.
+// maxNesting is the maximum depth of the objects that onlyValue returns.
 const maxNesting = 4
 
 // onlyValue returns the only plausible value for a schema: its constant, its default, its only
-// choice, or an object of such values. It returns false if there is none.
+// choice, or an object of such values. It returns false if the schema has no such value.
 func onlyValue(s schema, depth int) (any, bool) {
 	settled := []json.RawMessage{s.Const, s.Default}
 	if len(s.Enum) == 1 {
@@ -147,8 +148,8 @@ func onlyValue(s schema, depth int) (any, bool) {
 	return inner, true
 }
 
-// lack returns a sentence about the missing arguments of a tool, with an example of how to write
-// them.
+// lack returns a sentence that names the missing arguments of a tool, with an example of how to
+// write them.
 func lack(t llm.ToolSpec, missing []string) string {
 	s := schemaFor(t)
 	quoted := make([]string, len(missing))
@@ -169,15 +170,15 @@ func lack(t llm.ToolSpec, missing []string) string {
 	return fmt.Sprintf("%s needs %s: write %s as %s: value.", t.Name, list, it, missing[0])
 }
 
-// maxObjects bounds the number of braces at which jsonIn tries to parse an object.
+// maxObjects is the maximum number of braces at which jsonIn tries to parse an object.
 const maxObjects = 32
 
-// jsonIn returns the first JSON object in a message and the text around it. Without an object, args
-// is empty.
+// jsonIn returns the first JSON object in a message, and the text around it. If there is no object,
+// args is empty.
 func jsonIn(message string) (args map[string]any, rest string) {
 	from := 0
 	for range maxObjects {
-		// Most braces in prose do not begin an object, so try each of the first few.
+		// Most braces in prose do not begin an object, so try the first few.
 		at := strings.IndexByte(message[from:], '{')
 		if at < 0 {
 			break

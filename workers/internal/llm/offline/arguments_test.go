@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// shop returns tools that the model must not call with invented arguments.
+// shop returns tools for which the model must not invent arguments.
 func shop() []llm.ToolSpec {
 	tool := func(name, properties string, required ...string) llm.ToolSpec {
 		return llm.ToolSpec{
@@ -30,7 +30,8 @@ func shop() []llm.ToolSpec {
 	}
 }
 
-// asked returns the calls that the model requests for a message, or its answer if it requests none.
+// asked returns the calls that the model requests for a message. If it requests none, asked returns
+// its answer.
 func asked(t *testing.T, tools []llm.ToolSpec, message string) string {
 	t.Helper()
 	res := ask(t, llm.Request{Tools: tools}, message)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits that keep any calculation small.
+// Limits on calculations, so that none takes much time or memory.
 const (
 	maxExponent   = 256
 	maxExpression = 200
@@ -20,11 +20,12 @@ var (
 	errZero     = errors.New("division by zero")
 	errTooLarge = errors.New("too large")
 
-	// A calculation: numbers and brackets with at least one operator between two of them.
+	// Matches a calculation: numbers and parentheses with at least one operator between two
+	// numbers.
 	calculation = regexp.MustCompile(`[-(\s]*\d[\d.()\s+*/^×÷−-]*[+*/^×÷−-][\d.()\s+*/^×÷−-]*\d[)\s]*`)
-	// Signs that always mean a calculation. The signs - and / also occur in dates, phone numbers,
-	// ranges and "24/7". They mean a calculation only between spaces, or if the message contains
-	// nothing else.
+	// Matches signs that certainly belong to a calculation. The signs - and / also occur in dates,
+	// phone numbers, ranges and "24/7". They belong to a calculation only if spaces surround them,
+	// or if the message contains nothing else.
 	certain = regexp.MustCompile(`[+*×÷^]|\s[-−/]\s`)
 	date    = regexp.MustCompile(`^\d+([-/.])\d+[-/.]\d+$`)
 	leadIn  = regexp.MustCompile(`(?i)^(?:please\s+)?(?:what(?:'s|\s+is)|how much is|calculate|compute|evaluate)\s+`)
@@ -45,7 +46,7 @@ var (
 )
 
 // findExpression returns the calculation in a text, written with the signs + - * / ^ ( ). It
-// returns false if there is none or it cannot be evaluated.
+// returns false if the text contains no calculation, or one that cannot be evaluated.
 func findExpression(text string) (string, bool) {
 	text = inSigns(text)
 	found := strings.TrimSpace(calculation.FindString(text))
@@ -65,16 +66,16 @@ func findExpression(text string) (string, bool) {
 	return expression, true
 }
 
-// inSigns replaces words such as "plus" by signs, and removes thousands separators.
+// inSigns replaces words such as "plus" with signs, and removes thousands separators.
 func inSigns(text string) string {
 	for _, s := range spelled {
 		text = s.words.ReplaceAllString(text, s.sign)
-		text = s.words.ReplaceAllString(text, s.sign) // "1 plus 2 plus 3" overlaps
+		text = s.words.ReplaceAllString(text, s.sign) // replace twice, because the matches in "1 plus 2 plus 3" overlap
 	}
 	return thousands.ReplaceAllStringFunc(text, func(n string) string { return strings.ReplaceAll(n, ",", "") })
 }
 
-// calculate returns the value of an expression as text. exact is false if the text was rounded to
+// calculate returns the value of an expression as text. exact is false if the text is rounded to
 // ten decimal places.
 func calculate(expression string) (value string, exact bool, err error) {
 	v, err := evaluate(expression)
@@ -103,13 +104,13 @@ func evaluate(expression string) (*big.Rat, error) {
 	return v, nil
 }
 
-// parser parses sums of products of powers of numbers. It calculates with exact fractions.
+// parser parses and evaluates an expression. It calculates with exact fractions.
 type parser struct {
 	rest  string
 	depth int
 }
 
-// peek skips space and returns the next byte, or 0 at the end.
+// peek skips white space and returns the next byte, or 0 at the end of the expression.
 func (p *parser) peek() byte {
 	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
 	if p.rest == "" {
@@ -118,13 +119,13 @@ func (p *parser) peek() byte {
 	return p.rest[0]
 }
 
-// sum parses a sum, the lowest precedence.
+// sum parses a sum. Addition and subtraction have the lowest precedence.
 func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
 
-// product parses a product of operands with optional signs.
+// product parses a product or quotient of operands with optional signs.
 func (p *parser) product() (*big.Rat, error) { return p.chain("*/", p.signed) }
 
-// chain evaluates operands joined by operators of equal precedence, from left to right.
+// chain evaluates operands that are joined by operators of the same precedence, from left to right.
 func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big.Rat, error) {
 	v, err := operand()
 	if err != nil {
@@ -144,7 +145,7 @@ func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big
 	return v, nil
 }
 
-// apply computes one operation. It fails if the result would need more than maxBits bits.
+// apply computes one operation. It fails if the result needs more than maxBits bits.
 func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	v := new(big.Rat)
 	switch {
@@ -166,7 +167,8 @@ func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	return v, nil
 }
 
-// signed parses an optional minus sign. The sign has lower precedence than a power, so -2^2 is -4.
+// signed parses an operand with an optional minus sign. A power has precedence over the sign, so
+// -2^2 is -4.
 func (p *parser) signed() (*big.Rat, error) {
 	if p.peek() != '-' {
 		return p.power()
@@ -190,7 +192,7 @@ func (p *parser) power() (*big.Rat, error) {
 	}
 
 	p.rest = p.rest[1:]
-	// The exponent is parsed recursively, so 2^3^2 is 2^9.
+	// The exponent may contain a power itself: 2^3^2 is 2^9.
 	exponent, err := p.signed()
 	if err != nil {
 		return nil, err
@@ -207,7 +209,7 @@ func (p *parser) power() (*big.Rat, error) {
 		base, n = new(big.Rat).Inv(base), -n
 	}
 
-	// Multiply step by step, because apply stops as soon as the result becomes too large.
+	// Multiply step by step, so that apply can stop as soon as the result is too large.
 	v := big.NewRat(1, 1)
 	for range n {
 		if v, err = apply('*', v, base); err != nil {
@@ -220,7 +222,7 @@ func (p *parser) power() (*big.Rat, error) {
 // number parses a number or an expression in parentheses.
 func (p *parser) number() (*big.Rat, error) {
 	if p.peek() == '(' {
-		// Nested parentheses recurse, so their depth is bounded.
+		// Parentheses may be nested, so limit the depth of the recursion.
 		if p.depth++; p.depth > maxDepth {
 			return nil, errNoNumber
 		}

@@ -8,14 +8,14 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxDescribed is the number of attachments that an answer describes.
+// maxDescribed is the maximum number of attachments that an answer describes.
 const maxDescribed = 10
 
-// asksForFiles matches messages about attachments of earlier messages.
+// asksForFiles matches messages that refer to the attachments of earlier messages.
 var asksForFiles = regexp.MustCompile(`(?i)\b(?:images?|pictures?|photos?|screenshots?|files?|documents?|attach(?:ed|ments?)?|pages?|pdf)\b`)
 
-// attachmentsFor returns the attachments that the message is about: its own, or else those of the
-// newest earlier message that has any, if the message mentions them.
+// attachmentsFor returns the attachments to which a message refers. These are its own attachments.
+// If it has none but mentions files, they are those of the last earlier message that has any.
 func attachmentsFor(messages []llm.Message, at int) []llm.Attachment {
 	if len(messages[at].Attachments) > 0 || !asksForFiles.MatchString(messages[at].Text) {
 		return messages[at].Attachments
@@ -28,12 +28,12 @@ func attachmentsFor(messages []llm.Message, at int) []llm.Attachment {
 	return nil
 }
 
-// looksAt reports whether the answer describes attachments instead of using tools. A message with a
-// program runs the program, which can open the files.
+// looksAt reports whether the answer describes attachments instead of requesting tools. If the
+// message contains a program, the program is executed instead and can open the files.
 func (p prompt) looksAt() bool { return len(p.attachments) > 0 && !codeBlock.MatchString(p.message) }
 
-// fromAttachments describes the attachments: type and size, the text in an image, and the sentences
-// of a document that answer the message.
+// fromAttachments describes the attachments: their types and sizes, the text in each image, and the
+// sentences of each document that answer the message.
 func (p prompt) fromAttachments() string {
 	if !p.looksAt() {
 		return ""
@@ -57,7 +57,7 @@ func (p prompt) fromAttachments() string {
 	return text + "\n\nThe text begins: " + excerpt(sentence, quotedText) + " " + mark(first.ID, exact(sentence))
 }
 
-// describe describes one attachment.
+// describe returns a description of one attachment.
 func describe(a llm.Attachment) string {
 	name := withoutMarkers(a.Name)
 	switch {

@@ -12,8 +12,7 @@ import (
 
 var (
 	codeBlock = regexp.MustCompile("(?s)```([^\\s`]*)[^\n`]*\n(.*?)```")
-	// Language names of the code blocks that are executed. Blocks without a language are executed,
-	// too.
+	// Languages of the code blocks that are executed. Blocks without a language are executed, too.
 	inThisLanguage = setFor("python python3 py py3 ipython")
 
 	saidFiles    = regexp.MustCompile(`(?i)(?:^|[\s,;({])["']?files?["']?\s*[:=]\s*(\[[^\]\n]*\]|[^\n]+)`)
@@ -22,10 +21,10 @@ var (
 	aFile        = regexp.MustCompile("^(?:[\"'`“]([^\"'`”]+)[\"'`”]|(.*?\\.\\w{1,8})[.;:!?)}]*(?:\\s|$)|(\\S+?)[.;:!?)}]*$)")
 )
 
-// blocks are the code blocks of a message.
+// blocks contains the code blocks of a message.
 type blocks struct {
 	any    bool
-	code   string   // concatenated Python blocks
+	code   string   // all Python blocks, concatenated
 	others []string // languages of the other blocks, without duplicates
 }
 
@@ -48,7 +47,8 @@ func readBlocks(message string) (b blocks) {
 	return b
 }
 
-// notRun returns a sentence about the code blocks that are not executed, or "" if there are none.
+// notRun returns a sentence that names the code blocks that are not executed, or "" if there are
+// none.
 func (b blocks) notRun() string {
 	if len(b.others) == 0 {
 		return ""
@@ -57,8 +57,8 @@ func (b blocks) notRun() string {
 	return fmt.Sprintf("What is marked as %s was not run: I run Python alone. Mark it as python if it is that.", marks)
 }
 
-// filesFor returns the files for a program, if the tool accepts files. The message must name them
-// outside of its code blocks: after "files:", or by the id of a document.
+// filesFor returns the names of the files that a program may read, if the tool accepts files. The
+// message must name them outside of its code blocks, after "files:" or by the id of a document.
 func filesFor(t llm.ToolSpec, message string) (files []string) {
 	if _, takes := schemaFor(t).Properties["files"]; !takes {
 		return nil
@@ -70,8 +70,8 @@ func filesFor(t llm.ToolSpec, message string) (files []string) {
 	return distinct(append(files, aDocument.FindAllString(message, -1)...))
 }
 
-// fileNames parses a list of file names in any of the forms "a.csv, b.csv", "`a.csv` and b.csv."
-// and "["a.csv"]". It stops at text that cannot be a file name.
+// fileNames parses a list of file names. The list may have any of the forms "a.csv, b.csv",
+// "`a.csv` and b.csv." and "["a.csv"]". Parsing stops at a text that cannot be a file name.
 func fileNames(text string) (names []string) {
 	if json.Unmarshal([]byte(text), &names) == nil {
 		return names

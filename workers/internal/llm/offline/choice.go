@@ -5,8 +5,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// chosen applies a choice of tools to the calls that the rules request. A choice that forces a call
-// adds one if there is none.
+// chosen applies the request's choice of tools to the calls that the rules have chosen. If the
+// choice demands a call and there is none, chosen adds one.
 func (p prompt) chosen(choice string, calls []llm.ToolCall) []llm.ToolCall {
 	switch {
 	case choice == domain.ChoiceNone:
@@ -26,8 +26,8 @@ func (p prompt) chosen(choice string, calls []llm.ToolCall) []llm.ToolCall {
 	return []llm.ToolCall{p.forcedCall(forced)}
 }
 
-// forcedCall returns a call with the arguments that the message contains. A missing argument that is
-// a text is the message; any other one is empty.
+// forcedCall returns a call of a tool with the arguments that the message contains. If an argument
+// is missing, a text is set to the message, and any other argument is empty.
 func (p prompt) forcedCall(t llm.ToolSpec) llm.ToolCall {
 	s := schemaFor(t)
 	args, missing := arguments(t, p.message)
@@ -37,7 +37,8 @@ func (p prompt) forcedCall(t llm.ToolSpec) llm.ToolCall {
 	return newCall(t, args)
 }
 
-// emptyValue returns a value of the schema's type. A text is the given one.
+// emptyValue returns the schema's first choice, or else an empty value of the schema's type. If the
+// type is a string, it returns text.
 func emptyValue(s schema, text string) any {
 	if len(s.Enum) > 0 {
 		return s.Enum[0]

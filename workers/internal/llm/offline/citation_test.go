@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// search is a webSearch tool that returns fixed sources.
+// search is the tool webSearch with fixed results.
 type search []domain.Citation
 
 func (search) Spec() tool.Spec {
@@ -30,8 +30,8 @@ func (noSteps) Load(context.Context) ([]agentloop.Step, error) { return nil, nil
 
 func (noSteps) Record(context.Context, agentloop.Step) error { return nil }
 
-// TestCitationsHold runs answers through the turn loop, and checks that every citation is valid and
-// supports the sentence before it.
+// TestCitationsHold passes answers through the agent loop, and checks that every citation is valid
+// and supports the sentence before it.
 func TestCitationsHold(t *testing.T) {
 	t.Parallel()
 	for name, s := range testCases() {
@@ -66,7 +66,7 @@ func TestCitationsHold(t *testing.T) {
 	}
 }
 
-// contains reports whether one of the sources contains the quote.
+// contains reports whether at least one of the sources contains the quote.
 func contains(sources search, quote string) bool {
 	for _, s := range sources {
 		if strings.Contains(s.CitedText, quote) {

@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// codeOutput is the output of codeExecution.
+// codeOutput is the output of the tool codeExecution.
 type codeOutput struct {
 	Error  string     `json:"error"`
 	Stdout string     `json:"stdout"`
@@ -19,6 +19,7 @@ type codeOutput struct {
 	Files  []codeFile `json:"files"`
 }
 
+// codeFile is a file that a program has created.
 type codeFile struct {
 	Name     string `json:"name"`
 	MIMEType string `json:"mimeType"`
@@ -26,7 +27,7 @@ type codeFile struct {
 }
 
 // programOutput parses the output of a program that a tool executed. It returns false if the result
-// is not from such a program.
+// has another form.
 func programOutput(r llm.ToolResult) (codeOutput, bool) {
 	var out codeOutput
 	var object map[string]json.RawMessage
@@ -36,7 +37,7 @@ func programOutput(r llm.ToolResult) (codeOutput, bool) {
 	return out, json.Unmarshal(r.Output, &out) == nil
 }
 
-// codeReport describes the output and files of a program, or its error.
+// codeReport describes the output and the files of a program, or the error with which it ended.
 func codeReport(name string, failed bool, out codeOutput) string {
 	var parts []string
 	printed := strings.TrimSpace(strings.TrimRight(out.Stdout, "\n") + "\n" + strings.TrimRight(out.Stderr, "\n"))
@@ -45,7 +46,7 @@ func codeReport(name string, failed bool, out codeOutput) string {
 		text := strings.TrimRight(out.Error, "\n ")
 		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(errorLine(text, out.Limit != "")), quotedText)))
 		if sentence, rest, more := strings.Cut(text, "\n"); more {
-			if out.Limit != "" && sentence != "" { // the first part already mentions the limit
+			if out.Limit != "" && sentence != "" { // the first part of the answer already mentions the limit
 				text = rest
 			}
 			parts = append(parts, block(text))
@@ -65,7 +66,7 @@ func codeReport(name string, failed bool, out codeOutput) string {
 	return strings.Join(append(parts, out.left("")...), "\n\n")
 }
 
-// block formats a text as a code block and keeps the indent of its lines.
+// block formats a text as a code block. It keeps the indentation of the text's lines.
 func block(text string) string {
 	text = strings.ReplaceAll(strings.Trim(text, "\n"), "```", "'''")
 	if short := clip(text, quotedOutput); short != strings.TrimSpace(text) && short != text {
@@ -74,8 +75,8 @@ func block(text string) string {
 	return "```\n" + text + "\n```"
 }
 
-// errorLine returns the line of an error message that names the error. This is the last line of a
-// traceback, or the first line if a limit ended the program.
+// errorLine returns the line of an error message that names the error. If a limit ended the
+// program, this is the first line. Otherwise it is the last line of a traceback.
 func errorLine(text string, limit bool) string {
 	lines := strings.Split(text, "\n")
 	if limit {
@@ -84,8 +85,8 @@ func errorLine(text string, limit bool) string {
 	return lines[len(lines)-1]
 }
 
-// left returns sentences about the files that a program created, except the file shown, and
-// about its notes.
+// left returns sentences about a program's notes and about the files that it created, except the
+// file that the answer already shows.
 func (o codeOutput) left(shown string) []string {
 	var names, parts []string
 	for _, f := range o.Files {
@@ -107,7 +108,7 @@ func (o codeOutput) left(shown string) []string {
 	return parts
 }
 
-// inBytes returns a size with its unit.
+// inBytes formats a number of bytes with a unit.
 func inBytes(n int64) string {
 	if n == 1 {
 		return "1 byte"
@@ -115,7 +116,7 @@ func inBytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// has reports whether a program created a file.
+// has reports whether the program created a file with the given name.
 func (o codeOutput) has(name string) bool {
 	for _, f := range o.Files {
 		if f.Name == name {

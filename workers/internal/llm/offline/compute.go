@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	maxComputed = 2000       // bytes of a message that is read as a computation
-	plotFile    = "plot.png" // name of the plot's file
+	maxComputed = 2000       // maximum size in bytes of a message that may be a computation
+	plotFile    = "plot.png" // name of the image file with the plot
 )
 
-// computation is a computation that a message asks for: statistics of a list of numbers, or the
-// list itself.
+// computation is the computation that a message requests. It computes statistics of a list of
+// numbers, or only lists the numbers.
 type computation struct {
-	title      string // description of the numbers
-	numbers    string // Python expression for a list
-	at         string // Python expression for the x positions in a plot
+	title      string // description of the numbers in words
+	numbers    string // Python expression for the list of numbers
+	at         string // Python expression for the positions on the x axis
 	statistics []string
 	plot       bool
 }
 
-// statistics maps names of statistics to Python expressions.
+// statistics contains the Python expression of each statistic by its name.
 var statistics = map[string]string{
 	"sum": "sum(numbers)", "total": "sum(numbers)", "product": "math.prod(numbers)", "count": "len(numbers)",
 	"mean": "statistics.mean(numbers)", "average": "statistics.mean(numbers)", "median": "statistics.median(numbers)",
@@ -40,15 +40,15 @@ var (
 	listing   = regexp.MustCompile(`(?i),? and |, `)
 )
 
-// compute parses a message that asks for a computation, such as "the mean of 3, 4 and 8" or
+// compute parses a message that requests a computation, such as "the mean of 3, 4 and 8" or
 // "Compute the squares of 1 to 10 and plot it".
 func compute(message string) (c computation, ok bool) {
 	if len(message) > maxComputed {
 		return c, false
 	}
 
-	// Each pattern removes the part that it understands. The rest must be a range or a list of
-	// numbers.
+	// Each pattern removes the part of the text that it matches. At the end, only a range or a list
+	// of numbers may be left.
 	text := strings.TrimRight(strings.Join(strings.Fields(message), " "), " .!?")
 	if at := plotLast.FindStringIndex(text); at != nil {
 		c.plot, text = true, text[:at[0]]
@@ -72,7 +72,7 @@ func compute(message string) (c computation, ok bool) {
 	return c, c.readList(text) && (c.plot || len(c.statistics) > 0)
 }
 
-// readSpan sets the numbers to a range of integers, or to their squares or cubes.
+// readSpan sets the numbers to the integers of a range, or to their squares or cubes.
 func (c *computation) readSpan(kind, from, to string) {
 	c.at = "range(" + from + ", " + to + " + 1)"
 	c.numbers = "[n" + map[string]string{"squares": "**2", "cubes": "**3"}[kind] + " for n in " + c.at + "]"
@@ -81,8 +81,8 @@ func (c *computation) readSpan(kind, from, to string) {
 	}
 }
 
-// readList parses a list of at least two numbers. It rejects the list if a comma is not followed by
-// a space, because that comma may be a thousands or decimal separator.
+// readList parses a list of at least two numbers. It rejects a list with a comma that no space
+// follows, because that comma may belong to a number.
 func (c *computation) readList(text string) bool {
 	list := listing.Split(text, -1)
 	for i, item := range list {
@@ -96,7 +96,7 @@ func (c *computation) readList(text string) bool {
 	return len(list) > 1
 }
 
-// program returns a Python program for the computation.
+// program returns a Python program that carries out the computation.
 func (c *computation) program() string {
 	code := "numbers = " + c.numbers + "\n"
 	for _, name := range c.statistics {
@@ -126,12 +126,12 @@ else:
 `
 }
 
-// report describes the results that the program printed. It returns "" if the program printed
-// anything else.
+// report describes the results that the program has printed. It returns "" if the output has
+// another form.
 func (c *computation) report(out codeOutput) string {
 	lines := strings.Split(strings.TrimRight(out.Stdout, "\n"), "\n")
 
-	// A program prints one line for each statistic, or one line with all numbers.
+	// The program prints one line for each statistic, or a single line with all numbers.
 	results := max(len(c.statistics), 1)
 	if len(lines) < results || lines[0] == "" {
 		return ""
@@ -144,7 +144,7 @@ func (c *computation) report(out codeOutput) string {
 		case n < len(c.statistics):
 			name := c.statistics[n]
 			if name == "standard deviation" || name == "variance" {
-				name = "sample " + name // to distinguish it from the value for a whole population
+				name = "sample " + name // the values for a whole population would be different
 			}
 			line = fmt.Sprintf("The %s of %s is %s.", name, c.title, line)
 		case n == 0 && strings.HasPrefix(c.title, "the "):
@@ -160,8 +160,8 @@ func (c *computation) report(out codeOutput) string {
 	return strings.Join(append(parts, out.left("")...), "\n\n")
 }
 
-// computed describes the results of the computation that a message asks for. It returns "" if the
-// message asks for none, or if the program printed anything else.
+// computed describes the results of the computation that a message requests. It returns "" if the
+// message requests none, or if the output has another form.
 func computed(message string, out codeOutput) string {
 	c, ok := compute(message)
 	if !ok || codeBlock.MatchString(message) {

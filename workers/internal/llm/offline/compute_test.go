@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// program returns the program that the model runs for a message, or the model's answer.
+// program returns the program that the model requests for a message, or else the model's answer.
 func program(t *testing.T, message string) string {
 	t.Helper()
 	tools := []llm.ToolSpec{{Name: "codeExecution", Schema: json.RawMessage(`{"properties":{"code":{"type":"string"}},"required":["code"]}`)}}
@@ -65,8 +65,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestNothingIsComputedThatIsNotSaid uses messages that look like computations but are ambiguous.
-// The model computes nothing.
+// TestNothingIsComputedThatIsNotSaid uses ambiguous messages that look like computations. The model
+// must not compute anything.
 func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
@@ -84,8 +84,8 @@ func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
 	}
 }
 
-// TestAnotherToolComputes: if a message names another tool, only that tool is called. Without
-// codeExecution, the answer is the same.
+// TestAnotherToolComputes checks that a message that names another tool leads only to a call of
+// that tool. Without codeExecution, the model gives the same answer.
 func TestAnotherToolComputes(t *testing.T) {
 	t.Parallel()
 	if got := asked(t, tools(), "sum of a: 3 and b: 4"); got != `sum {"a":3,"b":4}` {
@@ -135,8 +135,8 @@ func TestFilesOfABlock(t *testing.T) {
 	}
 }
 
-// TestBlocksOfOtherLanguages: code blocks in other languages are not executed, but another tool may
-// receive them.
+// TestBlocksOfOtherLanguages checks that code blocks in other languages are not executed. Another
+// tool may still receive them.
 func TestBlocksOfOtherLanguages(t *testing.T) {
 	t.Parallel()
 	if got := asked(t, tools(), "crm_findOrder\n```json\n{\"id\": 7}\n```"); got != `crm_findOrder {"id":7}` {

@@ -7,18 +7,18 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// typeDocument is the type of sources that are passages of documents.
+// typeDocument is the type of a source that is a passage of a document.
 const typeDocument = "document"
 
-// notSaid is the answer if the searched documents do not contain an answer.
+// notSaid is the answer if none of the found passages answers the question.
 const notSaid = "The documents do not say this."
 
-// notPlainly begins an answer with the best passages if they contain the words of the question but
-// not the date or number that it asks for.
+// notPlainly begins an answer that quotes the best passages. They contain the words of the
+// question, but not the date or number that it asks for.
 const notPlainly = "The documents do not say this plainly."
 
 // fromDocuments returns notSaid or notPlainly if documents were searched and do not answer the
-// question, and "" otherwise.
+// question. Otherwise it returns "".
 func fromDocuments(results []llm.ToolResult, q question) string {
 	q = q.ofDocuments()
 	searched, near := false, false
@@ -47,8 +47,8 @@ func fromDocuments(results []llm.ToolResult, q question) string {
 	return ""
 }
 
-// ofDocuments returns the question as it is applied to documents. A search returns its best results
-// however irrelevant they are, so a passage must contain enough words of the question.
+// ofDocuments returns the question with stricter rules for documents. A search returns its best
+// results even if they are irrelevant, so a passage must contain enough words of the question.
 func (q question) ofDocuments() question {
 	if q.wanted == nil {
 		q.wanted = want(q.message)

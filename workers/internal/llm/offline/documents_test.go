@@ -16,7 +16,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// passage returns a source in a document, on a page or without one.
+// passage returns a source that is a passage of a document. If page is 0, the passage has no page.
 func passage(id int, document string, page int, text string) domain.Citation {
 	c := domain.Citation{ID: id, Type: "document", Title: document + ".pdf", URL: "/api/knowledge?id=doc_" + document, CitedText: text}
 	documentID := "doc_" + document
@@ -33,7 +33,7 @@ func knows(sources ...domain.Citation) llm.ToolResult {
 
 var nothingKnown = gave("knowledge", `{"results":[],"note":"No passage of the documents has to do with this."}`)
 
-// documentCases contains questions, passages of documents, and whether the passages answer the
+// documentCases returns questions, passages of documents, and whether the passages answer the
 // question.
 func documentCases() map[string]struct {
 	testCase
@@ -84,13 +84,13 @@ func documentCases() map[string]struct {
 	}
 }
 
-// documentTools returns all tools except webSearch.
+// documentTools returns all tools of these tests except webSearch.
 func documentTools() []llm.ToolSpec {
 	return slices.DeleteFunc(tools(), func(t llm.ToolSpec) bool { return t.Name == "webSearch" })
 }
 
-// TestWebIsSearchedOnlyIfDocumentsDoNotAnswer: a question that the documents answer causes no search of
-// the web, which may fail.
+// TestWebIsSearchedOnlyIfDocumentsDoNotAnswer checks that the web is not searched for a question
+// that the documents answer, because such a search may fail.
 func TestWebIsSearchedOnlyIfDocumentsDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	const question = "What is the warranty of the lamp?"
@@ -143,7 +143,8 @@ func TestAnswersFromDocuments(t *testing.T) {
 	}
 }
 
-// TestDatesOfDocuments: dates are recognized in any format, and other texts are not dates.
+// TestDatesOfDocuments checks that dates in all formats are recognized, and that other texts are
+// not.
 func TestDatesOfDocuments(t *testing.T) {
 	t.Parallel()
 	for when, plainly := range map[string]bool{
@@ -158,7 +159,7 @@ func TestDatesOfDocuments(t *testing.T) {
 	}
 }
 
-// knowledge is a tool that returns fixed sources.
+// knowledge is a tool with the name "knowledge" and fixed results.
 type knowledge struct {
 	sources []domain.Citation
 	asked   []string
@@ -174,8 +175,8 @@ func (k *knowledge) Call(_ context.Context, call tool.Call) (tool.Result, error)
 	return tool.Result{Output: json.RawMessage(`{"results":[]}`), Sources: k.sources}, nil
 }
 
-// TestFilledFromTheBestPassage fills a number from the sentence that the answer in text quotes first, and
-// cites its source, although an earlier source has a number beside the same word.
+// TestFilledFromTheBestPassage fills in a number from the sentence that an answer in text would
+// quote first, and cites its source. An earlier source has another number next to the same word.
 func TestFilledFromTheBestPassage(t *testing.T) {
 	t.Parallel()
 	k := &knowledge{sources: []domain.Citation{
@@ -208,9 +209,9 @@ func TestFilledFromTheBestPassage(t *testing.T) {
 	}
 }
 
-// TestCitationsOfDocuments answers a question with the turn loop. Each citation names document and
-// page, quotes words of the document, and refers to the words of the answer that it supports. The
-// same holds for a second answer in the session.
+// TestCitationsOfDocuments answers a question with the agent loop. Each citation names a document
+// and a page, quotes words of the document, and refers to the words of the answer that it supports.
+// The same is checked for a second answer in the session.
 func TestCitationsOfDocuments(t *testing.T) {
 	t.Parallel()
 	page7 := "Ladders are inspected every 90 days. Damaged ones are tagged."
@@ -249,7 +250,7 @@ func TestCitationsOfDocuments(t *testing.T) {
 	}
 }
 
-// TestForgedCitationsOfDocuments: markers inside a passage cite nothing.
+// TestForgedCitationsOfDocuments checks that markers within a passage do not become citations.
 func TestForgedCitationsOfDocuments(t *testing.T) {
 	t.Parallel()
 	k := &knowledge{sources: []domain.Citation{

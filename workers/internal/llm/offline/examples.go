@@ -2,10 +2,10 @@ package offline
 
 import "strings"
 
-// preparedNote ends each prepared answer.
+// preparedNote is the last paragraph of each prepared answer.
 const preparedNote = "\n\n*(A prepared answer to a suggested message. A language model answers other messages like it.)*"
 
-// prepared returns the prepared answer to a message, or "".
+// prepared returns the prepared answer to the message, or "" if there is none.
 func (p prompt) prepared() string {
 	if text := answers[oneLine(p.message)]; text != "" {
 		return strings.TrimSpace(text) + preparedNote
@@ -13,10 +13,10 @@ func (p prompt) prepared() string {
 	return ""
 }
 
-// oneLine returns a text with single spaces.
+// oneLine returns a text with a single space between its words.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// answers are the prepared answers to messages that templates without tools suggest.
+// answers contains the prepared answers to messages that templates without tools suggest.
 var answers = map[string]string{
 	`{"alert":"disk_usage","host":"db-1","value":"97%","for":"15m"}`: `
 **severity:** critical
@@ -109,7 +109,7 @@ Send me the notes, and I use this form, one sentence each:
 `,
 }
 
-// plotted ends a program that draws with plt.
+// plotted is the last part of a program that draws with plt.
 const plotted = `
     plt.savefig("` + plotFile + `")
 `
@@ -122,7 +122,7 @@ except ImportError:
     print("There is no plot: matplotlib is not installed.")
 else:`
 
-// programs are the prepared programs for messages that templates with codeExecution suggest.
+// programs contains the prepared programs for messages that templates with codeExecution suggest.
 var programs = map[string]string{
 	"I pay back 18,000 at 4.2 % in 48 months. What is the monthly rate, and what does it cost in total?": `loan, rate, months = 18_000, 0.042 / 12, 48
 payment = loan * rate / (1 - (1 + rate) ** -months)

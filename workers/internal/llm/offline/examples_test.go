@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// TestSuggestedMessagesOfTemplates: a person who chooses a suggested message sees an answer, and not that
-// the offline model has none.
+// TestSuggestedMessagesOfTemplates checks that each message that a template suggests gets an
+// answer, and not the reply that the offline model cannot answer it.
 func TestSuggestedMessagesOfTemplates(t *testing.T) {
 	t.Parallel()
 	for _, tpl := range templates.All() {
@@ -41,7 +41,8 @@ func TestSuggestedMessagesOfTemplates(t *testing.T) {
 	}
 }
 
-// shopPassages returns the sections of the documents that are uploaded with the demo agent.
+// shopPassages returns the sections of the documents that are uploaded together with the demo
+// agent.
 func shopPassages(t *testing.T) (passages []domain.Citation) {
 	t.Helper()
 	files, err := filepath.Glob("../../../../deploy/standalone/internal/standalone/shop/*.md")
@@ -63,8 +64,9 @@ func shopPassages(t *testing.T) (passages []domain.Citation) {
 	return passages
 }
 
-// TestDemoAgentAnswersWithoutTheWeb: a new installation has no web search, so a question about the
-// demo agent's lamps, and each of its suggestions, is answered from its documents or by a program.
+// TestDemoAgentAnswersWithoutTheWeb checks the demo agent in a new installation, which has no web
+// search. A question about its lamps, and each suggested message, is answered from its documents or
+// by a program.
 func TestDemoAgentAnswersWithoutTheWeb(t *testing.T) {
 	t.Parallel()
 	object := []byte(`{"type":"object"}`)
@@ -83,7 +85,7 @@ func TestDemoAgentAnswersWithoutTheWeb(t *testing.T) {
 			continue
 		}
 		if !fromDocuments {
-			continue // a program, which the tests of programs run
+			continue // the message leads to a program, which other tests run
 		}
 		next := ask(t, llm.Request{Tools: specs, Messages: []llm.Message{
 			{Role: llm.RoleUser, Text: message}, {Role: llm.RoleAssistant}, {Role: llm.RoleTool, Result: &known},

@@ -18,7 +18,7 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
-// codeTool runs code in a real sandbox and keeps files in memory.
+// codeTool runs code in a real sandbox, and keeps the created files in memory.
 type codeTool struct {
 	backend *codeexec.Backend
 }
@@ -42,7 +42,7 @@ func (shelf) Keep(_ context.Context, made []tool.NewFile, _ []string) ([]domain.
 	return files, nil
 }
 
-// TestComputationsAreCarriedOut runs the model's programs with the turn loop, in a sandbox.
+// TestComputationsAreCarriedOut executes the model's programs with the agent loop, in a sandbox.
 func TestComputationsAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bwrap"); err != nil {

@@ -8,14 +8,14 @@ import (
 	"parley/workers/internal/llm/offline/fill"
 )
 
-// filled answers with JSON for a schema.
+// filled returns an answer that consists of JSON for a schema.
 func (p prompt) filled(schema json.RawMessage) string {
 	return fill.Answer(schema, fill.Input{
 		Message: p.message, Data: p.data, Results: p.results, Passages: bestPassages(p.results, parseQuestion(p.message)),
 	})
 }
 
-// bestPassages returns the sentences of the sources that fromSources would quote, in the same order.
+// bestPassages returns the sentences that fromSources would quote, in the same order.
 func bestPassages(results []llm.ToolResult, q question) []string {
 	type passage struct {
 		text   string

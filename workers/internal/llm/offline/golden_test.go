@@ -30,7 +30,7 @@ func failed(name, message string) llm.ToolResult {
 	return llm.ToolResult{Name: name, Output: []byte(`{"error":"` + message + `"}`), Failed: true}
 }
 
-// testCase is a question and the tool results for it.
+// testCase contains a question, and the tool results for it.
 type testCase struct {
 	message string
 	results []llm.ToolResult
@@ -168,7 +168,7 @@ func TestAnswersFromResults(t *testing.T) {
 	}
 }
 
-// TestQuotesStandInTheirSources parses the markers in answers in the same way as the turn loop.
+// TestQuotesStandInTheirSources finds the markers in answers in the same way as the agent loop.
 func TestQuotesStandInTheirSources(t *testing.T) {
 	t.Parallel()
 	marker := regexp.MustCompile(`\[(\d+) "([^"]*)"\]`)

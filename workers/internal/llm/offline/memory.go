@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	// Statements that a session may be asked about later: "my name is Ada", "the code word is
-	// heron".
+	// Matches statements to which later questions may refer, such as "my name is Ada" and "the code
+	// word is heron".
 	stated  = regexp.MustCompile(`(?i)\b(my|our|the)\s+([\pL][\pL\pN '-]{0,40}?)\s+(?:is|are|was)\s+([^.!?\n]{1,120})`)
 	recalls = regexp.MustCompile(`(?i)\b(?:what|who|where|when|which)(?:'s|\s+is|\s+are|\s+was|\s+were)\s+(?:my|our|the|your)\s+([\pL][\pL\pN '-]{0,40}?)\s*\??\s*$`)
 	quotes  = regexp.MustCompile(`(?i)\bwhat\s+(?:did|have|had)\s+i\s+(?:just\s+|first\s+)?(?:say|said|ask|asked|tell|told|write|written)\b`)
@@ -19,8 +19,8 @@ var (
 	reminds = regexp.MustCompile(`(?i)\b(?:what\b.*\bremember|do you remember|can you recall)\b`)
 )
 
-// remembers reports whether earlier messages of the session contain the answer. In that case no
-// tool is needed.
+// remembers reports whether earlier messages of the session contain the answer, so that no tool is
+// needed.
 func (p prompt) remembers() bool {
 	asks := quotes.MatchString(p.message) || recalls.MatchString(p.message) || reminds.MatchString(p.message)
 	return asks && p.fromMemory() != ""
@@ -40,7 +40,8 @@ func (p prompt) fromMemory() string {
 		return ""
 	}
 
-	// A statement is only acknowledged: later questions find it in the session itself.
+	// The statement is only acknowledged, because later questions find it in the session's
+	// messages.
 	if m := stated.FindStringSubmatch(p.message); m != nil {
 		return fmt.Sprintf("Noted: %s %s is %s.", yours(m[1]), m[2], strings.TrimSpace(m[3]))
 	}
@@ -50,8 +51,8 @@ func (p prompt) fromMemory() string {
 	return ""
 }
 
-// quoteEarlier quotes the caller's previous message, or the first message if the caller asks for
-// that.
+// quoteEarlier quotes the caller's previous message. It quotes the first message if the caller asks
+// for the first one.
 func (p prompt) quoteEarlier() string {
 	first := mentions(p.message, "first")
 	said := ""
@@ -88,7 +89,7 @@ func (p prompt) recallStated(subject string) string {
 	return ""
 }
 
-// recallKept quotes the last text that the caller asked to remember.
+// recallKept quotes the last text that the caller asked the model to remember.
 func (p prompt) recallKept() string {
 	for _, v := range slices.Backward(p.earlier) {
 		if v.Role != llm.RoleUser || reminds.MatchString(v.Text) {
@@ -101,7 +102,7 @@ func (p prompt) recallKept() string {
 	return "I see nothing in this session that I was asked to remember."
 }
 
-// yours converts a possessive from the speaker's view to the listener's.
+// yours returns "your" for "my" and "our", and "the" for any other word.
 func yours(word string) string {
 	switch strings.ToLower(word) {
 	case "my", "our":

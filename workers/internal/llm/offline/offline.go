@@ -12,17 +12,18 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// contextTokens is the context size that Info returns. It has no effect on the offline models.
+// contextTokens is the context size that Info returns. The offline models have no actual limit.
 const contextTokens = 100_000
 
-// notice begins the first answer of a session.
+// notice is the beginning of the first answer of a session.
 const notice = "(Offline model: fixed rules, no language model.)\n\n"
 
-// Provider returns the offline models. The name "" means the model "offline", and "echo" means
-// "offline/echo".
+// Provider returns the offline models. The empty name means the model "offline", and the name
+// "echo" means "offline/echo".
 type Provider struct{}
 
-// Model returns the model of a name, or an error of llm.KindUnknownModel.
+// Model returns the model with the given name. For an unknown name, it returns an error of
+// llm.KindUnknownModel.
 func (Provider) Model(name string) (llm.Model, error) {
 	switch name {
 	case "":
@@ -37,8 +38,8 @@ func (Provider) Model(name string) (llm.Model, error) {
 // Models returns the names of the offline models.
 func (Provider) Models(context.Context) ([]string, error) { return []string{"", "echo"}, nil }
 
-// Echo answers "echo: " and the last user message in one piece. Its tokens are the words of the
-// message and the answer.
+// Echo is a model that answers "echo: " and the last user message, as one piece of text. Its tokens
+// are the words of the message and of the answer.
 type Echo struct{}
 
 // Info returns the name "offline/echo".
@@ -62,7 +63,7 @@ func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (
 	}, nil
 }
 
-// stopped returns an answer up to the first of the texts that end it.
+// stopped returns the part of an answer that precedes the first of the texts in stop.
 func stopped(text string, stop []string) string {
 	for _, end := range stop {
 		text, _, _ = strings.Cut(text, end)
@@ -70,8 +71,8 @@ func stopped(text string, stop []string) string {
 	return text
 }
 
-// limited returns the first words of an answer, at most maxTokens or all if it is 0, and why the
-// answer ends. A word is a token.
+// limited returns the first maxTokens words of an answer, or all if maxTokens is 0, and the stop
+// reason. A word is a token.
 func limited(text string, maxTokens int64) (string, llm.StopReason) {
 	if maxTokens <= 0 || countWords(text) <= maxTokens {
 		return text, llm.StopEnd
@@ -83,7 +84,7 @@ func limited(text string, maxTokens int64) (string, llm.StopReason) {
 	return strings.TrimRightFunc(text[:end], unicode.IsSpace), llm.StopLength
 }
 
-// Model is the offline model.
+// Model is the model "offline".
 type Model struct{}
 
 // Info returns the name "offline".
@@ -133,18 +134,18 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 // prompt contains the parts of a request that the rules use.
 type prompt struct {
 	system  string
-	earlier []llm.Message // messages before the message to answer
+	earlier []llm.Message // messages before the message that is to be answered
 	message string
 	data    []byte
 	tools   []llm.ToolSpec
-	lacks   []string         // sentences about missing arguments of tools
-	results []llm.ToolResult // results of the tools requested for the message
+	lacks   []string         // a sentence for each tool that is not called because arguments are missing
+	results []llm.ToolResult // results of the tools that were requested for the message
 
-	attachments []llm.Attachment // that the message is about
+	attachments []llm.Attachment // the attachments to which the message refers
 }
 
-// read parses a request. The last user message is the message to answer. A request to correct an
-// answer has the same answer again.
+// read parses a request. The message to answer is the last user message. A request to correct an
+// answer gets the same answer again.
 func read(req llm.Request) prompt {
 	p := prompt{system: req.System, tools: req.Tools}
 	if req.Correction {
@@ -164,8 +165,8 @@ func read(req llm.Request) prompt {
 	return p
 }
 
-// messageRead is the number of characters of a message that the rules examine. It is limited
-// because the time of each rule grows with the text.
+// messageRead is the number of characters of a message that the rules examine. The limit bounds the
+// time of the rules, which grows with the text.
 const messageRead = 32_000
 
 // beginning returns the part of a message that the rules examine.
@@ -189,7 +190,7 @@ func lastUser(messages []llm.Message) int {
 	return -1
 }
 
-// emitWords emits a text word by word, each word with the space after it.
+// emitWords emits a text word by word. Each piece includes the white space after the word.
 func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
 	for text != "" {
 		if err := ctx.Err(); err != nil {
@@ -202,7 +203,8 @@ func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
 	return nil
 }
 
-// wordLength returns the offset of the second word of a text.
+// wordLength returns the offset at which the second word of a text begins, or the length of the
+// text if there is no second word.
 func wordLength(text string) int {
 	inWord := false
 	afterWord := false
@@ -238,7 +240,7 @@ func promptWords(req llm.Request) int64 {
 	return n
 }
 
-// countWords counts whitespace-separated words without allocating them.
+// countWords counts the words between white space. It allocates no memory for them.
 func countWords(s string) int64 {
 	var n int64
 	inWord := false
@@ -257,8 +259,8 @@ func countWords(s string) int64 {
 	return n
 }
 
-// words returns the words of a text in lower case, without stop words. In scripts without spaces it
-// returns pairs of characters instead.
+// words returns the words of a text in lower case, except stop words. In scripts without spaces
+// between words, it returns pairs of characters instead.
 func words(text string) []string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
@@ -280,7 +282,8 @@ func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer)
 }
 
-// pairs returns each two adjacent characters of a word, or a single character as it is.
+// pairs returns every two adjacent characters of a word. If the word has a single character, it
+// returns that character.
 func pairs(word string) []string {
 	runes := []rune(word)
 	if len(runes) == 1 {
@@ -298,7 +301,7 @@ var stopWords = setFor(`a about all am an and any are as at be been but by can c
  than that the their them then there these they this to us was we were what when where which who whom why will
  with would you your`)
 
-// setFor returns the set of the words in a list that is separated by white space.
+// setFor returns the set of the words in a list, which white space separates.
 func setFor(list string) map[string]bool {
 	set := make(map[string]bool)
 	for f := range strings.FieldsSeq(list) {

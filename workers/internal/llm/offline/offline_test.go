@@ -53,8 +53,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestAnswersEndAtTheTokenLimit checks that the offline models stop after as many words as the
-// request allows.
+// TestAnswersEndAtTheTokenLimit checks that an answer of the offline models has at most as many
+// words as the request allows.
 func TestAnswersEndAtTheTokenLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

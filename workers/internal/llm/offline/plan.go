@@ -14,19 +14,19 @@ import (
 var questioning = regexp.MustCompile(`(?i)^(?:please\s+)?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|` +
 	`will|would|should|has|have|search|find|look up|tell me|explain|describe|summari[sz]e|list|compare)\b`)
 
-// maxQuery bounds a search query, in characters.
+// maxQuery is the maximum length of a search query in characters.
 const maxQuery = 400
 
-// Tools with special rules, by normalized name. Any other tool is called only if the message names
-// it.
+// Normalized names of tools with their own rules. Any other tool is called only if the message
+// names it.
 const (
 	toolKnowledge = "knowledge"
 	toolWebSearch = "websearch"
 	toolCode      = "codeexecution"
 )
 
-// plan returns the tool calls for a message, in the order of the drawing in the package comment.
-// lacks contains sentences about named tools that are not called because arguments are missing.
+// plan returns the tool calls for a message, in the order that the package comment shows. lacks
+// contains a sentence for each named tool that is not called because arguments are missing.
 func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	tools, spoken := named(p.tools, p.message)
 	for i, t := range tools {
@@ -40,7 +40,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		calls = append(calls, newCall(t, args))
 	}
 
-	// Statistics and plots are computed only if the message names no other tool.
+	// Compute statistics and plots only if the message names no other tool.
 	programs := find(p.tools, toolCode)
 	code, lack := codeFor(p.message, programs >= 0 && len(calls)+len(lacks) == 0)
 	if lack != "" {
@@ -50,7 +50,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		calls = append(calls, codeCall(p.tools[programs], code, p.message))
 	}
 
-	// Code and searches exclude each other: a message with code is not a question for a search.
+	// A message with code is not a question, so do not search for it.
 	if code != "" || lack != "" {
 		return calls, lacks
 	}
@@ -59,8 +59,8 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		return calls, lacks
 	}
 
-	// Without any named tool, the message itself is the search query. Documents are searched before the
-	// web, unless the message names the web.
+	// If the message names no tool, the message itself is the search query. Search the documents
+	// before the web, unless the message asks for a search of the web.
 	names := []string{toolKnowledge, toolWebSearch}
 	if namesWeb.MatchString(p.message) {
 		slices.Reverse(names)
@@ -73,7 +73,8 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	return nil, lacks
 }
 
-// search returns the call of a tool that searches. It returns false if there is no such tool.
+// search returns a call of the search tool with the given name. It returns false if there is no
+// such tool.
 func (p prompt) search(name string) (call llm.ToolCall, ok bool) {
 	i := find(p.tools, name)
 	if i < 0 {
@@ -82,8 +83,8 @@ func (p prompt) search(name string) (call llm.ToolCall, ok bool) {
 	return newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}), true
 }
 
-// planFurther returns the calls after the results of earlier ones: a search of the web if only
-// documents were searched and they say nothing about the question.
+// planFurther returns the calls that follow the results of earlier calls. It searches the web if
+// only documents were searched and they do not answer the question.
 func (p prompt) planFurther() []llm.ToolCall {
 	failed := true
 	for _, r := range p.results {
@@ -104,9 +105,9 @@ func (p prompt) planFurther() []llm.ToolCall {
 // namesWeb matches messages that ask for a search of the web.
 var namesWeb = regexp.MustCompile(`(?i)^(?:please\s+)?(?:(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)|google)\b`)
 
-// searches reports whether the message should be searched for. If the message names a tool with
-// missing arguments (lacks), its text may be meant for that tool only. In that case it must end
-// with a question mark.
+// searches reports whether the message is a search query. lacks is true if the message names a tool
+// whose arguments are missing. Its text may then be meant only for that tool, so it must end with a
+// question mark.
 func (p prompt) searches(lacks bool) bool {
 	if lacks {
 		return asks.MatchString(p.message)
@@ -116,23 +117,24 @@ func (p prompt) searches(lacks bool) bool {
 
 var (
 	asks = regexp.MustCompile(`[?？؟]\s*$`)
-	// First words of messages that do not name a topic, such as commands and remarks.
+	// First words of messages that are not a topic, such as commands and remarks.
 	noTopic = setFor(`yes no ok okay bye goodbye welcome sorry great good fine cool nice stop go start continue wait use run call send
  make create delete remove update write add set open close cancel refund book buy order pay show give remember help test hello hi hey
  thanks cheers let come read know never always check translate try say`)
 	inTopic = setFor(`a an at for in my of on our the to`)
-	// Words at the beginning of a message that address the agent and are useless for the search.
+	// Matches words at the beginning of a message that address the agent and do not belong to the
+	// query.
 	preamble = regexp.MustCompile(`(?i)^(?:please|(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)(?:\s+(?:for|about))?|` +
 		`search\s+for|look\s+up|google)(?:[\s,:]+|$)`)
 )
 
-// Maximum length of a topic: in words or, for scripts without spaces between words, in characters.
+// Maximum length of a topic in words or, in scripts without spaces between words, in characters.
 const (
 	topicWords = 5
 	topicRunes = 40
 )
 
-// isTopic reports whether a message is only the name of a topic to look up.
+// isTopic reports whether a message consists only of a topic to look up.
 func (p prompt) isTopic() bool {
 	fields := strings.Fields(p.message)
 	if len(p.data) > 0 || len(fields) == 0 || len(fields) > topicWords || utf8.RuneCountInString(p.message) > topicRunes ||
@@ -147,8 +149,8 @@ func (p prompt) isTopic() bool {
 	return len(words(p.message)) > 0 && strings.ContainsFunc(p.message, unicode.IsLetter)
 }
 
-// query returns the search query for a message, at most maxQuery characters. For a web search, it
-// omits words that address the agent.
+// query returns the search query for a message, which has at most maxQuery characters. For a web
+// search, it omits the words that address the agent.
 func query(message, tool string) string {
 	text := strings.Join(strings.Fields(message), " ")
 	if tool == toolWebSearch {
@@ -163,27 +165,27 @@ func query(message, tool string) string {
 	return clip(text, maxQuery)
 }
 
-// newCall returns a call without an id. Equal arguments always have the same JSON.
+// newCall returns a call without an id. Equal arguments always have the same JSON form.
 func newCall(t llm.ToolSpec, args map[string]any) llm.ToolCall {
-	b, err := json.Marshal(args) // map keys are sorted, so equal calls are identical
+	b, err := json.Marshal(args) // map keys are sorted, so equal arguments have equal JSON
 	if err != nil {
 		return llm.ToolCall{Name: t.Name, Arguments: json.RawMessage("{}")}
 	}
 	return llm.ToolCall{Name: t.Name, Arguments: b}
 }
 
-// plain normalizes a tool's name. For example, webSearch, web_search and web-search have the same
-// normalized name.
+// plain normalizes the name of a tool. For example, webSearch, web_search and web-search have the
+// same normalized name.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }
 
-// find returns the index of the tool with a normalized name, or -1.
+// find returns the index of the tool with the given normalized name, or -1.
 func find(tools []llm.ToolSpec, name string) int {
 	return slices.IndexFunc(tools, func(t llm.ToolSpec) bool { return plain(t.Name) == name })
 }
 
-// isQuestion reports whether a message ends with a question mark or begins like a question or a
+// isQuestion reports whether a message ends with a question mark, or begins like a question or a
 // request.
 func isQuestion(message string) bool {
 	message = strings.TrimSpace(message)
@@ -192,8 +194,8 @@ func isQuestion(message string) bool {
 }
 
 // codeFor returns a Python program for the code blocks or the calculation in a message, or "" if
-// there is none. runs reports that programs can be executed; then computations such as statistics
-// are supported, too. lack is a sentence about code blocks that are not executed.
+// there is none. If runs is true, programs can be executed, and codeFor also supports computations
+// such as statistics. lack is a sentence that names the code blocks that are not executed.
 func codeFor(message string, runs bool) (code, lack string) {
 	if b := readBlocks(message); b.any {
 		if runs {
@@ -217,8 +219,8 @@ func codeFor(message string, runs bool) (code, lack string) {
 	return "", ""
 }
 
-// codeCall returns the tool call that executes a program. If the message has code blocks, the call
-// includes the files that the message names outside of them.
+// codeCall returns the tool call that executes a program. If the message contains code blocks, the
+// call includes the files that the message names outside of them.
 func codeCall(t llm.ToolSpec, code, message string) llm.ToolCall {
 	args := map[string]any{textProperty(t, "code"): code}
 	if files := filesFor(t, message); len(files) > 0 && codeBlock.MatchString(message) {
@@ -227,10 +229,10 @@ func codeCall(t llm.ToolSpec, code, message string) llm.ToolCall {
 	return newCall(t, args)
 }
 
-// named returns the tools that a message names and, in spoken, the part of the message for each. It
-// ignores the tools with special rules. If no name occurs exactly, a tool counts as named if the
-// message contains all words of its name. A tool does not count if all words of its name are part
-// of another counted tool's name.
+// named returns the tools that a message names, except those with their own rules. spoken contains
+// the part of the message for each tool. If no name occurs exactly, a tool counts as named if the
+// message contains all words of its name. Of two such tools, only the one with the longer name
+// counts if its name contains all words of the other name.
 func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken []string) {
 	var exact, loose []llm.ToolSpec
 	said := setFor(strings.Join(nameWords(message), " "))
@@ -251,7 +253,7 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 		return exact, passages(exact, message, func(t llm.ToolSpec) []string { return []string{t.Name} })
 	}
 
-	// A longer name that contains all words of a shorter one is the better match.
+	// A longer name that contains all words of a shorter name is the better match.
 	loose = slices.DeleteFunc(slices.Clone(loose), func(t llm.ToolSpec) bool {
 		return slices.ContainsFunc(loose, func(o llm.ToolSpec) bool {
 			words := nameWords(o.Name)
@@ -261,15 +263,15 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 	return loose, passages(loose, message, func(t llm.ToolSpec) []string { return ownWords(t, loose) })
 }
 
-// ownWords returns the words of a tool's name that are in no other tool's name.
+// ownWords returns the words of a tool's name that occur in no other tool's name.
 func ownWords(t llm.ToolSpec, all []llm.ToolSpec) []string {
 	return slices.DeleteFunc(nameWords(t.Name), func(w string) bool {
 		return slices.ContainsFunc(all, func(o llm.ToolSpec) bool { return o.Name != t.Name && slices.Contains(nameWords(o.Name), w) })
 	})
 }
 
-// passages divides a message that names several tools, so that no tool receives text that is meant
-// for another tool. Each tool receives the text from its name to the next tool's name.
+// passages divides a message among the tools that it names, so that no tool receives text for
+// another tool. Each tool receives the text from its name up to the next tool's name.
 func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []string) []string {
 	spoken := make([]string, len(tools))
 	if len(tools) == 1 {
@@ -302,12 +304,12 @@ func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []s
 	return spoken
 }
 
-// containsAll reports whether set contains all words. It returns false if there are no words.
+// containsAll reports whether set contains all of the words. It returns false if words is empty.
 func containsAll(set map[string]bool, words []string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !set[w] })
 }
 
-// nameWords splits a tool's name, or a text that contains names, into lower-case words:
+// nameWords splits a tool's name, or a text that contains names, into words in lower case:
 // crm_findOrder becomes crm, find, order.
 func nameWords(s string) []string {
 	var words []string
@@ -319,8 +321,8 @@ func nameWords(s string) []string {
 		begin = -1
 	}
 
-	// A word ends at a character that is no letter or digit, and before a capital after a small
-	// letter.
+	// A word ends before a character that is neither a letter nor a digit, and before a capital
+	// letter after a small one.
 	for i, r := range s {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
@@ -338,7 +340,7 @@ func nameWords(s string) []string {
 	return words
 }
 
-// mentions reports whether a text contains a name as a separate word, in any case.
+// mentions reports whether a text contains a name as separate words, in upper or lower case.
 func mentions(text, name string) bool {
 	return regexp.MustCompile(`(?i)(?:^|[^\pL\pN_-])` + regexp.QuoteMeta(name) + `(?:$|[^\pL\pN_-])`).MatchString(text)
 }

@@ -19,22 +19,22 @@ var (
 	joining  = regexp.MustCompile(`(?i)\s+(?:and|with|,)\s*$`)
 )
 
-// label is the name of an argument in a text, followed by a colon or an equals sign. The value
-// begins at offset to.
+// label is the name of an argument in a text, followed by a colon or an equals sign. Its value
+// begins at the offset to.
 type label struct {
 	name     string
 	from, to int
 }
 
-// labelledValues returns the arguments in a text that are written like "id: 7, note = late". It
-// omits an argument that has two different values.
+// labelledValues returns the arguments in a text that have the form "id: 7, note = late". It omits
+// an argument with two different values.
 func labelledValues(text string, s schema) map[string]any {
 	values := map[string]any{}
 	twice := map[string]bool{}
 	all := labels(text, s)
 	end := 0
 	for i, l := range all {
-		if l.from < end { // this label is inside another argument's value
+		if l.from < end { // this label is part of the previous argument's value
 			continue
 		}
 
@@ -46,7 +46,7 @@ func labelledValues(text string, s schema) map[string]any {
 			}
 		}
 
-		// The schema decides where a value ends and how it is parsed.
+		// The schema determines where a value ends and how it is parsed.
 		of := s.Properties[l.name].plain()
 		raw, n := valueFor(l.name, text[l.to:], limit-l.to, of)
 		end = l.to + n
@@ -60,7 +60,7 @@ func labelledValues(text string, s schema) map[string]any {
 		}
 	}
 
-	// Two different values are ambiguous, and arguments are never guessed.
+	// An argument with two different values is ambiguous, and arguments are never guessed.
 	for name := range twice {
 		delete(values, name)
 	}
@@ -83,8 +83,8 @@ func labels(text string, s schema) []label {
 	return found
 }
 
-// valueFor returns the value at the beginning of a text, and its length including quotes. A value
-// without quotes ends at offset limit.
+// valueFor returns the value at the beginning of a text, and its length including quotation marks.
+// A value without quotation marks ends at the offset limit.
 func valueFor(name, text string, limit int, s schema) (value string, n int) {
 	if inside, n := quoted(text); n > 0 && s.kind() != "array" {
 		return inside, n
@@ -98,14 +98,15 @@ func valueFor(name, text string, limit int, s schema) (value string, n int) {
 	if at := valueEnd.FindStringIndex(raw); at != nil {
 		raw = raw[:at[0]]
 	}
-	if strings.HasSuffix(strings.ToLower(name), "id") { // ignore the rest of "id: 12 because it is wrong"
+	if strings.HasSuffix(strings.ToLower(name), "id") { // ignore the remaining words of "id: 12 because it is wrong"
 		word := firstWord(raw)
 		return word, strings.Index(raw, word) + len(word)
 	}
 	return strings.TrimSpace(joining.ReplaceAllString(raw+" ", "")), len(raw)
 }
 
-// convert parses a value according to its schema. It returns false if the value is invalid.
+// convert converts the text of a value to the type in its schema. It returns false if the value is
+// invalid.
 func convert(text string, s schema) (any, bool) {
 	text = strings.TrimSpace(text)
 	for _, raw := range s.Enum {
@@ -118,7 +119,7 @@ func convert(text string, s schema) (any, bool) {
 		}
 	}
 
-	// A value that is not one of the choices is invalid, even if it has the right type.
+	// A value that is not one of the schema's choices is invalid, even if its type is right.
 	switch kind := s.kind(); {
 	case len(s.Enum) > 0, kind == "object":
 		return nil, false
@@ -134,7 +135,8 @@ func convert(text string, s schema) (any, bool) {
 	}
 }
 
-// numeral parses a number. Thousands separators, a currency sign or a percent sign are allowed.
+// numeral parses a number. The text may contain thousands separators, a currency sign or a percent
+// sign.
 func numeral(text string, whole bool) (any, bool) {
 	text = strings.Trim(text, "$€£%+")
 	if grouped.MatchString(text) {
@@ -146,7 +148,7 @@ func numeral(text string, whole bool) (any, bool) {
 	return json.Number(normal(text)), true
 }
 
-// normal writes a number in JSON's form, without leading zeros.
+// normal removes leading zeros from a number, which JSON does not allow.
 func normal(n string) string {
 	sign := ""
 	if strings.HasPrefix(n, "-") {
@@ -168,7 +170,7 @@ func list(text string, s schema) (any, bool) {
 
 	text = joining.ReplaceAllString(text+" ", "")
 
-	// Items that do not fit the schema are omitted, because lists in prose contain other words.
+	// Omit items that do not fit the schema, because lists in prose contain other words.
 	values := []any{}
 	for field := range strings.SplitSeq(strings.Trim(text, "[] .;"), ",") {
 		field = strings.TrimSpace(field)
@@ -182,8 +184,8 @@ func list(text string, s schema) (any, bool) {
 	return values, len(values) > 0
 }
 
-// occurrences returns the positions at which a pattern matches a separate word of a text, in any
-// case.
+// occurrences returns the positions at which a pattern matches separate words of a text, in upper
+// or lower case.
 func occurrences(text, pattern string) [][]int {
 	found := regexp.MustCompile(`(?i)`+pattern).FindAllStringIndex(text, -1)
 	return slices.DeleteFunc(found, func(at []int) bool {
@@ -195,7 +197,7 @@ func occurrences(text, pattern string) [][]int {
 
 func inName(r rune) bool { return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// namePattern returns a pattern that matches a name, however its words are joined: orderId,
+// namePattern returns a pattern that matches a name with its words joined in any way: orderId,
 // order_id, "order id".
 func namePattern(name string) string {
 	words := nameWords(name)
@@ -220,11 +222,11 @@ func firstWord(text string) string {
 	return strings.TrimRight(text, `.,;!?)"'`)
 }
 
-// quotePairs maps opening quotes to closing ones.
+// quotePairs contains the closing quotation mark for each opening one.
 var quotePairs = map[rune]string{'"': `"`, '“': "”", '\'': "'", '`': "`"}
 
-// quoted returns the text inside the quotation marks at the beginning of a text, and its length
-// with the marks. n is 0 if the text does not begin with quotation marks.
+// quoted returns the text between quotation marks at the beginning of a text. n is the length of
+// that text with the marks, or 0 if the text does not begin with a quotation mark.
 func quoted(text string) (inside string, n int) {
 	trimmed := strings.TrimLeft(text, " \t\n")
 	open, size := utf8.DecodeRuneInString(trimmed)

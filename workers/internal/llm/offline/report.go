@@ -8,8 +8,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// fromResults answers from tool results. It quotes their sources with markers if they have sources;
-// otherwise it describes the tools' output.
+// fromResults answers from tool results. It quotes their sources with markers or, if there are no
+// sources, describes the output of the tools.
 func fromResults(results []llm.ToolResult, message string) string {
 	var parts []string
 	q := parseQuestion(message)
@@ -28,7 +28,7 @@ func fromResults(results []llm.ToolResult, message string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// toolOutput is the supported part of any tool's output.
+// toolOutput contains the fields of tool outputs that the model supports.
 type toolOutput struct {
 	Error     string          `json:"error"`
 	Note      string          `json:"note"`
@@ -40,7 +40,7 @@ type toolOutput struct {
 	Truncated bool            `json:"truncated"`
 }
 
-// report describes the outcome of a call without sources.
+// report describes the result of a call that has no sources.
 func report(r llm.ToolResult, message string) string {
 	if program, ok := programOutput(r); ok {
 		if results := computed(message, program); results != "" && !r.Failed {
@@ -51,11 +51,11 @@ func report(r llm.ToolResult, message string) string {
 	return plainReport(r)
 }
 
-// plainReport describes the outcome of a call of a tool without special rules.
+// plainReport describes the result of a tool without its own rules.
 func plainReport(r llm.ToolResult) string {
 	var out toolOutput
 	if json.Unmarshal(r.Output, &out) != nil {
-		out = toolOutput{} // not an object, or an object of an unknown form
+		out = toolOutput{} // the output is not an object, or its fields have unexpected types
 	}
 	switch {
 	case r.Failed && refused(out.Error):
@@ -87,13 +87,13 @@ func refused(reason string) bool {
 	return strings.Contains(reason, "person") && (strings.Contains(reason, "refused") || strings.Contains(reason, "denied"))
 }
 
-// searches reports whether a result is from a tool that searches.
+// searches reports whether a result comes from a search tool.
 func searches(r llm.ToolResult) bool {
 	return plain(r.Name) == toolKnowledge || plain(r.Name) == toolWebSearch
 }
 
-// outputText returns a tool's output as text. If the output is a string, a program's output or an
-// HTTP response, it returns the text inside; otherwise it returns the JSON.
+// outputText returns a tool's output as text. If the output is a string, the output of a program or
+// an HTTP response, it returns the text inside. Otherwise it returns the JSON.
 func outputText(output json.RawMessage, out toolOutput) string {
 	var text string
 	if json.Unmarshal(output, &text) == nil {

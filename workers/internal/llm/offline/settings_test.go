@@ -9,7 +9,7 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// The offline models obey the settings that need no language model.
+// The offline models obey the settings that make sense without a language model.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

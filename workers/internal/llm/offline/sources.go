@@ -13,15 +13,15 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// statement is a sentence of a source, with the markers that cite its sources.
+// statement is a sentence from a source, with the markers that cite its sources.
 type statement struct {
-	text    string // as written in the answer
+	text    string // the sentence as it appears in the answer
 	markers string
 	score   int
 }
 
-// fromSources answers with the sentences of the sources that contain most words of the question. It
-// quotes each sentence in its original language, followed by the marker of its source.
+// fromSources answers with the sentences of the sources that contain the most words of the
+// question. It quotes each sentence in its original language, followed by the source's marker.
 func fromSources(results []llm.ToolResult, q question) string {
 	var found []statement
 	for _, r := range results {
@@ -56,8 +56,8 @@ func fromSources(results []llm.ToolResult, q question) string {
 	return b.String()
 }
 
-// forSource returns the question as it is applied to a source. It returns false if the source does not
-// answer it.
+// forSource returns the question in the form in which it is applied to a source. It returns false
+// if the source does not answer the question.
 func (q question) forSource(s domain.Citation) (question, bool) {
 	if s.Type != typeDocument {
 		return q, true
@@ -70,36 +70,36 @@ func (q question) forSource(s domain.Citation) (question, bool) {
 }
 
 // foreignMarkers matches markers that are part of a source's text. In an answer, they would cite
-// another source.
+// the wrong source.
 var foreignMarkers = regexp.MustCompile(`\[\s*\d[^\]\n]*\]?`)
 
-// unquotable lists characters that may not be in the quote of a marker.
+// unquotable contains the characters that the quote in a marker must not contain.
 const unquotable = "\"“”„«»[]`\n"
 
-// minQuote is the minimum length of a quote in characters, unless the sentence is shorter.
+// minQuote is the minimum length of a quote in characters. A shorter sentence is quoted as a whole.
 const minQuote = 4
 
 // state returns the sentence of a source that answers the question best.
 func state(s domain.Citation, q question) statement {
 	sentence, score := bestSentence(s.CitedText, q, func(s string) bool { return withoutMarkers(s) != "" })
 	text := withoutMarkers(sentence)
-	if text == "" { // a source without text cannot be quoted, so it is only named
+	if text == "" { // a source without text is only named
 		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
 	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score)}
 }
 
-// unfenced prevents a source's text from opening code.
+// unfenced replaces the signs that would begin code in an answer.
 var unfenced = strings.NewReplacer("`", "'")
 
-// withoutMarkers returns a text as a single line without citation markers or code fences.
+// withoutMarkers returns a text on one line, without citation markers and code fences.
 func withoutMarkers(text string) string {
 	text = strings.Join(strings.Fields(foreignMarkers.ReplaceAllString(text, "")), " ")
-	return strings.TrimLeft(unfenced.Replace(text), "~ ") // a code fence must not begin here, because markers in code are plain text
+	return strings.TrimLeft(unfenced.Replace(text), "~ ") // no code fence may begin here, because markers in code are plain text
 }
 
-// exact returns words that occur in the source without a gap: the sentence up to the first foreign
-// marker, truncated as in the answer.
+// exact returns words that occur in the source without a gap. They are the beginning of the
+// sentence, up to the first foreign marker, with the same maximum length as in the answer.
 func exact(sentence string) string {
 	for _, part := range foreignMarkers.Split(sentence, -1) {
 		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= minQuote || part == strings.TrimSpace(sentence) {
@@ -109,7 +109,7 @@ func exact(sentence string) string {
 	return ""
 }
 
-// mark returns the marker of a source. If the quote is empty, the marker contains only the source's
+// mark returns the marker of a source. If quote is empty, the marker contains only the source's
 // number.
 func mark(id int, quote string) string {
 	if quote == "" || strings.ContainsAny(quote, unquotable) {
@@ -121,7 +121,7 @@ func mark(id int, quote string) string {
 // sentenceEnd matches the end of a sentence in any script.
 var sentenceEnd = regexp.MustCompile(`[.!?…]["”’»)]*(?:\[[^\]\n]*\])*(?:\s+|$)|[。！？｡][」』”]*|[؟۔।॥]\s*|\n+`)
 
-// cutSentence returns the first sentence of a text, and the rest.
+// cutSentence divides a text into its first sentence and the rest.
 func cutSentence(text string) (sentence, rest string) {
 	end := len(text)
 	if at := sentenceEnd.FindStringIndex(text); at != nil {
@@ -130,30 +130,32 @@ func cutSentence(text string) (sentence, rest string) {
 	return strings.TrimSpace(text[:end]), text[end:]
 }
 
-// firstSentence returns the first sentence of a text, without white space around it.
+// firstSentence returns the first sentence of a text, without the white space around it.
 func firstSentence(text string) string {
 	first, _ := cutSentence(strings.TrimSpace(text))
 	return first
 }
 
-// question contains the words of a question, and the form that its answer probably has, if any.
+// question contains the words of a question. If its answer probably has a form, such as a date, the
+// question also contains a pattern for that form.
 type question struct {
 	message string
 	words   map[string]bool
 	form    *regexp.Regexp
-	// The words that a passage of a document must contain; nil for other sources.
+	// Words that a passage of a document must contain; nil for other sources.
 	wanted   wanted
-	language string // language of the current passage
+	language string // language of the passage that is currently examined
 }
 
-// parseQuestion analyses a question.
+// parseQuestion returns the words of a question and the expected form of its answer.
 func parseQuestion(message string) question {
 	q := question{message: message, words: make(map[string]bool)}
 	for _, w := range words(message) {
 		q.words[w] = true
 	}
 
-	// A question such as "when" is answered by a sentence with a date, even if it shares few words.
+	// A sentence with a date answers a question such as "when", even if it shares few words with
+	// the question.
 	switch {
 	case asksWhen.MatchString(message):
 		q.form = aDate
@@ -165,12 +167,12 @@ func parseQuestion(message string) question {
 	return q
 }
 
-// expects reports whether the expected form can be recognized reliably. The form of persons' names
-// cannot.
+// expects reports whether the answer has an expected form that is recognized reliably. Names of
+// persons are not.
 func (q question) expects() bool { return q.form != nil && q.form != aPerson }
 
-// has reports whether a sentence contains the expected form. A year does not count as a size, and
-// the number in a foreign marker does not count at all.
+// has reports whether a sentence contains the expected form. A year does not count as a size. The
+// number in a foreign marker never counts.
 func (q question) has(sentence string) bool {
 	if q.form == nil {
 		return false
@@ -183,9 +185,9 @@ func (q question) has(sentence string) bool {
 	return q.form.MatchString(sentence)
 }
 
-// weigh returns the weight of a sentence that contains the given number of words of the question.
-// The expected form weighs more than one word. In a table of a document, a row with numbers weighs
-// more than the header row.
+// weigh returns the weight of a sentence. words is the number of words of the question that it
+// contains. The expected form weighs more than one word. In a table of a document, a row with
+// numbers weighs more than the header.
 func (q question) weigh(sentence string, words int) int {
 	switch {
 	case q.has(sentence) && q.expects():
@@ -198,7 +200,7 @@ func (q question) weigh(sentence string, words int) int {
 	return 2 * words
 }
 
-// bestSentence returns the first sentence with the highest weight, and the number of its matching
+// bestSentence returns the first sentence with the highest weight, and its number of matching
 // words.
 func bestSentence(text string, q question, allowed func(string) bool) (best string, score int) {
 	score = -1
@@ -226,7 +228,7 @@ func (q question) count(sentence string) int {
 	return overlap(words(sentence), q.words)
 }
 
-// overlap returns the number of different words in have that are also in among.
+// overlap returns the number of different words in have that among contains.
 func overlap(have []string, among map[string]bool) int {
 	seen := map[string]bool{}
 	for _, w := range have {

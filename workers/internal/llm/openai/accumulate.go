@@ -9,25 +9,25 @@ import (
 )
 
 // accumulator assembles an answer from the chunks of a stream. openai-go's accumulator is not
-// usable: it rejects streams whose chunks have different ids, merges the parallel calls of servers
-// that give all calls the index 0, and returns unfinished calls.
+// usable: it rejects streams whose chunks have different ids, it returns unfinished calls, and it
+// merges parallel calls if a server gives all of them the index 0.
 type accumulator struct {
 	text     strings.Builder
 	calls    []partialCall
 	finish   string
 	usage    llm.Usage
-	reported bool // the provider sent the token counts
+	reported bool // the provider has sent the token counts
 }
 
-// partialCall is a tool call of which some pieces may be missing.
+// partialCall is a tool call that may still be incomplete.
 type partialCall struct {
 	index    int64
 	id, name string
 	args     strings.Builder
 }
 
-// add processes one chunk and emits its text. It ignores choices other than the first, because n
-// is 1.
+// add processes one chunk and emits the text that it contains. The request asks for a single
+// choice, so add ignores all choices except the first.
 func (a *accumulator) add(c *chunk, emit func(llm.Delta)) error {
 	if in, out := c.Usage.PromptTokens, c.Usage.CompletionTokens; in != nil && out != nil {
 		a.reported = true
@@ -53,7 +53,7 @@ func (a *accumulator) add(c *chunk, emit func(llm.Delta)) error {
 	return nil
 }
 
-// addText appends a piece of text and emits it. It ignores text that is empty after cleaning.
+// addText appends a piece of text and emits it. It ignores pieces that are empty after CleanText.
 func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	if text = llm.CleanText(text); text != "" {
 		a.text.WriteString(text)
@@ -61,7 +61,7 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	}
 }
 
-// addCall adds a piece of a tool call.
+// addCall processes a piece of a tool call.
 func (a *accumulator) addCall(d *callPiece) error {
 	call := a.call(d.Index, d.ID)
 	if call == nil {
@@ -75,7 +75,7 @@ func (a *accumulator) addCall(d *callPiece) error {
 	if call.id == "" {
 		call.id = d.ID
 	}
-	if call.name != d.Function.Name { // some servers repeat the name in every chunk
+	if call.name != d.Function.Name { // some servers repeat the whole name in every chunk
 		call.name += d.Function.Name
 	}
 
@@ -83,8 +83,8 @@ func (a *accumulator) addCall(d *callPiece) error {
 	return nil
 }
 
-// call returns the newest call with this index, to which a piece belongs. It returns nil if the
-// piece begins a new call: there is no such call, or it has a different id.
+// call returns the call to which a piece belongs, which is the last call with the given index. It
+// returns nil if there is no such call or if its id is different. The piece then begins a new call.
 func (a *accumulator) call(index int64, id string) *partialCall {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		c := &a.calls[i]
@@ -99,12 +99,12 @@ func (a *accumulator) call(index int64, id string) *partialCall {
 	return nil
 }
 
-// response returns the complete answer. It must be called after a finish_reason arrived.
+// response returns the complete answer. It must be called only after a finish_reason has arrived.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
-	cut := a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length" // the others are of compatible servers
+	cut := a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length" // compatible servers send the other two
 	switch {
-	case a.finish == "content_filter" && (r.Text == "" || len(a.calls) > 0): // without an answer, or inside a call
+	case a.finish == "content_filter" && (r.Text == "" || len(a.calls) > 0): // there is no text, or the answer stopped within a call
 		return llm.Response{}, llm.NewError(llm.KindFiltered, nil)
 	case a.finish == "content_filter":
 		r.StopReason = llm.StopFiltered
@@ -116,7 +116,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		r.StopReason = llm.StopToolCalls
 	}
 
-	// Arguments are parsed only now, because pieces of them are not JSON.
+	// Parse the arguments only now, because a part of them is not valid JSON.
 	for i := range a.calls {
 		c := &a.calls[i]
 		if c.name == "" {

@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// chunk contains the used fields of a stream's chunk. The SDK's own type decodes every field and
-// keeps the source of each, which costs several times as much for each piece of an answer.
+// chunk contains the fields of a chunk that are used. The SDK's own type decodes every field and
+// keeps its source, which costs several times as much for each piece of an answer.
 type chunk struct {
-	Error   jsontext.Value `json:"error"` // instead of a chunk
+	Error   jsontext.Value `json:"error"` // set if the event is an error and not a chunk
 	Choices []choice       `json:"choices"`
 	Usage   struct {
 		PromptTokens     *int64 `json:"prompt_tokens"`
@@ -19,7 +19,7 @@ type chunk struct {
 	} `json:"usage"`
 }
 
-// choice is a piece of one of the answers.
+// choice is a piece of one of the requested answers.
 type choice struct {
 	Index        int64  `json:"index"`
 	FinishReason string `json:"finish_reason"`
@@ -40,14 +40,15 @@ type callPiece struct {
 	} `json:"function"`
 }
 
-// decodeChunk decodes a chunk into c, which must be zero except for the memory of c.Choices.
+// decodeChunk decodes a chunk into c. All fields of c must be zero, except that c.Choices may have
+// a capacity, which is reused.
 func decodeChunk(data []byte, c *chunk) error {
 	if jsonv2.Unmarshal(data, c) == nil {
 		return nil
 	}
 
-	// The older decoder accepts more, and ignores fields of an unexpected type, which some servers
-	// send: for example a list of thoughts as the content.
+	// Fall back to the older decoder, which ignores fields of an unexpected type. Some servers send
+	// such fields, for example a list of thoughts as the content.
 	*c = chunk{}
 	err := json.Unmarshal(data, c)
 	if _, ignored := errors.AsType[*json.UnmarshalTypeError](err); ignored {

@@ -11,11 +11,11 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// StatusError classifies an error response by its status and body. It works for any service with
-// OpenAI's protocol.
+// StatusError classifies an error response by its HTTP status and its body. It can be used for any
+// service with OpenAI's protocol.
 func StatusError(status int, body []byte) *llm.Error { return fromStatus(status, body) }
 
-// fromStatus classifies an HTTP error response by its status and body.
+// fromStatus classifies an HTTP error response by its status and its body.
 func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)
 	e := llm.NewError(kind(status, d.code(), d.Message), fmt.Errorf("status %d from provider", status))
@@ -26,7 +26,7 @@ func fromStatus(status int, body []byte) *llm.Error {
 	return e
 }
 
-// fromEvent classifies an error event inside the stream. It returns nil for any other error.
+// fromEvent classifies an error event in the stream. It returns nil if err is not an error event.
 func fromEvent(err error) *llm.Error {
 	var event *eventError
 	if !errors.As(err, &event) {
@@ -35,7 +35,8 @@ func fromEvent(err error) *llm.Error {
 
 	d := readDetail(event.data)
 
-	// Some servers send the HTTP status as the code. Otherwise the type decides.
+	// Some servers send the HTTP status as the code. If the code is not a number, use the error
+	// type.
 	status, err := strconv.Atoi(d.word())
 	if err != nil {
 		status = http.StatusInternalServerError
@@ -48,15 +49,15 @@ func fromEvent(err error) *llm.Error {
 	return e
 }
 
-// detail is a provider's description of an error.
+// detail is the part of an error response that describes the error.
 type detail struct {
-	Code    json.RawMessage `json:"code"` // a word; on some servers, the HTTP status
+	Code    json.RawMessage `json:"code"` // usually a word; on some servers, the HTTP status
 	Type    string          `json:"type"`
 	Message string          `json:"message"`
 }
 
-// readDetail parses OpenAI's {"error":{…}} or a flat error object. It returns an empty detail for
-// anything else.
+// readDetail parses OpenAI's {"error":{…}} or an error object without that wrapper. It returns an
+// empty detail for any other body.
 func readDetail(body []byte) detail {
 	var nested struct {
 		Error json.RawMessage `json:"error"`
@@ -71,16 +72,17 @@ func readDetail(body []byte) detail {
 	return d
 }
 
-// word returns the code without quotation marks. It may be a number.
+// word returns the code as text. The code may be a JSON string or a number.
 func (d detail) word() string { return strings.Trim(string(d.Code), `"`) }
 
-// code returns the code and the type of an error as one text, in which kind searches for known
-// words.
+// code returns the code and the type of an error as one text, in which the function kind looks for
+// known words.
 func (d detail) code() string { return d.word() + " " + d.Type }
 
-// kind returns the kind of a failure.
+// kind returns the kind of a failure. It uses the HTTP status, the error code and the error
+// message.
 func kind(status int, code, message string) llm.Kind {
-	// Codes are more precise than statuses, which some servers use for several failures.
+	// Check the code first, because some servers use the same status for several kinds of failures.
 	switch {
 	case strings.Contains(code, "insufficient_quota"):
 		return llm.KindQuota
@@ -103,8 +105,8 @@ func kind(status int, code, message string) llm.Kind {
 	}
 }
 
-// isContextLength reports whether an error says that the prompt is too long: by OpenAI's code, or
-// by the messages of vLLM and llama.cpp, which send no code.
+// isContextLength reports whether an error means that the prompt is too long. It checks OpenAI's
+// code and, because vLLM and llama.cpp send no code, also the words of their messages.
 func isContextLength(code, message string) bool {
 	if strings.Contains(code, "context_length") || strings.Contains(code, "exceed_context_size") {
 		return true

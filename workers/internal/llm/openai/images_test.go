@@ -8,8 +8,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// A message with images is a list of parts: its text, with the names of the files, and each image as a
-// data URL.
+// A message with images consists of parts. The first part is its text, which contains the names of
+// the files. Each image follows as a data URL.
 func TestImagesOnTheWire(t *testing.T) {
 	t.Parallel()
 	page := 7

@@ -9,8 +9,8 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// Models returns the names of the server's models. OpenAI's own service lists all its models without their abilities; those
-// whose names say that they do not answer chats are omitted.
+// Models returns the names of the server's models. OpenAI's own service lists all of its models, so
+// Models omits those that cannot answer chats, as far as their names show this.
 func (p *Provider) Models(ctx context.Context) (names []string, err error) {
 	page, err := p.models.List(ctx)
 	if err != nil {
@@ -24,7 +24,8 @@ func (p *Provider) Models(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// answersChats reports whether a model of OpenAI's own service answers chats with text, as far as its name shows.
+// answersChats reports whether a model of OpenAI's own service answers chats with text. It can only
+// judge by the model's name.
 func answersChats(name string) bool {
 	in := func(words []string, holds func(string, string) bool) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return holds(name, word) })

@@ -2,7 +2,7 @@ package openai
 
 import "testing"
 
-// OpenAI's own list also contains models that do not answer chats.
+// The list of OpenAI's own service also contains models that cannot answer chats.
 func TestModelsThatAnswerChats(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

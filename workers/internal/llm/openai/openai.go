@@ -15,13 +15,12 @@ import (
 // officialURL is the address of OpenAI's own service.
 const officialURL = "https://api.openai.com/v1/"
 
-// Config configures a Provider. Zero values of fields other than APIKey and BaseURL mean the
-// defaults.
+// Config configures a Provider. A zero field other than APIKey and BaseURL has its default value.
 type Config struct {
 	APIKey        string // may be empty if the server requires no key
-	BaseURL       string // including "/v1"; empty means OpenAI's own service
+	BaseURL       string // the server's address including "/v1"; empty means OpenAI's own service
 	Limits        remote.Limits
-	ContextTokens int   // context size of every model; 0: depends on the model's name
+	ContextTokens int   // context size of every model in tokens; 0: depends on the model's name
 	ResponseBytes int64 // maximum size of a response body in bytes
 	// Dial opens connections; nil dials TCP. Tests use pipes.
 	Dial remote.Dial
@@ -35,11 +34,11 @@ type Provider struct {
 	limits   remote.Limits
 	context  int
 	official bool
-	key      string // to redact it in error messages
+	key      string // the API key, which is redacted in error messages
 }
 
-// New returns the provider for a server. It fails unless BaseURL is empty or an http(s) address
-// without credentials.
+// New returns the provider for a server. It returns an error if BaseURL is neither empty nor an
+// HTTP(S) address without credentials.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
@@ -48,8 +47,8 @@ func New(cfg Config) (*Provider, error) {
 
 	limits := cfg.Limits.WithDefaults()
 	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
-	// The services are created directly, because sdk.NewClient reads keys, addresses and headers
-	// from the environment.
+	// Create the services directly, because sdk.NewClient reads keys, addresses and headers from
+	// the environment.
 	options := []option.RequestOption{
 		option.WithBaseURL(base),
 		option.WithAPIKey(cfg.APIKey),
@@ -62,11 +61,11 @@ func New(cfg Config) (*Provider, error) {
 	}, nil
 }
 
-// Close closes idle connections. Calls in flight continue.
+// Close closes idle connections. Running calls continue.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// Model returns a model by the server's name for it, such as "gpt-5-mini". An unknown name fails
-// at the first call.
+// Model returns a model by its name on the server, such as "gpt-5-mini". If the server does not
+// have the model, only a call fails.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("openai/" + name)
@@ -85,10 +84,10 @@ type Model struct {
 	info     llm.Info
 }
 
-// Info returns the model's name: "openai/" and the server's name for it.
+// Info returns the name "openai/" followed by the model's name on the server.
 func (m *Model) Info() llm.Info { return m.info }
 
-// Stream makes one Chat Completions call and streams its answer; see [llm.Model].
+// Stream makes one call of Chat Completions and streams the answer; see [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	// From here on, the watch cancels the call when a time limit is exceeded.
 	callCtx, watch := remote.StartWatch(ctx, m.provider.limits)
@@ -106,10 +105,11 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		}
 	}
 
-	// Only a finish_reason marks a complete answer: a broken stream may end without an error.
+	// Only a finish_reason proves that the answer is complete. A broken stream may end without an
+	// error.
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the time that the caller's functions take does not count
+		watch.Pause() // the time that the caller's functions take does not count towards the limits
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}
@@ -125,8 +125,8 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return acc.response(m.info.Name, req)
 }
 
-// open makes the call of a request. The parameters take 4 KiB, so they must not be in the frame of
-// Stream, which stays on the stack while the answer arrives.
+// open starts the call for a request. It is not part of Stream, because the parameters take 4 KiB
+// and would otherwise stay on the stack of Stream while the answer arrives.
 func (m *Model) open(ctx context.Context, req *llm.Request, res **http.Response) (*chunkStream, error) {
 	params, err := newParams(m.name, *req, m.provider.official)
 	if err != nil {
@@ -135,9 +135,9 @@ func (m *Model) open(ctx context.Context, req *llm.Request, res **http.Response)
 	return m.provider.stream(ctx, params, res), nil
 }
 
-// contextTokens returns the published context size of a model by its name. For unknown models it
-// returns a size that almost every current model has. If the server finds a prompt too long, the
-// turn loop shortens the prompt.
+// contextTokens returns the published context size of a model in tokens. For an unknown model, it
+// returns a size that almost every current model has. If a prompt is nevertheless too long, the
+// agent loop shortens it.
 func contextTokens(name string) int {
 	sizes := []struct {
 		prefix string

@@ -18,7 +18,7 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// TestWire checks requests as the server receives them.
+// TestWire checks requests in the form in which the server receives them.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	stub := openaistub.New()
@@ -88,7 +88,7 @@ func TestContextTokens(t *testing.T) {
 	}
 }
 
-// A call leaves its connection to the next one, although the end of its response comes separately.
+// Consecutive calls use the same connection, even if the end of a response arrives separately.
 func TestCallsShareAConnection(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int64

@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// newParams converts a request to the parameters of Chat Completions. official reports that the
-// server is OpenAI's own service. Its newer models require max_completion_tokens, which many other
+// newParams converts a request to the parameters of Chat Completions. official is true for OpenAI's
+// own service. Its newer models require the parameter max_completion_tokens, which many other
 // servers do not support.
 func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
@@ -59,8 +59,8 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 	return p, nil
 }
 
-// toolChoice converts the choice of tools. Without a choice it is omitted, because not every server
-// supports it.
+// toolChoice converts the choice of tools. If the request has no choice, toolChoice omits the
+// parameter, because not every server supports it.
 func toolChoice(req llm.Request) (choice sdk.ChatCompletionToolChoiceOptionUnionParam) {
 	switch {
 	case len(req.Tools) == 0 || req.ToolChoice == "" || req.ToolChoice == domain.ChoiceAuto:
@@ -96,7 +96,7 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	for _, call := range m.ToolCalls {
 		args := string(call.Arguments)
 		if args == "" {
-			args = "{}" // servers parse the arguments, so malformed ones are not sent
+			args = "{}" // servers parse the arguments, so malformed arguments are omitted
 		}
 		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
@@ -108,14 +108,14 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
 }
 
-// newTool describes a tool.
+// newTool describes a tool for the provider.
 func newTool(spec llm.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 	f := shared.FunctionDefinitionParam{Name: spec.Name}
 	if spec.Description != "" {
 		f.Description = param.NewOpt(spec.Description)
 	}
 	if len(spec.Schema) > 0 {
-		// Raw values keep the numbers and the inner order of the schema.
+		// Raw values preserve the numbers in the schema and the order of nested members.
 		var schema map[string]json.RawMessage
 		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 			return sdk.ChatCompletionToolUnionParam{}, fmt.Errorf("reading schema of tool %s: %w", spec.Name, err)

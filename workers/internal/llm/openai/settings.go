@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// setSettings adds the model settings except for the output limit. Tools must have been added before.
+// setSettings sets the model settings, except the output limit. The caller must set p.Tools first.
 func setSettings(p *sdk.ChatCompletionNewParams, s domain.ModelSettings) {
 	if s.Temperature != nil {
 		p.Temperature = param.NewOpt(*s.Temperature)
@@ -26,7 +26,8 @@ func setSettings(p *sdk.ChatCompletionNewParams, s domain.ModelSettings) {
 		p.Stop.OfStringArray = s.Stop
 	}
 
-	// Servers reject the parameter without tools, and some models reject it even with the default, true.
+	// Servers reject the parameter if there are no tools. Some models reject it even if it has its
+	// default value, true.
 	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && len(p.Tools) > 0 {
 		p.ParallelToolCalls = param.NewOpt(false)
 	}

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// The server receives the settings under the protocol's names.
+// The server receives the settings under the names that its protocol defines.
 func TestSettingsOnTheWire(t *testing.T) {
 	t.Parallel()
 	names := []string{"temperature", "top_p", "reasoning_effort", "seed", "stop", "parallel_tool_calls", "max_tokens", "max_completion_tokens"}

@@ -13,32 +13,33 @@ import (
 )
 
 const (
-	firstBuffer = 1 << 10  // bytes of a stream's buffer before it grows
-	maxLine     = 32 << 20 // bytes; the limit of the response is usually lower
+	firstBuffer = 1 << 10  // initial size of a stream's buffer in bytes
+	maxLine     = 32 << 20 // maximum length of a line in bytes; the limit on the whole response is usually lower
 
-	// endTime is the time for which the end of the response is awaited after the last event. If it
-	// has come, the connection serves another call.
+	// endTime is the maximum time for which the stream waits for the end of the response after the
+	// last event. If the end arrives in time, another call can use the connection.
 	endTime = 100 * time.Millisecond
 )
 
-// chunkStream reads the chunks of an answer. The SDK's own stream allocates each event and parses it
-// three times, which took two thirds of a worker's time for a piece of an answer.
+// chunkStream reads the chunks of an answer. It replaces the SDK's own stream, which allocates each
+// event and parses it three times. That took two thirds of a worker's time for a piece of an
+// answer.
 type chunkStream struct {
 	body    io.ReadCloser
 	lines   *bufio.Scanner
-	data    []byte // of the current event
+	data    []byte // data of the current event
 	current chunk
-	done    bool
+	done    bool // the last event has arrived
 	err     error
 }
 
-// eventError is an event with an error instead of a chunk.
+// eventError is the error for an event that contains an error instead of a chunk.
 type eventError struct{ data []byte }
 
 func (*eventError) Error() string { return "error event in stream" }
 
-// stream makes the call, stores its response in res if there is one, and returns the chunks of the
-// answer.
+// stream makes the call and returns the chunks of the answer. It stores the response in res if
+// there is one.
 func (p *Provider) stream(ctx context.Context, params sdk.ChatCompletionNewParams, res **http.Response) *chunkStream {
 	_, err := p.chat.New(ctx, params, option.WithJSONSet("stream", true), option.WithResponseBodyInto(res))
 	s := &chunkStream{err: err}
@@ -49,7 +50,7 @@ func (p *Provider) stream(ctx context.Context, params sdk.ChatCompletionNewParam
 	return s
 }
 
-// Next reads the next chunk. It returns false at the end of the stream or after an error.
+// Next reads the next chunk. It returns false at the end of the stream and after an error.
 func (s *chunkStream) Next() bool {
 	if s.done || s.err != nil || s.lines == nil {
 		return false
@@ -69,7 +70,7 @@ func (s *chunkStream) Next() bool {
 	return false
 }
 
-// decode decodes the current event.
+// decode decodes the current event. It returns false if the event is an error or cannot be decoded.
 func (s *chunkStream) decode() bool {
 	if bytes.HasPrefix(s.data, []byte("[DONE]")) {
 		s.done = true
@@ -77,7 +78,7 @@ func (s *chunkStream) decode() bool {
 		return false
 	}
 
-	// The chunk reuses the memory of the one before.
+	// The chunk reuses the memory of the previous chunk.
 	clear(s.current.Choices)
 	s.current = chunk{Choices: s.current.Choices[:0]}
 	if s.err = decodeChunk(s.data, &s.current); s.err == nil && len(s.current.Error) > 0 && s.current.Error.Kind() != 'n' {
@@ -86,22 +87,22 @@ func (s *chunkStream) decode() bool {
 	return s.err == nil
 }
 
-// awaitEnd reads the end of the response. net/http closes the connection of a response that was not
-// read to its end.
+// awaitEnd reads the rest of the response up to its end. If the response were closed before its
+// end, net/http would also close the connection.
 func (s *chunkStream) awaitEnd() {
 	late := time.AfterFunc(endTime, func() { _ = s.body.Close() })
 	defer late.Stop()
-	for s.lines.Scan() { // the rest of the stream has no meaning
+	for s.lines.Scan() { // ignore the rest of the stream
 	}
 }
 
-// Current returns the chunk that Next has read. It is valid until the next call of Next.
+// Current returns the chunk that the last call of Next has read. It is valid until the next call.
 func (s *chunkStream) Current() *chunk { return &s.current }
 
 // Err returns the error that ended the stream, or nil.
 func (s *chunkStream) Err() error { return s.err }
 
-// Close closes the response.
+// Close waits briefly for the end of the response, and closes it.
 func (s *chunkStream) Close() {
 	if s.body != nil {
 		_ = s.body.Close()

@@ -11,7 +11,8 @@ import (
 	"parley/workers/internal/llm/providers"
 )
 
-// The list contains the models of each configured provider. A provider that fails does not hide those of the others.
+// The list contains the models of each configured provider. If one provider fails, the models of
+// the others are still listed.
 func TestListOfModels(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// stub is a server that implements a provider's protocol and answers according to rules.
+// stub is a server that implements the protocol of a provider and answers by rules.
 type stub interface {
 	http.Handler
 	Count(prompt string) int
@@ -22,10 +22,10 @@ type stub interface {
 	Script(replies ...modelstub.Reply)
 }
 
-// protocol is the protocol of a provider. Every test of remote providers runs once for each
+// protocol describes the protocol of a provider. Each test of remote providers runs once for each
 // protocol.
 type protocol struct {
-	name, base string // the provider's name, and the path of its base address
+	name, base string // the name of the provider, and the path of its base address
 	model      string // name of the model in the recordings
 	endpoint   string
 	make       func(openai.Config) (llm.Provider, func(), error)
@@ -34,23 +34,23 @@ type protocol struct {
 	// and a keep-alive.
 	first, piece, last, alive string
 
-	environment map[string]string // variables that the SDK's own client reads
+	environment map[string]string // environment variables that the SDK's own client reads
 	headers     []string          // headers that the SDK's own client would send
 	faults      map[string]fault
-	answers     map[string]string // expected answers by recording
+	answers     map[string]string // expected answers by the names of recordings
 	failures    map[string]failure
-	limited     []string // recordings of rate limits
+	limited     []string // names of recordings with a rate limit
 	schemas     []string // invalid schemas
 }
 
-// fault is the expected result for a directive to the stub.
+// fault is the expected error of a call for which the stub was instructed to fail.
 type fault struct {
 	kind      llm.Kind
 	retryable bool
-	unused    bool // the provider certainly did no work
+	unused    bool // the provider has certainly not processed the call
 }
 
-// failure is the expected result for a recording.
+// failure is the expected result of a call that receives a recorded error.
 type failure struct {
 	kind      llm.Kind
 	retryable bool
@@ -58,7 +58,7 @@ type failure struct {
 
 func protocols() []*protocol { return []*protocol{overOpenAI(), overAnthropic()} }
 
-// new returns the model m, or the model of the recordings.
+// new returns the model with the given name from a provider with these settings.
 func (p *protocol) new(t *testing.T, cfg openai.Config, name string) llm.Model {
 	t.Helper()
 	provider, closing, err := p.make(cfg)
@@ -73,7 +73,7 @@ func (p *protocol) new(t *testing.T, cfg openai.Config, name string) llm.Model {
 	return m
 }
 
-// against returns a model whose server is this handler.
+// against returns a model that sends its requests to the given handler.
 func (p *protocol) against(t *testing.T, h http.Handler) llm.Model {
 	t.Helper()
 	server := httptest.NewServer(h)

@@ -12,30 +12,32 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// The default models for the providers' own services.
+// The default models of the providers' own services.
 const (
 	openaiDefault    = "openai/gpt-5-mini"
 	anthropicDefault = "anthropic/" + sdk.ModelClaudeSonnet5_5
 )
 
-// Config contains the settings of the model providers. All are optional.
+// Config contains the settings of the model providers. Each of them may be empty.
 type Config struct {
 	OpenAIAPIKey     string // the setting OPENAI_API_KEY
 	OpenAIBaseURL    string // the setting OPENAI_BASE_URL, including "/v1"
 	AnthropicAPIKey  string // the setting ANTHROPIC_API_KEY
 	AnthropicBaseURL string // the setting ANTHROPIC_BASE_URL, without "/v1/messages"
-	// DefaultModel is the setting DEFAULT_MODEL. If it is empty, the default depends on the keys:
-	// "openai/gpt-5-mini" with a key for OpenAI's own service, else "anthropic/claude-sonnet-5-5"
-	// with a key for Anthropic's own service, else "offline". Other servers have no default,
-	// because the names of their models are unknown.
+	// DefaultModel is the setting DEFAULT_MODEL. If it is empty, the default model depends on the
+	// keys for the providers' own services. It is "openai/gpt-5-mini" with a key for OpenAI, else
+	// "anthropic/claude-sonnet-5-5" with a key for Anthropic, else "offline". For other servers
+	// there is no default, because the names of their models are unknown.
 	DefaultModel string
-	// Around, if not nil, is called for each provider and returns the provider to use instead.
+	// If Around is not nil, it is called for each provider, and the registry uses the provider that
+	// it returns.
 	Around func(name string, p llm.Provider) llm.Provider
 }
 
-// New returns the registry. It always contains "offline" and "offline/echo". It contains
-// "openai/…" and "anthropic/…", with a breaker for each model, if a key or an address is set for
-// them. New fails if a setting is malformed or the default model does not exist.
+// New returns the registry. The registry always contains "offline" and "offline/echo". It contains
+// "openai/…" or "anthropic/…", with a circuit breaker for each model, if the provider's key or
+// address is set. New returns an error if a setting is malformed or the default model does not
+// exist.
 func New(cfg Config) (*llm.Registry, error) {
 	set := map[string]llm.Provider{"offline": offline.Provider{}}
 	listers := map[string]llm.Lister{"offline": offline.Provider{}}
@@ -55,7 +57,7 @@ func New(cfg Config) (*llm.Registry, error) {
 		set["anthropic"], listers["anthropic"] = breaker.New(p), p
 	}
 
-	// Around comes last, so that it also sees calls that a breaker rejects.
+	// Call Around last, so that the provider it returns also receives calls that a breaker rejects.
 	if cfg.Around != nil {
 		for name, p := range set {
 			set[name] = cfg.Around(name, p)
@@ -68,7 +70,7 @@ func New(cfg Config) (*llm.Registry, error) {
 	return registry.WithListers(listers), nil
 }
 
-// defaultModel returns the model of agents without one; see Config.DefaultModel.
+// defaultModel returns the model for agents without a model; see Config.DefaultModel.
 func defaultModel(cfg Config) string {
 	switch {
 	case cfg.DefaultModel != "":

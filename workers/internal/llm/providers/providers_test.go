@@ -83,7 +83,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAFailingProviderIsLeftAlone checks the breaker of each provider, and the use of a fallback.
+// TestAFailingProviderIsLeftAlone checks the breaker of each provider, and that a fallback is used.
 func TestAFailingProviderIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

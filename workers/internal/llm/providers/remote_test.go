@@ -115,7 +115,7 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 			}
 		}
 
-		// If the proxy were used, it would be dialed instead of the server.
+		// If the model used the proxy, it would connect to the proxy instead of the server.
 		dialled := make(chan string, 1)
 		m := p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			dialled <- address
@@ -130,7 +130,8 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestStubFaults tests the failures of a real server. This layer must not retry any of them.
+// TestStubFaults checks the errors for failures of a server. The model must not retry any call
+// itself.
 func TestStubFaults(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -214,13 +215,13 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// piped returns a model of a server inside the test's synctest bubble.
+// piped returns a model whose server runs inside the synctest bubble of the test.
 func (p *protocol) piped(t *testing.T, handler http.Handler, limits remote.Limits) llm.Model {
 	t.Helper()
 	return p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: llmtest.Serve(t, handler), Limits: limits}, "m")
 }
 
-// trickle sends one event first, and then others at intervals until the client disconnects.
+// trickle sends the first event, and then the given line at intervals until the client disconnects.
 func trickle(first, line string, every time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -239,7 +240,7 @@ func trickle(first, line string, every time.Duration) http.HandlerFunc {
 	}
 }
 
-// TestLimits checks the duration of each default limit.
+// TestLimits checks the default duration of each time limit.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -250,7 +251,7 @@ func TestLimits(t *testing.T) {
 				prompt string
 				serve  http.HandlerFunc // replaces the stub
 				took   time.Duration
-				kind   llm.Kind // "" if the call succeeds
+				kind   llm.Kind // kind of the error; "" if the call succeeds
 			}{
 				{name: "slow but in time", prompt: "sleep 29s: hi", took: 29 * time.Second},
 				{name: "first token", prompt: "sleep 31s: hi", took: 30 * time.Second, kind: llm.KindTimeout},
@@ -306,7 +307,7 @@ func TestConnectLimit(t *testing.T) {
 	}
 }
 
-// TestSlowReader sleeps in emit. This time must not count towards the provider's time limits.
+// TestSlowReader sleeps in emit. The time of this sleep must not count towards the time limits.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -328,8 +329,8 @@ type one struct{ model llm.Model }
 
 func (o one) Model(string) (llm.Model, error) { return o.model, nil }
 
-// TestLongAnswersOpenNoBreaker: an answer may be long because of the prompt, or slow because of the
-// caller. In neither case may the model's breaker open.
+// TestLongAnswersOpenNoBreaker checks that the breaker stays closed if an answer takes long because
+// of the prompt, or because the caller reads it slowly.
 func TestLongAnswersOpenNoBreaker(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -337,7 +338,7 @@ func TestLongAnswersOpenNoBreaker(t *testing.T) {
 			t.Parallel()
 			for name, tt := range map[string]struct {
 				serve http.Handler
-				read  time.Duration // time that the caller spends on each piece
+				read  time.Duration // time for which the caller processes each piece
 			}{
 				"written without end": {trickle(p.first, p.piece, 10*time.Second), 0},
 				"read slowly":         {p.stub(), 50 * time.Second},

@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// replay serves one recording as the response to every request.
+// replay returns a model whose server responds to every request with the same recording.
 func (p *protocol) replay(t *testing.T, name string, header http.Header) llm.Model {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("..", p.name, "testdata", name))
@@ -38,7 +38,7 @@ func question() llm.Request {
 	return llm.Request{System: "S", Messages: []llm.Message{{Role: llm.RoleUser, Text: "How high is it?"}}}
 }
 
-// summary formats an answer as one line.
+// summary formats an answer as a single line.
 func summary(r llm.Response) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %s %d/%d", r.Text, r.StopReason, r.Usage.InputTokens, r.Usage.OutputTokens)
@@ -115,7 +115,8 @@ func TestReplayedFailures(t *testing.T) {
 	}
 }
 
-// checkProvider checks what admins see of a recorded response: its status, and no secret.
+// checkProvider checks the part of a recorded response that admins can read. It must contain the
+// status and no secret.
 func checkProvider(t *testing.T, recording string, got *domain.ProviderError) {
 	t.Helper()
 	status := 0
@@ -127,7 +128,7 @@ func checkProvider(t *testing.T, recording string, got *domain.ProviderError) {
 	}
 }
 
-// TestProvidersExplainThemselves checks the messages of some recorded responses.
+// TestProvidersExplainThemselves checks the messages that admins read for some recorded responses.
 func TestProvidersExplainThemselves(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -150,7 +151,7 @@ func TestProvidersExplainThemselves(t *testing.T) {
 	}
 }
 
-// TestEveryRecordingIsReplayed fails if a recording is not used by any test.
+// TestEveryRecordingIsReplayed fails if there is a recording that no test uses.
 func TestEveryRecordingIsReplayed(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {

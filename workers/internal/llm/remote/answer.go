@@ -6,16 +6,16 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// MaxToolCalls bounds the tool calls in one answer. Models request far fewer.
+// MaxToolCalls is the maximum number of tool calls in one answer. Models request far fewer.
 const MaxToolCalls = 128
 
-// ErrTooManyCalls returns the error for an answer with more than MaxToolCalls calls.
+// ErrTooManyCalls returns the error for an answer with more than MaxToolCalls tool calls.
 func ErrTooManyCalls() *llm.Error {
 	return llm.NewError(llm.KindBadResponse, errors.New("too many tool calls in one answer"))
 }
 
-// ErrCutCall returns the error for a tool call that the output limit truncated. The call must not
-// be executed.
+// ErrCutCall returns the error for a tool call that was truncated by the output limit. Such a call
+// must not be executed.
 func ErrCutCall() *llm.Error {
 	e := llm.NewError(llm.KindTruncated, errors.New("output limit inside a tool call"))
 	e.Retryable = false // another attempt would reach the same limit
@@ -23,8 +23,8 @@ func ErrCutCall() *llm.Error {
 	return e
 }
 
-// EstimateUsage estimates the token counts for servers that report none, so that token limits still
-// apply.
+// EstimateUsage estimates the token counts of a call. It is used if a server reports none, so that
+// limits on tokens still apply.
 func EstimateUsage(req llm.Request, r *llm.Response) llm.Usage {
 	in := len(req.System)
 	for _, m := range req.Messages {

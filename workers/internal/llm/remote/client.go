@@ -15,19 +15,19 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// defaultResponseBytes bounds the size of a response. It is far above any model's output limit.
+// defaultResponseBytes is the maximum size of a response, far above the output limit of any model.
 const defaultResponseBytes = 8 << 20
 
-// connectionBuffer is the size of a connection's buffers in bytes. Thousands of connections wait for
-// pieces of answers, which are smaller. Larger parts of a message bypass the buffers.
+// connectionBuffer is the size of a connection's buffers in bytes. It is small because thousands of
+// connections wait for short pieces of answers. Larger reads and writes bypass the buffers.
 const connectionBuffer = 1 << 10
 
-// Dial opens connections; nil dials TCP.
+// Dial opens a connection. A nil Dial opens TCP connections.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// NewClient returns the HTTP client for one provider. All fields of limits must be set.
-// responseBytes of 0 means 8 MiB. The client follows no redirects, because that would forward the
-// key and the prompt.
+// NewClient returns the HTTP client for one provider. All fields of limits must be set. If
+// responseBytes is 0, the limit on a response is 8 MiB. The client does not follow redirects,
+// because it would send the key and the prompt to another server.
 func NewClient(dial Dial, limits Limits, responseBytes int64) *http.Client {
 	if responseBytes <= 0 {
 		responseBytes = defaultResponseBytes
@@ -38,8 +38,8 @@ func NewClient(dial Dial, limits Limits, responseBytes int64) *http.Client {
 	}
 }
 
-// capped is a transport that limits the size of responses, so that an endless response does not
-// fill the memory.
+// capped is a transport that limits the size of responses, so that an endless response cannot fill
+// the memory.
 type capped struct {
 	next  *http.Transport
 	limit int64
@@ -58,20 +58,20 @@ func (c *capped) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the idle connections of the wrapped transport.
 func (c *capped) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
-// newTransport returns a transport without a proxy and with a limit for connections.
+// newTransport returns a transport that uses no proxy and limits the number of connections.
 func newTransport(dial Dial, limits Limits) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
-	// A dial may continue after its request has ended, because another request can use the
-	// connection. So the dial has its own time limit.
+	// Opening a connection may take longer than the request that caused it, because another request
+	// can use the connection. So it has its own time limit.
 	limited := func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, limits.Connect)
 		defer cancel()
 		return dial(ctx, network, address)
 	}
 	return &http.Transport{
-		Proxy:               nil, // no proxy from the environment, because it would see keys and prompts
+		Proxy:               nil, // a proxy from the environment would receive keys and prompts
 		DialContext:         limited,
 		TLSHandshakeTimeout: limits.Connect,
 		ForceAttemptHTTP2:   true,
@@ -83,15 +83,15 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 	}
 }
 
-// BaseURL validates an address from the settings and returns it with a slash at its end. An empty
-// address means official.
+// BaseURL validates an address from the settings and returns it with a slash at its end. If the
+// address is empty, BaseURL returns official.
 func BaseURL(raw, official string) (string, error) {
 	if raw == "" {
 		return official, nil
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", errors.New("parsing base URL: not a URL") // the cause would contain the address, including any credentials
+		return "", errors.New("parsing base URL: not a URL") // without the cause, because it contains the address with its credentials
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("checking base URL: want http(s)://host/path without credentials, query or fragment")
@@ -102,14 +102,14 @@ func BaseURL(raw, official string) (string, error) {
 	return u.String(), nil
 }
 
-// ModelName reports whether name can be the name of a model: it is not empty and contains no spaces
-// or control characters.
+// ModelName reports whether name may be the name of a model. It must not be empty, or contain
+// spaces or control characters.
 func ModelName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// CheckStream returns an error if a response is not an event stream, for example a redirect or a
-// web page at a wrong address.
+// CheckStream returns an error if a response is not an event stream. For example, a wrong address
+// may respond with a redirect or a web page.
 func CheckStream(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media != "text/html" && media != "application/json" {

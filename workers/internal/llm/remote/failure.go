@@ -14,12 +14,12 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxRetryAfter bounds the delay in Retry-After, so that conversions do not overflow. Callers have
-// shorter limits.
+// maxRetryAfter is the maximum of the delay in Retry-After. It only prevents overflows in
+// conversions, because callers have shorter limits.
 const maxRetryAfter = 24 * time.Hour
 
-// maxErrorBody is the number of bytes of an error response that are read. Providers send less than
-// 1 KiB.
+// maxErrorBody is the maximum number of bytes that are read from an error response. Providers send
+// less than 1 KiB.
 const maxErrorBody = 64 << 10
 
 // statusOverloaded is a status that some providers send instead of 503.
@@ -27,19 +27,19 @@ const statusOverloaded = 529
 
 // FailedStream describes a stream that ended without an answer.
 type FailedStream struct {
-	Err      error          // the stream's error; may be nil
+	Err      error          // the stream's error; nil if there was none
 	Response *http.Response // nil if there was no response
-	Unsent   bool           // no part of the request was sent
-	Key      string         // the key of the request, which a provider's message may repeat
-	// Status classifies an error response by its status and body.
+	Unsent   bool           // no part of the request was sent to the provider
+	Key      string         // the API key of the request, which the provider's message may repeat
+	// Status classifies an error response by its status and its body.
 	Status func(status int, body []byte) *llm.Error
-	// Event classifies an error inside the stream. It returns nil for any other error.
+	// Event classifies an error event in the stream. It returns nil if err is not an error event.
 	Event func(err error) *llm.Error
 }
 
-// Failure returns the error for a stream that ended without an answer. The first of these that
-// failed determines the error: the caller's context, the time limits of callCtx, the response, the
-// stream.
+// Failure returns the error of a call whose stream ended without an answer. It checks the following
+// in this order, and the first failure determines the error: the caller's context, the time limits
+// of callCtx, the response, and the stream.
 func Failure(ctx, callCtx context.Context, ended FailedStream) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("streaming from model: %w", ctx.Err())
@@ -49,7 +49,7 @@ func Failure(ctx, callCtx context.Context, ended FailedStream) error {
 	return e
 }
 
-// failure classifies a failure that the caller's context did not cause.
+// failure returns the error of a call whose stream ended although the caller's context did not end.
 func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 	if limit := limitFor(callCtx); limit != nil {
 		e := llm.NewError(llm.KindTimeout, limit)
@@ -57,7 +57,7 @@ func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 		return e
 	}
 
-	// An error response explains more than the stream's error, which is only a consequence of it.
+	// Prefer the error response: the stream's error only follows from it.
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
 		body := readError(res.Body)
@@ -75,8 +75,8 @@ func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 	return e
 }
 
-// brokenStream classifies a stream that ended without an answer and without an error event. res is
-// nil if there was no response.
+// brokenStream classifies the end of a stream that contained neither a complete answer nor an error
+// event. res is nil if there was no response.
 func brokenStream(res *http.Response, err error) *llm.Error {
 	var tooLarge *http.MaxBytesError
 	var syntax *json.SyntaxError
@@ -95,9 +95,8 @@ func brokenStream(res *http.Response, err error) *llm.Error {
 	}
 }
 
-// notProcessed reports whether a status means that the provider did not process the request. With
-// any other status, a model may have worked before the failure, for example until a filter rejected
-// its output.
+// notProcessed reports whether a status shows that the provider has not processed the request.
+// After any other status, a model may have worked, for example until a filter rejected its output.
 func notProcessed(status int) bool {
 	switch status {
 	case http.StatusServiceUnavailable, statusOverloaded:
@@ -109,18 +108,18 @@ func notProcessed(status int) bool {
 	}
 }
 
-// readError returns the body of an error response. The SDK has read the body and put it back. The
-// SDK's own error is not used, because it contains the request and the key.
+// readError returns the body of an error response. The SDK has already read the body and replaced
+// it with a copy. The SDK's own error is not used, because it contains the request and the key.
 func readError(body io.Reader) []byte {
 	b, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	if err != nil {
-		return nil // the status alone is enough
+		return nil // the status is enough without a body
 	}
 	return b
 }
 
-// retryAfter returns the delay in the headers Retry-After-Ms and Retry-After (seconds or a date).
-// It returns 0 if they are missing, invalid or in the past.
+// retryAfter returns the delay in the header Retry-After-Ms or Retry-After, which contains seconds
+// or a date. It returns 0 if the headers are missing or invalid, or if the date has passed.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	d := time.Duration(0)
 	value := h.Get("Retry-After")
@@ -136,7 +135,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(d, 0), maxRetryAfter)
 }
 
-// clampRetry converts seconds to a duration between 0 and maxRetryAfter.
+// clampRetry converts a number of seconds to a duration between 0 and maxRetryAfter.
 func clampRetry(seconds float64) time.Duration {
 	if !(seconds > 0) { // also true for NaN
 		return 0

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Limits are the time limits of a call. A zero field means its default.
+// Limits contains the time limits of a call. A zero field has its default value.
 type Limits struct {
-	Connect    time.Duration // until the connection is established, including TLS; default 5 s
+	Connect    time.Duration // until a connection is established, including TLS; default 5 s
 	FirstToken time.Duration // from the start of the call to the first chunk; default 30 s
 	IdleChunk  time.Duration // between two chunks; default 30 s
 	Total      time.Duration // from the start to the end of the call; default 120 s
 }
 
-// afterFinish is the time limit for the rest of the stream after a complete answer.
+// afterFinish is the time limit for the rest of the stream after the answer is complete.
 const afterFinish = 2 * time.Second
 
 // WithDefaults returns the limits with defaults for zero fields.
@@ -33,7 +33,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Causes with which a request is canceled when it exceeds a limit.
+// Causes with which a request is cancelled after it has exceeded a limit.
 var (
 	errConnect    = errors.New("no connection within the limit")
 	errFirstToken = errors.New("no first chunk within the limit")
@@ -42,19 +42,19 @@ var (
 	errLong       = errors.New("still being written at the limit")
 )
 
-// Watch cancels a request when one of its limits is exceeded. It uses timers and no goroutine.
+// Watch cancels a request that exceeds one of its time limits. It uses timers and no goroutine.
 type Watch struct {
 	cancel  context.CancelCauseFunc
 	limits  Limits
 	connect *time.Timer
 	total   *time.Timer
-	// chunk is replaced at the first chunk; only the goroutine that reads the stream uses it.
+	// chunk is replaced after the first chunk. Only the goroutine that reads the stream uses it.
 	chunk   *time.Timer
 	begun   atomic.Bool // at least one chunk has arrived
 	reached atomic.Bool // a connection was established
 }
 
-// StartWatch starts the timers of a call and returns the context for its request.
+// StartWatch starts the timers of a call and returns the context for the request.
 func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch) {
 	w := &Watch{limits: limits}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -63,12 +63,13 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 		return time.AfterFunc(d, func() { cancel(cause) })
 	}
 
-	// The timers start together: each limit counts from the start of the call.
+	// Start all timers now, because each limit counts from the start of the call.
 	w.connect = after(limits.Connect, errConnect)
 	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)
 
-	// A pooled connection needs no dial, so only the trace reports that a connection is ready.
+	// A reused connection is not opened again. So only the trace reports that a connection is
+	// ready.
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
 			w.reached.Store(true)
@@ -77,11 +78,10 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	}), w
 }
 
-// Unsent reports whether no connection was established, so that the request was not sent.
+// Unsent reports whether no connection was established, and the request was therefore not sent.
 func (w *Watch) Unsent() bool { return !w.reached.Load() }
 
-// Pause stops the chunk timer after a chunk has arrived. After the first chunk, the timer uses
-// IdleChunk.
+// Pause stops the chunk timer after a chunk has arrived. The next limit is IdleChunk.
 func (w *Watch) Pause() {
 	w.chunk.Stop()
 	if w.begun.CompareAndSwap(false, true) {
@@ -90,16 +90,16 @@ func (w *Watch) Pause() {
 	}
 }
 
-// Resume starts the timer for the next chunk. Before the first chunk it is already running.
+// Resume starts the timer for the next chunk. Until the first chunk, the timer is already running.
 func (w *Watch) Resume() {
 	if w.begun.Load() {
 		w.chunk.Reset(w.limits.IdleChunk)
 	}
 }
 
-// overdue returns the cause for exceeding the total limit. It distinguishes an answer that is still
-// arriving from no answer at all. An answer may be long because of the prompt or slow because of
-// the caller, so it is not the provider's fault.
+// overdue returns the cause of a cancellation after the total limit was exceeded. The cause shows
+// whether the answer was still arriving. Then the provider is not at fault: the prompt may demand a
+// long answer, or the caller may read it slowly.
 func (w *Watch) overdue() error {
 	if w.begun.Load() {
 		return errLong
@@ -107,10 +107,12 @@ func (w *Watch) overdue() error {
 	return errTotal
 }
 
-// Finishing shortens the limit for the rest of the stream, after the answer is complete.
+// Finishing must be called after the answer is complete. It shortens the limit for the rest of the
+// stream.
 func (w *Watch) Finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
 
-// limitFor returns the limit because of which ctx was canceled, or nil.
+// limitFor returns the exceeded limit for which ctx was cancelled, or nil if ctx was not cancelled
+// for a limit.
 func limitFor(ctx context.Context) error {
 	for _, limit := range []error{errConnect, errFirstToken, errIdle, errTotal, errLong} {
 		if errors.Is(context.Cause(ctx), limit) {

@@ -11,12 +11,12 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// redacted replaces secrets in a provider's message.
+// redacted is the text that replaces a secret in a provider's message.
 const redacted = "[redacted]"
 
-// secrets matches what a provider's message may repeat of the request's credentials or of the
-// service's account: headers, keys, tokens, credentials in addresses, and the ids of organizations
-// and projects. Providers mask parts of keys with asterisks or dots.
+// secrets matches credentials and ids of the service's account that a provider's message may
+// repeat: headers, keys, tokens, credentials in addresses, and the ids of organizations and
+// projects. Providers mask parts of keys with asterisks or dots.
 var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic)\s+)?[^\s"',;]+`,
 	`\b(?:x-)?(?:goog-)?api[-_]?key["']?\s*[:=]\s*["']?[^\s"',;]+`,
@@ -37,9 +37,9 @@ var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b[A-Za-z0-9+_-]{40,}={0,2}`,
 }, "|"))
 
-// addresses and hosts match where the operator's servers are: URLs; and hosts with a port, names of
-// private and common domains, and IP addresses. A port needs two digits, because names of models end
-// with a single one, such as phi:3b or claude:0.
+// addresses and hosts match the addresses of the operator's servers. addresses matches URLs. hosts
+// matches hosts with a port, names of private and common domains, and IP addresses. A port must
+// have two digits, because model names such as phi:3b and claude:0 end with a single digit.
 var (
 	addresses = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s"<>]+`)
 	hosts     = regexp.MustCompile(`(?i)` + strings.Join([]string{
@@ -50,20 +50,22 @@ var (
 	}, "|"))
 )
 
-// newRefusal returns what admins may read of a provider's response: its status, and its message
-// without secrets and addresses, on one line and with at most domain.MaxProviderMessage characters. key is the
-// key of the request.
+// newRefusal returns the part of a provider's response that admins may read: its status, and its
+// message without secrets and addresses. The message is on one line and has at most
+// domain.MaxProviderMessage characters. key is the API key of the request.
 func newRefusal(status int, message, key string) *domain.ProviderError {
 	message = strings.ToValidUTF8(message, "\uFFFD")
-	// Very short keys are placeholders such as "x" that would match ordinary words.
+	// Do not redact very short keys. They are placeholders such as "x", which would match ordinary
+	// words.
 	if len(key) >= 4 {
 		message = strings.ReplaceAll(message, key, redacted)
 	}
-	// Truncated after the redaction, so that no part of a secret at the end escapes it.
+	// Truncate the message only after the redaction. Otherwise a secret at the end could be
+	// truncated and no longer be recognized.
 	message = addresses.ReplaceAllString(message, redacted)
 	message = secrets.ReplaceAllString(message, redacted)
 	message = hosts.ReplaceAllString(message, redacted)
-	message = strings.ReplaceAll(message, redacted+redacted, redacted) // a key and its masked rest
+	message = strings.ReplaceAll(message, redacted+redacted, redacted) // join the replacements of a key and of its masked part
 	message = strings.Join(strings.FieldsFunc(llm.CleanText(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
@@ -73,8 +75,8 @@ func newRefusal(status int, message, key string) *domain.ProviderError {
 	return &domain.ProviderError{Status: status, Message: message}
 }
 
-// plainMessage returns the message of an error response that is not the provider's error object:
-// its text, unless it is a web page or JSON.
+// plainMessage returns the message of an error response that does not contain the provider's error
+// object. It returns the text of the body, or "" if the body is a web page or JSON.
 func plainMessage(body []byte) string {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || strings.ContainsRune("<{[", rune(body[0])) {
@@ -83,12 +85,12 @@ func plainMessage(body []byte) string {
 	return string(body)
 }
 
-// cutShort is the message for a stream without a final event, which the provider does not explain.
+// cutShort is the message for a stream that ended without a final event and without a reason.
 const cutShort = "The stream ended before the answer was complete."
 
-// describe sets e.Provider after a response: to the message that the classification has found, or
-// else to one that describes the response. The message is empty if the cause is the operator's account
-// at the provider: its credentials, quota or rate limit.
+// describe sets e.Provider if there was a response. The message is the one that the classification
+// has found, or else it describes the response. The message stays empty if the failure concerns the
+// operator's account at the provider: its credentials, its quota or its rate limit.
 func describe(e *llm.Error, res *http.Response, body []byte, key string) {
 	if res == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// TestRefusalsHideSecrets checks that a provider's message shows no credentials and no ids of the
-// service's account.
+// TestRefusalsHideSecrets checks that the messages that admins read contain no credentials, and no
+// ids of the service's account.
 func TestRefusalsHideSecrets(t *testing.T) {
 	t.Parallel()
 	const key = "my own key 42"
@@ -51,13 +51,14 @@ func TestRefusalsHideSecrets(t *testing.T) {
 	if n := utf8.RuneCountInString(long); n != domain.MaxProviderMessage || !strings.HasSuffix(long, "…") {
 		t.Errorf("%d characters: %q", n, long)
 	}
-	// The end of a truncated message must not contain the beginning of a key.
+	// A truncated message must not end with the first characters of a key.
 	if cut := newRefusal(400, strings.Repeat("a ", 495)+key, key).Message; strings.Contains(cut, "my") {
 		t.Errorf("%q", cut)
 	}
 }
 
-// TestRefusalsHideTheAccount checks that the provider's text about the operator's account is not kept.
+// TestRefusalsHideTheAccount checks that the provider's text about the operator's account is
+// dropped.
 func TestRefusalsHideTheAccount(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[llm.Kind]string{

@@ -1,3 +1,3 @@
-// Package scripted is a model for tests that plays a script: each call returns the next answer or
-// error, or waits until the caller cancels.
+// Package scripted contains a model for tests that follows a script. Each call returns the next
+// answer or error of the script, or waits until the caller cancels it.
 package scripted

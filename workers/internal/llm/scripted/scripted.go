@@ -10,49 +10,49 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// ErrOver reports a call after the end of the script.
+// ErrOver is the error of a call after the end of the script.
 var ErrOver = errors.New("the script has no more answers")
 
-// Call is one entry of a script: the outcome of one model call.
+// Call is the outcome of one model call in a script.
 type Call struct {
-	Deltas    []string // emitted in order; together they are the answer's text
+	Deltas    []string // emitted in order; concatenated, they are the text of the answer
 	ToolCalls []llm.ToolCall
 	Usage     llm.Usage
-	Stop      llm.StopReason // the default is StopToolCalls with tool calls, otherwise StopEnd
-	Err       error          // returned after the deltas instead of an answer
-	Hang      bool           // wait for the context's end after the deltas
+	Stop      llm.StopReason // default: StopToolCalls if there are tool calls, otherwise StopEnd
+	Err       error          // returned after the deltas in place of an answer
+	Hang      bool           // wait after the deltas until the context ends
 }
 
-// Model plays the calls of its script in order. After the last one, every call fails with ErrOver.
-// It is safe for concurrent use.
+// Model follows its script: each call has the next outcome. After the last outcome, every call
+// fails with ErrOver. It is safe for concurrent use.
 type Model struct {
 	name     string
 	mu       sync.Mutex
 	calls    []Call
 	requests []llm.Request
-	// last makes the last call repeat forever.
+	// last reports that the last outcome repeats forever.
 	last bool
 }
 
-// New returns a model that plays these calls.
+// New returns a model whose calls have these outcomes, in order.
 func New(name string, calls ...Call) *Model { return &Model{name: name, calls: calls} }
 
-// Forever returns a model for which every call has the same outcome.
+// Forever returns a model whose calls all have the same outcome.
 func Forever(name string, call Call) *Model {
 	return &Model{name: name, calls: []Call{call}, last: true}
 }
 
-// Info returns the model's name and a context of 100,000 tokens.
+// Info returns the model's name and a context size of 100,000 tokens.
 func (m *Model) Info() llm.Info { return llm.Info{Name: m.name, ContextTokens: 100_000} }
 
-// Requests returns all requests so far, in order.
+// Requests returns all requests so far, in the order of the calls.
 func (m *Model) Requests() []llm.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.requests)
 }
 
-// Stream plays the next call; see [llm.Model].
+// Stream emits and returns the next outcome of the script; see [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return llm.Response{}, fmt.Errorf("playing script: %w", err)
@@ -71,7 +71,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		emit(llm.Delta{Text: text})
 	}
 
-	// The deltas of a call are emitted even if it then hangs or fails.
+	// The deltas are emitted even if the call then waits or fails.
 	switch {
 	case call.Hang:
 		<-ctx.Done()
@@ -86,7 +86,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return res, nil
 }
 
-// next stores a request and returns the call to play.
+// next stores a request and returns the outcome of its call.
 func (m *Model) next(req llm.Request) (Call, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

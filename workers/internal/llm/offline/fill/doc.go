@@ -1,13 +1,15 @@
-// Package fill writes JSON that matches a schema from the words of a message and of tool results. It
-// follows fixed rules, so the same input always has the same result:
+// Package fill writes JSON that matches a schema. It takes the values from a message and from tool
+// results, by fixed rules, so the same input always has the same result:
 //
-//   - A value follows its name ("price: 30", "30 watts", "the order is A-17"), or has its form:
-//     numbers, dates, e-mail addresses, URLs, values of an enumeration, names with capitals.
-//   - The message comes before the data sent along and the tool results, and these before the texts of
-//     sources.
+//   - A value in a text follows its name ("price: 30", "30 watts", "the order is A-17") or has a
+//     known form. The forms are numbers, dates, e-mail addresses, URLs, values of an enumeration,
+//     and names with capitals.
+//   - The message takes precedence over the data sent with it and the tool results, and these over
+//     the texts of sources.
 //   - Each number, date and name is used once, in the order of the schema.
-//   - A list takes all values of its form. A list of objects takes one object from each part of the
+//   - A list gets all values of its form. A list of objects gets one object from each part of the
 //     message, for example "2 lamps at 30 euros and 3 chairs at 45".
-//   - A required field without a value becomes null if the schema permits that, otherwise its default
-//     or an empty value. An optional one is omitted.
+//   - If there is no value for a required field, the field becomes null if the schema allows that.
+//     Otherwise it gets its default or an empty value. An optional field without a value is
+//     omitted.
 package fill

@@ -10,34 +10,34 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Bounds of what is written.
+// Limits on the size of the JSON.
 const (
 	maxDepth = 24
-	maxNodes = 5_000 // values of the schema that are visited
-	maxItems = 50    // of a list, unless its schema requires more
-	maxPad   = 1_000 // items or characters that a schema can require
+	maxNodes = 5_000 // maximum number of values of the schema that are visited
+	maxItems = 50    // maximum number of items of a list, unless its schema requires more
+	maxPad   = 1_000 // maximum number of items or characters that a schema can require
 )
 
-// Input is what values are taken from.
+// Input contains the texts and the data from which values are taken.
 type Input struct {
 	Message string
-	Data    json.RawMessage // sent along with the message; nil: none
+	Data    json.RawMessage // data that was sent with the message; nil: none
 	Results []llm.ToolResult
-	// Passages are the parts of the sources that answer the message best, the best one first.
+	// Passages are the parts of the sources that best answer the message, in descending order.
 	Passages []string
 }
 
-// filler fills one schema.
+// filler writes the JSON for one schema.
 type filler struct {
 	root    *node
-	texts   []*text // the message, the passages, then the texts of sources
-	objects []any   // the data and the tool results
-	left    int     // values of the schema that may still be visited
+	texts   []*text // in order of precedence: the message, the passages, the texts of sources
+	objects []any   // the data sent with the message, and the tool results
+	left    int     // number of values of the schema that may still be visited
 }
 
-// Answer returns JSON for a schema. It matches the schema unless the schema requires a value that
-// the rules do not find. If the schema has citations of values, they name the sources in which the
-// values stand.
+// Answer returns JSON for a schema. The JSON matches the schema unless the schema requires a value
+// that the rules do not find. If the schema has citations of values, each citation names the source
+// that contains the value.
 func Answer(schema json.RawMessage, in Input) string {
 	root, ok := parse(schema).(*node)
 	if !ok {
@@ -70,7 +70,8 @@ func Answer(schema json.RawMessage, in Input) string {
 	return `{"data":` + raw + `,"citations":` + cite(raw, sources) + `}`
 }
 
-// citedData returns the schema of the data if the schema asks for citations beside it, or nil.
+// citedData returns the part of the schema that describes the data if the schema also requires
+// citations. Otherwise it returns nil.
 func citedData(root *node) *node {
 	properties := root.child("properties")
 	if properties == nil || !slices.Equal(properties.names, []string{"data", "citations"}) {
@@ -83,8 +84,8 @@ func citedData(root *node) *node {
 	return properties.child("data")
 }
 
-// value returns the JSON of a value for a schema, and whether a part of it was found in the texts.
-// name is that of the field.
+// value returns the JSON of a value for a schema, and whether the texts contain a part of the
+// value. name is the name of the value's field.
 func (f *filler) value(s *node, name string, in []*text, depth int) (raw string, found bool) {
 	if f.left--; s == nil || f.left < 0 || depth > maxDepth {
 		return "null", false
@@ -114,8 +115,8 @@ func (f *filler) value(s *node, name string, in []*text, depth int) (raw string,
 	return raw, false
 }
 
-// content returns the JSON of a value that is not null, by the kind of the schema. Without a match in
-// the texts it is a placeholder.
+// content returns the JSON of a value that is not null, according to the schema's type. If nothing
+// matches in the texts, the value is a placeholder.
 func (f *filler) content(s *node, name string, in []*text, depth int) (raw string, found bool) {
 	switch kind := s.kind(); {
 	case s.list("enum") != nil:
@@ -129,8 +130,9 @@ func (f *filler) content(s *node, name string, in []*text, depth int) (raw strin
 	}
 }
 
-// alternative returns the first alternative of anyOf or oneOf for which something was found;
-// otherwise null if that is one of them, or the first.
+// alternative returns the value of the first alternative of anyOf or oneOf for which the texts
+// contain something. If there is none, it returns null if that is an alternative, or else the value
+// of the first alternative.
 func (f *filler) alternative(s *node, name string, in []*text, depth int) (raw string, found, ok bool) {
 	for _, keyword := range []string{"anyOf", "oneOf"} {
 		all := s.list(keyword)
@@ -163,7 +165,7 @@ func (f *filler) alternative(s *node, name string, in []*text, depth int) (raw s
 	return "", false, false
 }
 
-// object fills the properties of an object.
+// object returns an object with values for the schema's properties.
 func (f *filler) object(s *node, name string, in []*text, depth int) (raw string, found bool) {
 	properties := s.child("properties")
 	if properties == nil {
@@ -197,8 +199,8 @@ func (f *filler) object(s *node, name string, in []*text, depth int) (raw string
 	return "{" + b.String() + "}", found
 }
 
-// free fills an object whose properties the schema does not name: with the object in the message, or
-// with its pairs such as "watts: 7".
+// free returns an object whose properties the schema does not name. These are the members of the
+// object in the message, or the message's pairs such as "watts: 7".
 func (f *filler) free(s *node, name string, in []*text) (raw string, found bool) {
 	if more, ok := s.values["additionalProperties"].(bool); ok && !more || name != "" && s.values["additionalProperties"] == nil {
 		return "{}", false
@@ -227,7 +229,7 @@ func (f *filler) free(s *node, name string, in []*text) (raw string, found bool)
 	return "{" + b.String() + "}", b.Len() > 0
 }
 
-// array fills a list.
+// array returns a list with values for the schema's items.
 func (f *filler) array(s *node, name string, in []*text, depth int) (raw string, found bool) {
 	var items []string
 	for _, one := range s.list("prefixItems") {
@@ -255,8 +257,8 @@ func (f *filler) array(s *node, name string, in []*text, depth int) (raw string,
 	return "[" + strings.Join(items, ",") + "]", found
 }
 
-// items returns what the texts contain for the items of a list. The first text that contains any
-// counts.
+// items returns the items for a list that the first suitable text contains. A text is suitable if
+// it contains at least one item.
 func (f *filler) items(of *node, name string, in []*text, depth int) (items []string) {
 	if kind := of.kind(); kind == "array" || kind == "object" {
 		return f.itemObjects(of, name, in, depth)
@@ -283,7 +285,7 @@ func (f *filler) items(of *node, name string, in []*text, depth int) (items []st
 	return nil
 }
 
-// itemObjects returns an object for each part of the first text that has at least one.
+// itemObjects returns an object for each part of the first text that yields at least one object.
 func (f *filler) itemObjects(of *node, name string, in []*text, depth int) (items []string) {
 	objects := f.objects
 	for _, v := range f.named(name) {
@@ -312,7 +314,7 @@ func (f *filler) itemObjects(of *node, name string, in []*text, depth int) (item
 	return items
 }
 
-// named returns the values that the data and the tool results have under a name.
+// named returns the values that the data and the tool results contain under a name.
 func (f *filler) named(name string) (found []any) {
 	var look func(v any, depth int)
 	look = func(v any, depth int) {
@@ -344,12 +346,12 @@ func (f *filler) named(name string) (found []any) {
 	return found
 }
 
-// plain is a name without case and separators.
+// plain returns a name in lower case without separators.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
 
-// singular is the name of an item of a list.
+// singular returns the name of one item of a list with the given name.
 func singular(name string) string { return strings.TrimSuffix(name, "s") }
 
 // write returns the JSON of a value.
@@ -378,10 +380,10 @@ func write(v any) string {
 	}
 }
 
-// maxCited bounds the citations of an answer.
+// maxCited is the maximum number of citations of an answer.
 const maxCited = 100
 
-// cite returns the citations of the values that stand in a source.
+// cite returns the citations of the values that at least one source contains.
 func cite(data string, sources []domain.Citation) string {
 	texts := make([]*text, len(sources))
 	for i, s := range sources {

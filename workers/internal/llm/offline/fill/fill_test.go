@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// TestAnswer lists messages and the JSON that is written for them.
+// TestAnswer contains messages, and the JSON that must be written for them.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	person := `{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"},"email":{"type":"string","format":"email"},"city":{"type":"string"}},"required":["name","age","email","city"]}`
@@ -50,7 +50,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswerFromResults fills what the message lacks from tool results, with citations.
+// TestAnswerFromResults takes the values that the message lacks from tool results, with citations.
 func TestAnswerFromResults(t *testing.T) {
 	t.Parallel()
 	schema := `{"type":"object","properties":{"data":{"type":"object","properties":{"tower":{"type":"string"},"height":{"type":"number"},"status":{"type":"string"}},` +

@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// scalar fills a string, a number or a boolean: with a value that follows its name in the message, a
-// value of that name in the data or a tool result, or a value of its form in a text.
+// scalar returns a string, a number or a boolean. It looks for a value after its name in the
+// message, for a value of that name in the data or a tool result, and for a value of the same form
+// in a text.
 func (f *filler) scalar(s *node, kind, name string, in []*text) (raw string, found bool) {
 	find := finderFor(s, kind, name)
 	for i, t := range in {
@@ -38,8 +39,8 @@ func (f *filler) scalar(s *node, kind, name string, in []*text) (raw string, fou
 	return empty(s, kind), false
 }
 
-// fromObjects returns the value that the data or a tool result has under a name, if it has the type
-// of the schema.
+// fromObjects returns the value that the data or a tool result contains under a name, if the value
+// has the type in the schema.
 func (f *filler) fromObjects(s *node, kind, name string) (raw string, found bool) {
 	for _, v := range f.named(name) {
 		switch v := v.(type) {
@@ -60,10 +61,11 @@ func (f *filler) fromObjects(s *node, kind, name string) (raw string, found bool
 	return "", false
 }
 
-// finder finds a value in a text: after its name, or only by its form. It marks the value as used.
+// finder finds a value in a text, and marks it as used. If named is true, the value's name must be
+// next to it. Otherwise its form suffices.
 type finder func(t *text, named bool) (raw string, found bool)
 
-// finderFor returns the finder for a schema and the name of a field.
+// finderFor returns the finder for a schema and for the name of a field.
 func finderFor(s *node, kind, name string) finder {
 	words := nameWords(name)
 	switch kind {
@@ -75,12 +77,12 @@ func finderFor(s *node, kind, name string) finder {
 		}
 	case "string":
 		return stringFinder(s, name, words)
-	default: // an unknown type
+	default: // the type is unknown
 		return func(*text, bool) (string, bool) { return "", false }
 	}
 }
 
-// Words in the names of fields that say which form a string has.
+// Words in the name of a field that show the form of a string.
 var (
 	dateWords   = setFor(`date day due deadline birthday until since from`)
 	nameNames   = setFor(`name names person people customer client author company organization organisation vendor supplier city country place contact recipient sender owner employee user who brand product title item`)
@@ -91,8 +93,8 @@ var (
 	personNames = setFor(`email mail`)
 )
 
-// stringFinder returns the finder for a string: by its pattern, by its format, or by the last word of
-// its name.
+// stringFinder returns the finder for a string. It depends on the string's pattern, its format, or
+// the last word of its name.
 func stringFinder(s *node, name string, words []string) finder {
 	accept := func(v string) (string, bool) { return write(v), fits(s, v) }
 	last := ""
@@ -132,15 +134,16 @@ func stringFinder(s *node, name string, words []string) finder {
 	}
 }
 
-// spansFor returns the function that lists a text's values of the form that a format or the last word
-// of a name requires. It returns nil if they require none, or one that stringFinder handles itself.
+// spansFor returns the function that lists a text's values of the form that a format or the last
+// word of a name implies. It returns nil if they imply no form, or one that stringFinder handles
+// itself.
 func spansFor(format, last string) func(*text) []span {
 	switch {
 	case format == "email" || personNames[last]:
 		return func(t *text) []span { return t.emails }
 	case format == "uri" || format == "url" || linkNames[last]:
 		return func(t *text) []span { return t.links }
-	case format == "date-time": // written with a time
+	case format == "date-time": // in the form of a date with a time
 		return nil
 	case format == "date" || format == "" && dateWords[last]:
 		return func(t *text) []span { return t.dates }
@@ -153,8 +156,8 @@ func spansFor(format, last string) func(*text) []span {
 	}
 }
 
-// textFinder returns the finder for a string without a form: a labelled text, a name, a quotation, the
-// whole text or its subject.
+// textFinder returns the finder for a string of no particular form. It finds a labelled text, a
+// name, a quotation, the whole text or the text's subject.
 func textFinder(s *node, name string, words []string, last string, accept func(string) (string, bool)) finder {
 	return func(t *text, named bool) (string, bool) {
 		if named {
@@ -179,7 +182,8 @@ func textFinder(s *node, name string, words []string, last string, accept func(s
 	}
 }
 
-// choice returns the value of an enumeration that occurs first in a text; otherwise the first value.
+// choice returns a value of an enumeration: the value that a text mentions first, or one that the
+// data contains under the name. If there is neither, it returns the first value.
 func (f *filler) choice(s *node, name string, in []*text) (raw string, found bool) {
 	all := s.list("enum")
 	for _, t := range in {
@@ -207,7 +211,7 @@ func (f *filler) choice(s *node, name string, in []*text) (raw string, found boo
 	return "null", false
 }
 
-// fits reports whether a string matches the bounds of a schema.
+// fits reports whether a string is within the limits of a schema.
 func fits(s *node, v string) bool {
 	n := utf8.RuneCountInString(v)
 	if n < s.count("minLength", 0) || n > s.count("maxLength", math.MaxInt) || v == "" {
@@ -220,7 +224,7 @@ func fits(s *node, v string) bool {
 	return true
 }
 
-// fitting returns a number as JSON if it matches the bounds of a schema.
+// fitting returns a number as JSON if it is within the limits of a schema.
 func fitting(s *node, kind, v string) (raw string, ok bool) {
 	n, err := strconv.ParseFloat(v, 64)
 	if err != nil || math.IsInf(n, 0) {
@@ -237,7 +241,7 @@ func fitting(s *node, kind, v string) (raw string, ok bool) {
 	return v, true
 }
 
-// inBounds reports whether a number matches the bounds of a schema.
+// inBounds reports whether a number is within the limits of a schema.
 func inBounds(s *node, n float64) bool {
 	if limit, ok := s.amount("minimum"); ok && n < limit {
 		return false
@@ -257,7 +261,7 @@ func inBounds(s *node, n float64) bool {
 	return true
 }
 
-// empty returns a value without content that matches the bounds of a schema.
+// empty returns a placeholder within the limits of a schema.
 func empty(s *node, kind string) string {
 	switch kind {
 	case "boolean":

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// node is an object of JSON with the order of its members. A value is a *node, []any, string,
-// json.Number, bool or nil.
+// node is a JSON object that preserves the order of its members. A member's value is a *node,
+// []any, string, json.Number, bool or nil.
 type node struct {
 	names  []string
 	values map[string]any
 }
 
-// parse reads JSON, or returns nil if it is invalid.
+// parse decodes JSON. It returns nil if the JSON is invalid.
 func parse(raw []byte) any {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -26,6 +26,7 @@ func parse(raw []byte) any {
 	return v
 }
 
+// parseValue decodes the next JSON value, in the form that node describes.
 func parseValue(d *json.Decoder) (any, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -66,7 +67,7 @@ func parseValue(d *json.Decoder) (any, error) {
 	return object, nil
 }
 
-// set sets a member.
+// set sets the member with the given name.
 func (n *node) set(name string, v any) {
 	if _, known := n.values[name]; !known {
 		n.names = append(n.names, name)
@@ -74,7 +75,7 @@ func (n *node) set(name string, v any) {
 	n.values[name] = v
 }
 
-// get returns a member, or nil.
+// get returns the member with the given name, or nil.
 func (n *node) get(name string) any {
 	if n == nil {
 		return nil
@@ -82,25 +83,25 @@ func (n *node) get(name string) any {
 	return n.values[name]
 }
 
-// child returns a member that is an object, or nil.
+// child returns the member with the given name if it is an object, or nil.
 func (n *node) child(name string) *node {
 	c, _ := n.get(name).(*node)
 	return c
 }
 
-// list returns a member that is a list, or nil.
+// list returns the member with the given name if it is a list, or nil.
 func (n *node) list(name string) []any {
 	l, _ := n.get(name).([]any)
 	return l
 }
 
-// text returns a member that is a string, or "".
+// text returns the member with the given name if it is a string, or "".
 func (n *node) text(name string) string {
 	s, _ := n.get(name).(string)
 	return s
 }
 
-// count returns a member that is a whole number, or other.
+// count returns the member with the given name if it is a whole number, or else other.
 func (n *node) count(name string, other int) int {
 	number, _ := n.get(name).(json.Number)
 	if i, err := strconv.Atoi(number.String()); err == nil {
@@ -109,7 +110,8 @@ func (n *node) count(name string, other int) int {
 	return other
 }
 
-// amount returns a member that is a number.
+// amount returns the member with the given name as a number. It returns false if it is not a
+// number.
 func (n *node) amount(name string) (float64, bool) {
 	number, ok := n.get(name).(json.Number)
 	if !ok {
@@ -119,7 +121,7 @@ func (n *node) amount(name string) (float64, bool) {
 	return f, err == nil
 }
 
-// types returns the types that the schema allows without null, and whether it allows null.
+// types returns the types that the schema allows, except null, and whether it allows null.
 func (n *node) types() (types []string, null bool) {
 	all := n.list("type")
 	if one := n.text("type"); one != "" {
@@ -135,7 +137,7 @@ func (n *node) types() (types []string, null bool) {
 	return types, null
 }
 
-// kind returns the type of the values that are written.
+// kind returns the type of the value to write.
 func (n *node) kind() string {
 	types, null := n.types()
 	switch {
@@ -152,13 +154,13 @@ func (n *node) kind() string {
 	}
 }
 
-// requires reports whether a property is required.
+// requires reports whether the schema requires the property.
 func (n *node) requires(name string) bool { return slices.Contains(n.list("required"), any(name)) }
 
-// maxSteps bounds the references that are followed for one value.
+// maxSteps is the maximum number of references that are followed for one value.
 const maxSteps = 32
 
-// resolve follows references and merges the parts of allOf.
+// resolve follows the references of a schema, and merges the parts of allOf.
 func (f *filler) resolve(s *node) *node {
 	for range maxSteps {
 		ref := s.text("$ref")
@@ -184,7 +186,7 @@ func (f *filler) resolve(s *node) *node {
 	return s
 }
 
-// at returns the part of the schema at a reference within the document, or nil.
+// at returns the part of the schema to which a reference within the document points, or nil.
 func (f *filler) at(ref string) *node {
 	var at any = f.root
 	for key := range strings.SplitSeq(strings.TrimPrefix(ref, "#"), "/") {
@@ -204,7 +206,7 @@ func (f *filler) at(ref string) *node {
 	return s
 }
 
-// without returns a copy of a schema without a keyword.
+// without returns a copy of a schema that lacks the given keyword.
 func without(s *node, keyword string) *node {
 	out := &node{values: map[string]any{}}
 	for _, name := range s.names {
@@ -215,7 +217,8 @@ func without(s *node, keyword string) *node {
 	return out
 }
 
-// merge returns a schema with the keywords of both. The properties and the required names are joined.
+// merge returns a schema with the keywords of a and b. It joins their properties and their lists of
+// required names.
 func merge(a, b *node) *node {
 	out := without(a, "")
 	for _, name := range b.names {

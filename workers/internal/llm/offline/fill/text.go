@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	maxText   = 300    // characters of a text that becomes a value
-	maxRead   = 16_000 // characters of a text that are read
-	maxSpans  = 500    // values of one form in a text
-	nearWords = 24     // bytes between a name and its value
+	maxText   = 300    // maximum length in characters of a text that becomes a value
+	maxRead   = 16_000 // maximum number of characters of a text that are examined
+	maxSpans  = 500    // maximum number of values of one form in a text
+	nearWords = 24     // maximum number of bytes between a name and its value
 )
 
-// text is a text and the values that it contains, by their forms.
+// text contains a text, and the values that were found in it, by their forms.
 type text struct {
 	s    string
-	item bool // a part of a list, whose subject is a noun without a capital
-	used []span
+	item bool   // the text is a part of a list, so its subject may be a noun without a capital
+	used []span // parts of the text whose values have been used
 
 	dates, times, emails, links, numbers, codes, names, quotes, units, nouns []span
 }
 
-// span is a value at a place in a text.
+// span is a value in a text, with its position.
 type span struct {
 	from, to int
 	value    string
@@ -53,12 +53,14 @@ var (
 
 const months = `jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec`
 
-// newText reads a text.
+// newText returns a text and the values in it.
 func newText(s string) *text { return readText(s, false) }
 
-// newItem reads a part of a list.
+// newItem returns a part of a list and the values in it.
 func newItem(s string) *text { return readText(s, true) }
 
+// readText finds the values in the first maxRead characters of a text. item is true if the text is a
+// part of a list. A number, code or name must not overlap a value of another form.
 func readText(s string, item bool) *text {
 	t := &text{s: clip(s, maxRead), item: item}
 	t.emails, t.links, t.dates, t.times = t.matches(email), t.matches(link), t.readDates(), t.readTimes()
@@ -87,7 +89,7 @@ func readText(s string, item bool) *text {
 	return t
 }
 
-// part returns the text of a group of a match, or "".
+// part returns the text that the n-th group of a match matched, or "".
 func part(s string, at []int, n int) string {
 	if at[2*n] < 0 {
 		return ""
@@ -95,7 +97,7 @@ func part(s string, at []int, n int) string {
 	return s[at[2*n]:at[2*n+1]]
 }
 
-// matches returns the matches of an expression.
+// matches returns the matches of a regular expression in the text.
 func (t *text) matches(re *regexp.Regexp) []span {
 	var all []span
 	for _, at := range re.FindAllStringIndex(t.s, maxSpans) {
@@ -104,7 +106,7 @@ func (t *text) matches(re *regexp.Regexp) []span {
 	return all
 }
 
-// readDates returns the dates as year-month-day, in their order.
+// readDates returns the dates in the text in the form year-month-day, in their order.
 func (t *text) readDates() (all []span) {
 	add := func(re *regexp.Regexp, year, month, day int) {
 		for _, at := range re.FindAllStringSubmatchIndex(t.s, maxSpans) {
@@ -126,7 +128,7 @@ func (t *text) readDates() (all []span) {
 	return all
 }
 
-// readTimes returns the times of day as hours, minutes and seconds.
+// readTimes returns the times of day in the text in the form hours:minutes:seconds.
 func (t *text) readTimes() (all []span) {
 	for _, at := range clock.FindAllStringSubmatchIndex(t.s, maxSpans) {
 		h, m, sec := part(t.s, at, 1), part(t.s, at, 2), part(t.s, at, 3)
@@ -138,7 +140,7 @@ func (t *text) readTimes() (all []span) {
 	return all
 }
 
-// readUnits returns the units of amounts, and the codes of currencies.
+// readUnits returns the units of amounts and the codes of currencies in the text.
 func (t *text) readUnits() (all []span) {
 	for _, at := range unit.FindAllStringSubmatchIndex(t.s, maxSpans) {
 		for n := 1; n <= 3; n++ {
@@ -150,7 +152,7 @@ func (t *text) readUnits() (all []span) {
 	return all
 }
 
-// readNouns returns the subject of a part of a list. Other texts have none.
+// readNouns returns the subject if the text is a part of a list. Otherwise it returns nothing.
 func (t *text) readNouns() (all []span) {
 	if !t.item {
 		return nil
@@ -163,7 +165,7 @@ func (t *text) readNouns() (all []span) {
 	return all
 }
 
-// twoDigits puts a zero before a single digit.
+// twoDigits adds a leading zero to a single digit.
 func twoDigits(s string) string {
 	if len(s) == 1 {
 		return "0" + s
@@ -171,11 +173,11 @@ func twoDigits(s string) string {
 	return s
 }
 
-// readNumber returns a numeral as JSON. It returns false inside a word.
+// readNumber returns a numeral as a JSON number. It returns false if the numeral is part of a word.
 func (t *text) readNumber(m *span) (string, bool) {
 	before, _ := utf8.DecodeLastRuneInString(t.s[:m.from])
 	digits := strings.TrimLeft(m.value, "-−")
-	if digits != m.value && (unicode.IsLetter(before) || unicode.IsDigit(before)) { // a dash
+	if digits != m.value && (unicode.IsLetter(before) || unicode.IsDigit(before)) { // the sign is a dash, not a minus sign
 		m.from += len(m.value) - len(digits)
 		m.value = digits
 		before = '-'
@@ -203,14 +205,15 @@ func (t *text) readNumber(m *span) (string, bool) {
 	return whole, true
 }
 
-// Words with a capital that are no names.
+// Words that are not names even if they begin with a capital.
 var noNames = setFor(`i the a an and or but if this that these those it we you he she they my our your is are was were do does did can could
 	will would should please what when where which who why how extract find list give tell show return fill create make write read get
 	january february march april may june july august september october november december
 	monday tuesday wednesday thursday friday saturday sunday yes no ok hello hi dear thanks json eur usd gbp chf jpy`)
 
 // isName reports whether words with capitals are a name. A single word at the beginning of a
-// sentence is not, unless the text has nothing else. Leading words that are no names are cut off.
+// sentence is a name only if the words after it show this, or if the text is a part of a list.
+// isName first removes leading words that cannot be part of a name.
 func (t *text) isName(m *span) bool {
 	m.value = strings.TrimRight(m.value, ".-'’&")
 	m.to = m.from + len(m.value)
@@ -232,10 +235,10 @@ func (t *text) isName(m *span) bool {
 	return !begins || t.item || strings.ContainsAny(m.value, " &-") || t.follows(m.to)
 }
 
-// verbs follow a name at the beginning of a sentence.
+// verbs matches words that follow a name at the beginning of a sentence.
 var verbs = regexp.MustCompile(`(?i)^(?:'s|’s|,|\s+(?:is|was|has|had|bought|ordered|paid|owes|lives|works|wants|wrote|sent|costs|weighs|and|from|of|in|at)\b|\s*$)`)
 
-// follows reports whether the words after an offset show that a name precedes.
+// follows reports whether the words after an offset show that a name precedes them.
 func (t *text) follows(to int) bool { return verbs.MatchString(t.s[to:]) }
 
 func firstRune(s string) rune {
@@ -247,19 +250,19 @@ func overlaps(taken []span, m span) bool {
 	return slices.ContainsFunc(taken, func(one span) bool { return one.from < m.to && m.from < one.to })
 }
 
-// isUsed reports whether the value at an offset was used before.
+// isUsed reports whether the value at an offset was already used.
 func (t *text) isUsed(at int) bool { return overlaps(t.used, span{from: at, to: at + 1}) }
 
 // use marks a part of the text as used.
 func (t *text) use(from, to int) { t.used = append(t.used, span{from: from, to: to}) }
 
-// take returns the first unused value that is accepted, and marks it as used. If near is true, the
-// words of the field's name must stand next to it.
+// take returns the first unused value that accept accepts, and marks the value as used. If near is
+// true, the words of the field's name must be next to the value.
 func (t *text) take(all []span, words []string, near bool, accept func(string) (string, bool)) (raw string, found bool) {
 	if near && len(words) == 0 {
 		return "", false
 	}
-	for _, after := range []bool{false, true} { // a value after its name is the better match
+	for _, after := range []bool{false, true} { // first try values that follow their name, because they match better
 		for _, m := range all {
 			if overlaps(t.used, m) || near && !t.near(&m, words, after) {
 				continue
@@ -276,8 +279,8 @@ func (t *text) take(all []span, words []string, near bool, accept func(string) (
 	return "", false
 }
 
-// near reports whether the words of a name stand directly before a value, or, if after is true,
-// directly after it, with only a few characters between them that end no sentence.
+// near reports whether the words of a name are directly before a value or, if after is true,
+// directly after it. Between them there may be a few characters that do not end a sentence.
 func (t *text) near(m *span, words []string, after bool) bool {
 	var between string
 	if after {
@@ -300,7 +303,7 @@ func (t *text) near(m *span, words []string, after bool) bool {
 	return !strings.ContainsAny(gap, ".!?;\n,") && !strings.ContainsFunc(gap, unicode.IsDigit)
 }
 
-// namePattern matches the words of a name, in the singular and plural.
+// namePattern returns a pattern that matches the words of a name, in the singular and the plural.
 func namePattern(words []string) *regexp.Regexp {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -314,7 +317,7 @@ func namePattern(words []string) *regexp.Regexp {
 
 var valueEnd = regexp.MustCompile(`[;\n]|,\s|[.!?](?:\s|$)|\s+and\s`)
 
-// labelled returns the text that follows a name and a colon, an equals sign or "is".
+// labelled returns the text that follows a name and a colon, an equals sign, or "is".
 func (t *text) labelled(words []string, accept func(string) (string, bool)) (raw string, found bool) {
 	if len(words) == 0 {
 		return "", false
@@ -330,7 +333,7 @@ func (t *text) labelled(words []string, accept func(string) (string, bool)) (raw
 			value = value[:end[0]]
 		}
 		value = strings.Trim(value, " \t\"“”'.!?")
-		if value == "" || unicode.IsDigit(firstRune(value)) && !strings.ContainsAny(sign, ":=") { // "the tower is 330 m high"
+		if value == "" || unicode.IsDigit(firstRune(value)) && !strings.ContainsAny(sign, ":=") { // "the tower is 330 m high" is no label
 			continue
 		}
 		if raw, ok := accept(clip(value, maxText)); ok {
@@ -343,7 +346,8 @@ func (t *text) labelled(words []string, accept func(string) (string, bool)) (raw
 
 var labelSign = regexp.MustCompile(`^["'”]?(?:\s*[:=]|\s+(?:is|are|was)\b)\s*`)
 
-// listed returns the entries of a list that follows a name and a colon: "tags: red, green and blue".
+// listed returns the entries of a list that follows a name and a colon, such as "tags: red, green
+// and blue".
 func (t *text) listed(name string) (entries []string) {
 	words := nameWords(name)
 	if len(words) == 0 {
@@ -375,7 +379,7 @@ var (
 	introduction  = regexp.MustCompile(`^[^\n:]{0,80}:\s+`)
 )
 
-// parts returns the parts of a text that may describe one item of a list each.
+// parts returns the parts of a text, each of which may describe one item of a list.
 func (t *text) parts() (parts []string) {
 	s := introduction.ReplaceAllString(t.s, "")
 	isDigitOrUpper := func(r rune) bool { return unicode.IsDigit(r) || unicode.IsUpper(r) }
@@ -387,10 +391,11 @@ func (t *text) parts() (parts []string) {
 	return parts
 }
 
-// denial matches a word that denies what follows it.
+// denial matches a word that negates the words after it.
 var denial = regexp.MustCompile(`(?i)(?:\b(?:no|not|never|without|isn't|aren't|wasn't|doesn't|don't|un)\b[^.!?\n]{0,16}|\b(?:un|non-?))$`)
 
-// truth returns whether the text says that a name is true: "urgent", "not urgent", "urgent: no".
+// truth returns whether the text affirms or denies a name, as in "urgent", "not urgent" and
+// "urgent: no".
 func (t *text) truth(words []string, named bool) (raw string, found bool) {
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return fillers[w] })
 	if len(words) == 0 || !named {
@@ -410,7 +415,8 @@ func (t *text) truth(words []string, named bool) (raw string, found bool) {
 
 var fillers = setFor(`is has can should was are does be`)
 
-// find returns the offset of a value of an enumeration in the text as a whole word, or -1.
+// find returns the offset at which the text contains a value of an enumeration as whole words, or
+// -1.
 func (t *text) find(v any) int {
 	word, isText := v.(string)
 	if n, ok := v.(json.Number); ok {
@@ -436,7 +442,7 @@ func (t *text) find(v any) int {
 	return -1
 }
 
-// contains reports whether a value of an answer stands in the text.
+// contains reports whether the text contains a value of an answer.
 func (t *text) contains(v any) bool {
 	word, isText := v.(string)
 	if !isText {

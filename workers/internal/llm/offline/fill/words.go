@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// object returns the first JSON object in the text, or "".
+// object returns the first JSON object that the text contains, or "".
 func (t *text) object() string {
 	for at, tries := 0, 0; tries < 32; tries++ {
 		i := strings.IndexByte(t.s[at:], '{')
@@ -24,7 +24,7 @@ func (t *text) object() string {
 	return ""
 }
 
-// pairs returns the names and values that are written like "watts: 7".
+// pairs returns the names and values in the text that have the form "watts: 7".
 func (t *text) pairs() (pairs [][2]string) {
 	for _, m := range pair.FindAllStringSubmatch(t.s, maxItems) {
 		pairs = append(pairs, [2]string{strings.TrimSpace(m[1]), strings.TrimSpace(strings.Trim(m[2], " .\"'"))})
@@ -32,7 +32,7 @@ func (t *text) pairs() (pairs [][2]string) {
 	return pairs
 }
 
-// nameWords splits the name of a field into lower-case words: unitPrice becomes unit, price.
+// nameWords splits the name of a field into words in lower case: unitPrice becomes unit, price.
 func nameWords(name string) (words []string) {
 	var word []rune
 	end := func() {
@@ -55,7 +55,7 @@ func nameWords(name string) (words []string) {
 	return words
 }
 
-// setFor returns the set of the words in a list that white space separates.
+// setFor returns the set of the words in a list, which white space separates.
 func setFor(list string) map[string]bool {
 	set := map[string]bool{}
 	for f := range strings.FieldsSeq(list) {
@@ -64,7 +64,7 @@ func setFor(list string) map[string]bool {
 	return set
 }
 
-// clip returns the first n characters of a text.
+// clip returns at most the first n characters of a text.
 func clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
