@@ -61,8 +61,8 @@ func (h *Pages) SignupForm(c *gin.Context) {
 	}
 }
 
-// enter sets the session's cookie and redirects the browser to next or, if next is empty, to the
-// dashboard. If err is not nil, enter only returns it.
+// enter returns err if it is not nil. Otherwise it sets the session's cookie and redirects the
+// browser to next or, if next is empty, to the dashboard.
 func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
 	if err != nil {
 		return err
@@ -118,8 +118,8 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 	showRendered(c, http.StatusOK, page, err)
 }
 
-// invitationGone is the message for used, expired and unknown links alike, so that it does not
-// reveal which links existed.
+// invitationGone is the message for used, expired and unknown links alike, so that the page does
+// not reveal which links existed.
 const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
 // showAccept shows the forms for an invitation: a button for a person who is logged in with the
@@ -181,8 +181,8 @@ func linkToken(c *gin.Context) string {
 	return ""
 }
 
-// showLinkGone shows a page saying that a link is no longer valid. For errors other than not_found
-// it shows the error.
+// showLinkGone shows a page saying that a link is no longer valid if err is not_found. Any other
+// error is shown itself.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })

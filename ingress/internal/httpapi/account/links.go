@@ -75,7 +75,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 		}
 	}
 
-	// The person's cached memberships are dropped, so that the new one applies immediately.
+	// Drop the person's cached memberships, so that the new membership applies immediately.
 	account, err := h.AccountsDB.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		h.Auth.ForgetUser(userID)
@@ -83,8 +83,9 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	return account, token, login, err
 }
 
-// openAccount returns the account with the email address and the password, and the password's stored hash. If there is no such account and
-// no account has proven the address, isNew is true and the caller must create an account with the password.
+// openAccount returns the account with the email address and the password, and the password's
+// stored hash. If there is no such account and no account has proven the address, isNew is true and
+// the caller must create an account with the password.
 func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
 		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in with the invited address")
@@ -104,7 +105,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // report this first, so that the response does not reveal whether the address is proven
+	case fault != nil: // before a proven address is reported, which would reveal that the address has an account
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err

@@ -54,7 +54,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		return
 	}
 	if c.Request.Method == http.MethodHead || strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
-		c.Status(http.StatusNoContent) // a program inspects the link or the browser prefetches it, and must not use it up
+		c.Status(http.StatusNoContent) // a link preview or the browser's prefetch, which must not use up the link
 		return
 	}
 
@@ -62,7 +62,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 	_, err := h.AccountsDB.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, accountdb.ErrLinkSpent):
-		if h.redirectLoggedIn(c, shown.Next) { // the person was probably logged in by this very link
+		if h.redirectLoggedIn(c, shown.Next) { // a second click on the link that logged the person in
 			return
 		}
 		refuse(http.StatusGone, "This login link was already used or has expired. Get a new one.")
@@ -127,8 +127,8 @@ func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Cache-Control", "no-store") // because the page contains the person's name and the names of this release's bundles
-	// The URL may contain a token, which other sites must not receive. With no-referrer, browsers
-	// would send the pages' forms with the origin null.
+	// The URL may contain a token, which other sites must not receive. The policy no-referrer would
+	// be too strict: browsers would send the pages' forms with the origin null.
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Permissions-Policy", NoMicrophone)
 	if strings.HasPrefix(c.Request.URL.Path, DashboardPath) {

@@ -75,8 +75,8 @@ func (h *Handler) getAgent(c *gin.Context, agentID string) error {
 	return nil
 }
 
-// writeAgent responds with an agent. Its entity tag consists of the version and the last check, which
-// changes without a new version.
+// writeAgent responds with an agent. Its entity tag covers the version and the result of the last
+// check, which is stored without a new version.
 func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 	httpx.WriteVersion(c, status, agent.Version, checkState(agent.LastCheck), h.shown(agent))
 }
@@ -217,7 +217,7 @@ func (h *Handler) deleteAgent(c *gin.Context) error {
 		return err
 	}
 
-	// A deletion that has begun continues if the caller disconnects.
+	// The deletion continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTimeout)
 	defer cancel()
 	if err := h.dropAgent(ctx, httpx.Caller(c).OrganizationID, agentID, condition); err != nil {
@@ -268,7 +268,7 @@ func (h *Handler) seals(org, agentID string) seals {
 }
 
 // shown returns an agent in the form that callers see: secrets are hidden, lists are never null,
-// and the default model has its name.
+// and an agent without a model has the default model's name.
 func (h *Handler) shown(agent domain.Agent) shownAgent {
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel

@@ -99,7 +99,7 @@ func checkOperations(p *httpx.Problems, operations []string) {
 	}
 }
 
-// errUnchanged ends an update without changing the agent.
+// errUnchanged aborts an update that would not change the agent.
 var errUnchanged = errors.New("unchanged")
 
 // importOpenAPI handles POST /api/agents?id=&action=import-openapi: it converts the operations of a
@@ -158,8 +158,9 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 	return nil
 }
 
-// checkVersion rejects an import for another version of the agent before the document is converted.
-// The update checks the version again, because the agent may change in the meantime.
+// checkVersion returns an error if the import is meant for another version of the agent. It runs
+// before the expensive conversion of the document. The update repeats the check, because the agent
+// may change in the meantime.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
 	_, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {

@@ -114,8 +114,8 @@ var (
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
 		"idempotency-key",
 	}
-	// Names of the built-in tools. An endpoint must not have such a name, because models could not
-	// distinguish the endpoint from the tool.
+	// Names of the built-in tools. An endpoint must not have one of these names, because models
+	// could not distinguish it from the tool.
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
@@ -168,8 +168,8 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list,
-// because callers who computed an empty list do not mean all documents.
+// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list:
+// a caller whose filter found no documents does not mean all documents.
 func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null means all documents")
@@ -247,8 +247,8 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	b.schema = read
 }
 
-// checkTemplate checks that arguments cannot choose the server in the URL, and that the schema has
-// all of the URL's variables.
+// checkTemplate checks a URL with variables. The arguments of a call must not be able to choose the
+// server, and the schema must define each variable.
 func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return
@@ -262,7 +262,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 
 	read, present := b.schema.(map[string]any)
 	if !present || p.Has(at+".inputSchema") {
-		return // without a schema, the variables are the arguments
+		return // without a schema, each variable is an argument
 	}
 
 	properties, _ := read["properties"].(map[string]any)

@@ -79,7 +79,7 @@ type hookChangeBody struct {
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
-// Check checks the fields. The rules for headers and secret depend on the source.
+// Check checks the fields. The rules for headers and the secret depend on the source.
 func (b *newHookBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	for _, field := range []struct {
@@ -146,7 +146,7 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	for _, field := range []struct {
 		name   string
 		header httpx.Removable[string]
-		empty  bool // "" is allowed
+		empty  bool // the header name may be empty
 	}{{"signatureHeader", f.SignatureHeader, !named}, {"deliveryIdHeader", f.DeliveryIDHeader, true}} {
 		switch {
 		case !field.header.Set || field.header.Null || field.header.Value == "" && field.empty:

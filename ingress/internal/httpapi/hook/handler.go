@@ -40,7 +40,7 @@ type Deps struct {
 	Log              zerolog.Logger
 }
 
-// ChangeNotifier notifies watchers of an organization's data.
+// ChangeNotifier notifies clients that watch an organization's data.
 type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, org string)
 }
@@ -52,8 +52,8 @@ type Handler struct {
 	intake               intake.Intake
 	Small, Medium, Large transfer.Limiter    // limiters of incoming deliveries by size
 	Unsigned             *ratelimit.Failures // counts deliveries without a valid signature, by hook and client address
-	Rejections           *rejections         // limits the log entries of such deliveries
-	senders              verifiedSenders     // verified senders of deliveries
+	Rejections           *rejections         // limits the log entries of unsigned deliveries
+	senders              verifiedSenders     // client addresses that have sent a signed delivery
 }
 
 // New returns a Handler.

@@ -21,7 +21,7 @@ type demoBudget struct {
 
 	mu sync.Mutex
 
-	known int64 // number of tokens that were spent when they were counted at the time at
+	known int64 // number of tokens that were spent today, as of the time at
 	at    time.Time
 }
 
@@ -30,7 +30,7 @@ func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) er
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	// The lock is held during the query, so that concurrent requests share one query.
+	// Hold the lock during the query, so that concurrent requests share one query.
 	if now.Sub(b.at) >= demoSpendAge {
 		tokens, err := b.spent(ctx)
 		if err != nil {

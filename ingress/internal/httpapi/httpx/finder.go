@@ -10,9 +10,9 @@ import (
 	"parley/shared/id"
 )
 
-// Finder looks up the resource that the query's id names. It returns not_found if the caller may
-// not read the resource. It runs when a request is rejected because of its parameters or body, so
-// that only callers who may read the resource learn what else is wrong.
+// Finder looks up the resource named by the query's id. It returns not_found if the caller may not
+// read the resource. It runs before a request is rejected because of its parameters or body, so
+// that only callers who may read the resource see these errors.
 type Finder func(c *gin.Context) error
 
 // getter reads a resource by its id.

@@ -51,7 +51,7 @@ func isHost(s string) bool {
 
 	// Every IP address has one canonical form, and browsers send only that form.
 	written := addr.String()
-	if b := addr.As16(); addr.Is4In6() { // Go writes such addresses with dots, but browsers do not
+	if b := addr.As16(); addr.Is4In6() { // Go writes the last 32 bits of such an address with dots, browsers write them in hexadecimal
 		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))
 	}
 	return written == inner

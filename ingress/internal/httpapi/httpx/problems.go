@@ -145,8 +145,9 @@ const (
 // MetadataName matches a metadata name.
 var MetadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// CheckURL checks that address is an absolute HTTP URL without credentials or a fragment. Whether
-// Parley may send requests to the host is checked for each request, because that can change.
+// CheckURL checks that address is an absolute HTTP URL without credentials or a fragment. It does
+// not check whether Parley may send requests to the host, because that can change; each request
+// checks it.
 func CheckURL(p *Problems, at, address string) {
 	u, err := url.Parse(address)
 	switch {
@@ -185,7 +186,7 @@ func OneOf[T ~string](p *Problems, field string, value T, possible ...T) {
 	}
 }
 
-// Enumerated joins values with commas.
+// Enumerated joins values with commas, for messages.
 func Enumerated[T ~string](values []T) string {
 	words := make([]string, len(values))
 	for i, value := range values {

@@ -19,8 +19,9 @@ type pictureKey struct {
 	page             int
 }
 
-// pictureCache keeps pictures of pages in memory, each for pictureLife. If it is full, the
-// organization with the most bytes loses its oldest picture. It is safe for concurrent use.
+// pictureCache keeps pictures of pages in memory, each for pictureLife. If the cache is full, it
+// removes the oldest picture of the organization with the most bytes. It is safe for concurrent
+// use.
 type pictureCache struct {
 	limit int
 
