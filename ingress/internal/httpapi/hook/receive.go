@@ -62,7 +62,7 @@ const (
 )
 
 // sharedSources lists the sources that send the deliveries of all their customers from the same
-// addresses. Two of them disable an endpoint that rejects deliveries for a long time.
+// addresses. Two of these sources stop retrying a delivery that is rejected for a long time.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
 // LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,

@@ -21,8 +21,8 @@ const (
 	sessionKind   = "mcp"
 )
 
-// prepare handles two messages before the SDK responds to them. It gives a new client a session id.
-// For a cancelled request, it cancels the run.
+// prepare handles two kinds of messages before the SDK responds to them. It gives a new client a
+// session id. If the client cancels an earlier request, it cancels the run of this request.
 func (h *Handler) prepare(c *gin.Context, message envelope) {
 	switch message.Method {
 	case methodInitialize:

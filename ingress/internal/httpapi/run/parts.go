@@ -17,7 +17,7 @@ type messageContent struct {
 	Parts []messagePart
 }
 
-// Either marks messageContent as a union: a text or a list of parts.
+// Either makes messageContent a union for the decoder: a text or a list of parts.
 func (messageContent) Either() {}
 
 // messagePart is a part of a message: a text or a file.
@@ -50,7 +50,8 @@ func (p *messagePart) isFile() bool {
 	}
 }
 
-// file returns the file of a part. ok is false if the part has none; then it adds a problem.
+// file returns the file of a part. If the part contains no file, file adds a problem and ok is
+// false.
 func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Attached, ok bool) {
 	file = openaiapi.Attached{Field: at, FileID: p.FileID, Name: p.Filename, MediaType: p.Media}
 	switch {
@@ -77,7 +78,7 @@ func readContent(found *httpx.Problems, where string, raw []byte, mayAttach bool
 		return "", nil
 	}
 
-	// The content is decoded separately, so the path of the content in the body is added to its problems.
+	// The content is decoded by itself, so the path of the content is added to its problems.
 	content, within := messageContent{}, &httpx.Problems{}
 	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
 		for _, f := range within.List {
