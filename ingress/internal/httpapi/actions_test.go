@@ -8,7 +8,7 @@ import (
 	"parley/shared/id"
 )
 
-// decide sends the decision that a run waits for.
+// decide sends a decision about a tool call of a run.
 func (a *runEnv) decide(runID, action, callID string, headers ...string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, "", headers...)
@@ -226,7 +226,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestActionsNeedTheirMethod sends actions with another method. The error names the method.
+// TestActionsNeedTheirMethod sends each action with a wrong method. The error names the right
+// method.
 func TestActionsNeedTheirMethod(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

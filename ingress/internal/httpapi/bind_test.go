@@ -40,7 +40,7 @@ func TestBodies(t *testing.T) {
 	} {
 		for _, chunked := range []bool{false, true} {
 			if chunked && c.body == "" {
-				continue // an empty chunked body counts as a body, and it is not JSON
+				continue // an empty chunked body counts as a body that is not JSON
 			}
 			req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/agents", strings.NewReader(c.body))
 			if chunked {
