@@ -610,7 +610,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	agentID := a.newAgent(h)
 	a.startWorker(func(runID, _ string) { a.end(runID, answers("done")) })
 	tool := "x_" + agentID[len(agentID)-5:]
-	for n := range 2 { // the key is new at the second request
+	for n := range 2 { // the first requests of this key
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
 		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
 			t.Errorf("rate limit after %d calls = %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)

@@ -58,7 +58,7 @@ func TestAgentsHaveModelSettings(t *testing.T) {
 	put(`{"overridable":`+names+`}`).want(t, "all named", 200, "")
 	stored, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 	must(t, err)
-	if stored.Overridable != nil { // includes the settings of later releases
+	if stored.Overridable != nil { // nil stands for all settings, including those of later releases
 		t.Errorf("overridable is stored as %v", *stored.Overridable)
 	}
 	if list := w.do("GET", "/api/agents", "", ada.auth).want(t, "list", 200, ""); mustJSON(t, list.json(t, "data.0.overridable")) != names {

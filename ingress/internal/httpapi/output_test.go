@@ -166,7 +166,7 @@ func TestAgentsAndHooksHaveSchemas(t *testing.T) {
 	agent := a.ok("POST", "/api/agents", `{"name":"n","systemPrompt":"p","allowedCallers":["system"],"outputSchema":`+lampSchema+`}`, h.key)
 	agentID := agent.text(t, "id")
 	hook := a.ok("POST", "/api/hooks", strings.TrimSuffix(hookBody(agentID, "github", `"keyId":"`+h.keyID+`"`), "}")+`,"outputSchema":`+lampSchema+`}`, h.key)
-	// The answer to a delivery must match the schema of the hook.
+	// The run of a delivery gets the schema of the hook.
 	delivered := a.deliver(hook.text(t, "id"), "github", "d1", "push", `{"a":"⟧{{b}}"}`).want(t, "delivered", 202, "")
 	if in := a.inputOf(delivered.text(t, "runId")); in.Output == nil || string(in.Output.Schema) != lampSchema {
 		t.Errorf("the input of a delivery's run is %+v", in)

@@ -66,7 +66,7 @@ func TestAPageConnectsWithAClientSecret(t *testing.T) {
 	}
 }
 
-// A client secret opens only the kind of connection for which it was created.
+// A client secret opens only connections with its own agent, session and organization.
 func TestAClientSecretOpensOnlyItsConnection(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

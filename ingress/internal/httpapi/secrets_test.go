@@ -13,7 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// withKeys returns an environment on a database, with a value of SECRETS_KEY. It encrypts content.
+// withKeys returns an environment on a database, with a value of SECRETS_KEY. Stored
+// content is encrypted.
 func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	t.Helper()
 	s, err := store.Open(dsn, 8)

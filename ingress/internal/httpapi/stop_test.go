@@ -193,7 +193,7 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	type opened struct {
 		*connection
 		name, runID string
-		least, most time.Duration // bounds of the time until the run is cancelled; 0: it continues
+		least, most time.Duration // bounds of the time until the run is cancelled; 0: the run continues
 		left        time.Time
 	}
 	var all []*opened

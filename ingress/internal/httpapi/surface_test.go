@@ -408,8 +408,8 @@ func TestReadFieldsChangeNothing(t *testing.T) {
 	a.from("PUT", "/api/agents?id="+foreign, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "a foreign id", 404, "not_found")
 }
 
-// Two organizations or principals may use the same name for different things. They never see each
-// other's.
+// Two organizations or principals may use the same name for different things. Neither gets the
+// things of the other.
 func TestSameNamesNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
