@@ -79,7 +79,7 @@ type Deps struct {
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
 	PublicURL    string          // where browsers reach the service, for example https://parley.example.com
 	DefaultModel string          // shown for agents without a model
-	// OpenAICompatible means that the provider openai is another server than OpenAI's own.
+	// OpenAICompatible means that the provider openai is a server other than OpenAI's own.
 	OpenAICompatible bool
 
 	DemoTokens int64 // daily token budget of all demo visitors together

@@ -151,8 +151,8 @@ func acceptsGzip(header http.Header) bool {
 	return false
 }
 
-// previewPage handles GET /widget/preview?agent=: a page of the service itself that embeds an
-// agent's widget, as other websites do.
+// previewPage handles GET /widget/preview?agent=: a page of the service that embeds an agent's
+// widget in the way that other websites do.
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]
 	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {

@@ -66,7 +66,7 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 		refused = checkAccess(c, *r)
 	}
 
-	// Rejected requests count, too. Otherwise a caller could probe without limit.
+	// Rejected requests count, too. Otherwise a caller could make any number of attempts.
 	overLimit := a.count(c, *r)
 	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // widget visitors need no account, so their limit comes first
 		return refused
@@ -173,8 +173,8 @@ func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a lis
 	who := httpx.Caller(c)
 	switch {
 	case who.Kind == domain.CallerDemo:
-		// The demo may chat with templates. The handler checks that the query names exactly one
-		// target.
+		// Demo visitors may chat with templates only. The handler checks that the query names
+		// exactly one agent or template.
 		if r.Need == auth.NeedDemo && (len(httpx.Query(c)["template"]) == 0 || len(httpx.Query(c)["id"]) > 0) {
 			return auth.DemoRestricted()
 		}

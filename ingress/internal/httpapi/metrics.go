@@ -78,7 +78,7 @@ func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
 }
 
-// countCut counts an upload that was cut, if the request had one.
+// countCut counts the request's upload if it was cut: aborted to make room for another upload.
 func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 	if !errors.Is(st.Err, transfer.ErrCut) || c.Request.Method == http.MethodGet {
 		return

@@ -122,9 +122,9 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 // not reveal which links existed.
 const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
-// showAccept shows the forms for an invitation: a button for a person who is logged in with the
-// invited email address, or else one form for people with an account and one for people without.
-// The page does not reveal whether there is an account with the address.
+// showAccept shows the forms for an invitation. A person who is logged in with the invited email
+// address gets a button. Other people get one form for accounts that exist and one for new
+// accounts. The page does not reveal whether an account with the address exists.
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
@@ -173,7 +173,7 @@ func (h *Pages) showReset(c *gin.Context, token string, status int, problem stri
 	showRendered(c, status, page, err)
 }
 
-// linkToken returns the token of a link, or "" if there is not exactly one.
+// linkToken returns the token in the query. If there is no token or more than one, it returns "".
 func linkToken(c *gin.Context) string {
 	if tokens := c.Request.URL.Query()["token"]; len(tokens) == 1 {
 		return tokens[0]

@@ -48,10 +48,10 @@ func (h *Handler) accept(c *gin.Context) error {
 	return h.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// acceptInvitation uses an invitation's token. It makes a member of the person who is logged in
-// with the invited email address, or else of the account that has the address and the given
-// password. If neither exists and mayJoin is true, it creates an account with the password. The new
-// account takes over the address from an account that has not proven it.
+// acceptInvitation uses an invitation's token. If the caller is logged in with the invited email
+// address, that person becomes a member. Otherwise, the account with the address and the given
+// password becomes a member. If there is no such account and mayJoin is true, acceptInvitation
+// creates it. The new account takes over the address from an account that has not proven it.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
@@ -170,8 +170,8 @@ type resetBody struct {
 // Check checks the new password.
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
-// reset handles POST /api/auth/reset: it uses a link's token to set a new password, ends all login
-// sessions and begins a new session.
+// reset handles POST /api/auth/reset: it uses a link's token to set a new password. It ends all
+// login sessions of the user and begins a new session.
 func (h *Handler) reset(c *gin.Context) error {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
@@ -186,8 +186,8 @@ func (h *Handler) reset(c *gin.Context) error {
 	return h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// resetPassword uses a reset link. It looks up the link first, so that no password is hashed for an
-// invalid link.
+// resetPassword uses a reset link. It looks up the link before hashing the password, because
+// hashing is expensive and the link may be invalid.
 func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	token, login := h.newLogin(c)
 	user, err := h.resetFor(c, body.Token)

@@ -109,7 +109,8 @@ func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Acc
 	return httpx.JSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
-// setCookie sets the cookie of a new session. The session that it replaces ends on this ingress process immediately.
+// setCookie sets the cookie of a new session. The session that the new one replaces ends
+// immediately at this ingress process.
 func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
@@ -216,8 +217,8 @@ func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("password", b.Password, 1, maxPassword)
 }
 
-// login handles POST /api/auth/login. Whether the account does not exist or the password is wrong,
-// it takes equally long and returns the same error.
+// login handles POST /api/auth/login. A wrong password and an unknown account result in the same
+// error after the same time.
 func (h *Handler) login(c *gin.Context) error {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
@@ -269,7 +270,8 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		}
 	}
 
-	// Only wrong passwords count. Correct passwords and failures of the service do not.
+	// Only a wrong password counts. A correct password does not count, and neither does a failure
+	// of the service.
 	if apierr.CodeFor(err) != apierr.Unauthenticated {
 		undo()
 	}

@@ -31,7 +31,7 @@ const (
 	maxNext     = 512 // bytes
 )
 
-// attempt is the content of the sealed cookie while the person is at the provider.
+// attempt is the content of the sealed cookie while a person logs in at the provider.
 type attempt struct {
 	openid.Attempt
 	Next     string    `json:"next"`
@@ -111,7 +111,7 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 }
 
 // attemptFor reads the attempt in the browser's cookie. It returns an error if the attempt has
-// expired or the query's state differs from that of the attempt.
+// expired or if its state differs from the state in the query.
 func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
@@ -181,8 +181,9 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 	seeOther(c, begun.Next)
 }
 
-// logInByIdentity logs a person in. The first login of an identity creates an account and counts as
-// a sign-up, unless the identity is linked to the account loggedIn.
+// logInByIdentity logs a person in. The first login of an identity counts as a sign-up, because it
+// usually creates an account. It does not count if the identity is linked to the existing account
+// loggedIn.
 func (h *Handler) logInByIdentity(
 	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
 ) (account accountdb.Account, err error) {

@@ -23,8 +23,8 @@ const (
 	// MaxNextPage is the maximum length in bytes of a dashboard URL to return to.
 	MaxNextPage = 1024
 
-	// NoMicrophone is the Permissions-Policy of all pages except the dashboard. People talk with
-	// agents only in the dashboard.
+	// NoMicrophone is the Permissions-Policy of all pages except the dashboard, the only page with
+	// voice.
 	NoMicrophone = "camera=(), geolocation=(), microphone=()"
 	// OwnMicrophone is the Permissions-Policy of the dashboard.
 	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
@@ -83,8 +83,8 @@ func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
 	showRendered(c, status, page, err)
 }
 
-// redirectLoggedIn redirects a person who is already logged in to next or the dashboard. It returns false if
-// the person is not logged in.
+// redirectLoggedIn redirects a person who is already logged in to next, or to the dashboard if next
+// is empty. It returns false if the person is not logged in.
 func (h *Pages) redirectLoggedIn(c *gin.Context, next string) bool {
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil || ident.Via != auth.ViaCookie {

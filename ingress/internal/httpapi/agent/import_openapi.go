@@ -198,8 +198,9 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	agent.Tools.HTTPRequest = &t
 }
 
-// withSecrets returns the endpoint with the headers from the request, or with the secrets of the
-// endpoint that it replaces, if both endpoints have the same origin.
+// withSecrets returns the endpoint with its secrets. These are the headers from the request or, if
+// there are none, the secrets of the endpoint that it replaces. Old secrets are used only if both
+// endpoints have the same origin.
 func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
 	same := Origin(e.URL) == Origin(old.URL)
 	if same {
@@ -217,7 +218,7 @@ func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) strin
 }
 
 // checkOrigins rejects an import that would send the headers to several servers. Headers are
-// secrets for one server, and the document must not choose other servers.
+// secrets for one server, and a document must not be able to send them to another.
 func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	if len(b.Headers) == 0 {
 		return nil
@@ -299,8 +300,8 @@ func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	return endpoints, skipped, nil
 }
 
-// rejectReason returns the reason why an endpoint would be rejected in the body of a PUT, or "" if it
-// would be accepted.
+// rejectReason returns the reason why a PUT would reject the endpoint, or "" if a PUT would accept
+// it.
 func rejectReason(e domain.Endpoint) string {
 	body := endpointBody{Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL}
 	if e.InputSchema != nil {

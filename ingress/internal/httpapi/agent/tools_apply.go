@@ -160,8 +160,8 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 	return t
 }
 
-// entrySecrets contains the sealed secrets from an entry's previous state, and the URL for which
-// they were set.
+// entrySecrets contains the sealed secrets of an entry (an endpoint or a server) before the change,
+// and the URL for which they were set.
 type entrySecrets struct {
 	url     string
 	headers map[string]string
@@ -175,7 +175,7 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 		return nil
 	}
 
-	// The names are sorted, so that the same request always gets the same problems.
+	// The names are sorted, so that the same request always results in the same problems.
 	out := make(map[string]string, len(headers))
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if value := headers[name]; value != hidden {

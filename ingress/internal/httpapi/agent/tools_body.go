@@ -108,8 +108,8 @@ var (
 	toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // the function names that model providers accept
 
 	methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead}
-	// Headers that the HTTP client sets. Other values would break the request or smuggle in a
-	// second request.
+	// Headers that the HTTP client sets itself. Other values would break the request or hide a
+	// second request in it.
 	ownHeaders = []string{
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
 		"idempotency-key",
@@ -199,7 +199,7 @@ func (b *httpBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks one endpoint. seen contains the names of the previous endpoints.
+// Check checks one endpoint. seen contains the names of the endpoints before it.
 func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool) {
 	checkToolName(p, at+".name", b.Name, seen)
 	if slices.Contains(ownTools, b.Name) {

@@ -47,8 +47,8 @@ type hookFilterBody struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// hookCoalesceBody says which deliveries are combined into one run: deliveries with the same key
-// within the window.
+// hookCoalesceBody describes which deliveries are combined into one run: deliveries with the same
+// key within a window of time.
 type hookCoalesceBody struct {
 	Key            string `json:"key" required:"true"`
 	WindowSeconds  int    `json:"windowSeconds" required:"true"`
@@ -105,7 +105,8 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields whose rules do not depend on the source. The body does not contain the source.
+// Check checks the fields whose rules do not depend on the source, because this body does not
+// contain the source.
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {

@@ -94,8 +94,8 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	return err
 }
 
-// getDelivery responds with one delivery. The body is read only when there is capacity for a large
-// response.
+// getDelivery responds with one delivery. It reads the body of the delivery only after there is
+// capacity for a large response.
 func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) error {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hookID, deliveryID)
@@ -215,8 +215,9 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	return hook, err
 }
 
-// redeliver processes a stored delivery again under a new id. Redeliveries are numbered; redeliver
-// uses the first free number, even if another request redelivers the same delivery concurrently.
+// redeliver processes a stored delivery again under a new id. The id contains the number of the
+// redelivery. redeliver uses the first free number, even if another request redelivers the same
+// delivery concurrently.
 func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Receipt, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)

@@ -97,8 +97,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// findDelivery is the Finder for deliveries. It returns nil if the query names no delivery or if
-// several hooks have the delivery, because the handler then reports the missing parameter.
+// findDelivery is the Finder for deliveries. If the query names no delivery, or if several hooks
+// have the delivery, it returns nil. The handler then reports the missing parameter.
 func (h *Handler) findDelivery(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)

@@ -86,7 +86,7 @@ func (h *Handler) createHook(c *gin.Context) error {
 		return err
 	}
 
-	// The id is part of the context under which the secret is sealed, so it is created here.
+	// Create the id here, because it is part of the context under which the secret is sealed.
 	hook.ID = id.New(id.Hook)
 	secret := body.Secret.Or("")
 	if secret == "" {
@@ -190,7 +190,7 @@ func (h *Handler) deleteHook(c *gin.Context) error {
 }
 
 // rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous secret
-// stays valid for a while. The body is optional.
+// stays valid for the overlap. The body is optional.
 func (h *Handler) rotateHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {

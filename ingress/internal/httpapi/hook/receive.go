@@ -26,8 +26,8 @@ const (
 	ReceivePath = "/api/hooks/receive/"
 	// MaxDelivery is the maximum size of a delivery in bytes.
 	MaxDelivery = 25 << 20 // GitHub's maximum
-	// DeliveryBegins is the maximum number of bytes that are allocated in advance because of a
-	// declared Content-Length.
+	// DeliveryBegins is the maximum number of bytes that are allocated before a body arrives,
+	// whatever its Content-Length is.
 	DeliveryBegins = 4 << 10
 
 	// The limit on deliveries without a valid signature from one client address to one hook. It is
@@ -118,7 +118,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 		return httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature")
 	}
 
-	// Checks that do not need the body come first, so that the bodies of strangers are not read.
+	// Make the checks that do not need the body first, so that the bodies of strangers are not
+	// read.
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.Secrets, c.Request.Header, time.Now()); err != nil {
 		h.Unsigned.Begin(sender)
 		err = apierr.New(apierr.Unauthenticated, "%s", err)
@@ -174,8 +175,8 @@ func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, res
 
 // isExempt reports whether a delivery is read although its client address has sent too many
 // unsigned deliveries to the hook. The customers of GitHub, Stripe and Slack share client
-// addresses, so any customer could otherwise block the deliveries of others. From verified
-// addresses all deliveries are read; from other addresses, only small deliveries.
+// addresses, so any customer could otherwise block the deliveries of others. All deliveries from
+// verified addresses are read. From other addresses, only small deliveries are read.
 func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)

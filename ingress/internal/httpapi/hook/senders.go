@@ -11,7 +11,7 @@ import (
 const (
 	senderTTL  = 24 * time.Hour // how long a sender stays in memory; afterwards, it is stored again
 	maxSenders = 20_000         // maximum number of senders in memory
-	// storeTimeout is the timeout for storing a sender. The response waits for it.
+	// storeTimeout is the timeout for storing a sender, because the response waits for it.
 	storeTimeout = 2 * time.Second
 )
 
@@ -67,7 +67,7 @@ func (s *verifiedSenders) add(sender string) bool {
 	return true
 }
 
-// shrink removes the expired senders. If that is not enough, it removes a tenth of the rest.
+// shrink removes the expired senders. If the cache is still full, it removes a tenth of the others.
 func (s *verifiedSenders) shrink(now time.Time) {
 	for sender, until := range s.until {
 		if !now.Before(until) {

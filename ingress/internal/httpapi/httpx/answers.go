@@ -25,7 +25,7 @@ const (
 	// process writes simultaneously for one organization. A response stays in memory until its
 	// client has read it.
 	AnswersPerOrganization = 32 << 20
-	// LargeAnswersInTotal is the same limit for all organizations together.
+	// LargeAnswersInTotal is the maximum number of such bytes for all organizations together.
 	LargeAnswersInTotal = 256 << 20
 
 	// minPace and slowAfter define slow responses: the client has read fewer than minPace bytes per
@@ -126,8 +126,8 @@ func (a *LargeAnswers) Bytes() int64 {
 	return a.total
 }
 
-// remove stops counting a response. It does nothing if the response is not counted. a.mu must be
-// locked.
+// remove stops counting a response. If the response is not counted, remove does nothing. a.mu must
+// be locked.
 func (a *LargeAnswers) remove(gone *LargeAnswer) {
 	if i := slices.Index(a.open, gone); i >= 0 {
 		a.open, a.total = slices.Delete(a.open, i, i+1), a.total-gone.bytes

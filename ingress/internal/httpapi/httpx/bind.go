@@ -154,8 +154,8 @@ func IsForm(header http.Header) bool {
 		return false
 	}
 	media, _, err := mime.ParseMediaType(values[0])
-	// Invalid parameters after the media type are accepted here. The multipart reader rejects them
-	// because the boundary is invalid.
+	// Accept invalid parameters after the media type here. The multipart reader rejects them with a
+	// better error, because the boundary is invalid.
 	return media == ContentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
 }
 

@@ -13,9 +13,9 @@ const (
 	demoBudgetWait = 10 * time.Minute
 )
 
-// demoBudget limits the tokens that all demo visitors together may spend per day. The request limit
-// of each visitor is not enough, because the number of visitors is unlimited. A run's tokens are
-// known only when it finishes, so runs in progress may still exceed the budget.
+// demoBudget limits the tokens that all demo visitors together may use per day. A request limit per
+// visitor is not enough, because the number of visitors is unlimited. A run's tokens are known only
+// when it finishes, so runs in progress may still exceed the budget.
 type demoBudget struct {
 	spent func(ctx context.Context) (tokens int64, err error)
 

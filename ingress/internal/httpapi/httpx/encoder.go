@@ -20,14 +20,14 @@ type Encoder interface {
 	Cut(b []byte) []byte
 }
 
-// SendEncoded streams a run's events through an encoder until the last event or until the permit
-// expires.
+// SendEncoded streams a run's events through an encoder. The stream ends after the last event or
+// when the session check fails.
 func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
 	SendStream(c, source, appendBytes, &SessionCheck{}) // source checks the permit, because the protocol has its own message for its expiry
 }
 
-// appendBytes is the frame function of an encoded stream, whose events are already bytes.
+// appendBytes appends events of an encoded stream, which are already bytes.
 func appendBytes(b, more []byte) []byte { return append(b, more...) }
 
 // encodedEvents is a Source that translates the events of another Source.
@@ -40,7 +40,7 @@ type encodedEvents struct {
 	ended bool // the last message was returned
 }
 
-// Next returns the translation of the next events. If the permit expires or the source fails, the
+// Next returns the translation of the next events. If the session check or the source fails, the
 // stream ends with the message from Encoder.Cut. Without it, clients of other protocols would
 // consider the output complete.
 func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, error) {

@@ -23,7 +23,7 @@ type Precondition struct{ match, noneMatch []string }
 const anyVersion = "*"
 
 // ReadPrecondition reads the headers of a conditional request. A malformed If-Match is an error,
-// because the caller relies on it. A malformed If-None-Match matches nothing.
+// because the caller relies on the condition. A malformed If-None-Match matches nothing.
 func ReadPrecondition(header http.Header) (p Precondition, err error) {
 	p.match, err = tags(header, "If-Match")
 	if err != nil {

@@ -36,8 +36,9 @@ func ReadOne[T any](read getter[T], prefixes ...string) gin.HandlerFunc {
 	}
 }
 
-// ByID returns a Finder for ids with one of the prefixes. Without prefixes any text is an id. An id
-// of another kind is not_found. The finder does nothing if the query has no id or has several.
+// ByID returns a Finder for ids with one of the prefixes. Without prefixes, any text is accepted as
+// an id. For an id with another prefix, the finder returns not_found. If the query has no id or
+// several, the finder does nothing.
 func ByID(find func(c *gin.Context, thing string) error, prefixes ...string) Finder {
 	return func(c *gin.Context) error {
 		ids := Query(c)["id"]

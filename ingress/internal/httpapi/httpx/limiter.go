@@ -93,8 +93,9 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 	}
 }
 
-// Spend counts the request against its caller's rate limit and sets the rate limit headers. For
-// demo callers, whose requests the gate has already counted, Spend only checks the demo's budget.
+// Spend counts the request against its caller's rate limit and sets the rate limit headers. The
+// gate has already counted the requests of demo callers; for these, Spend only checks the demo's
+// budget.
 func (l *Limiter) Spend(c *gin.Context) error {
 	who := Caller(c)
 	if who.Kind == domain.CallerDemo {

@@ -131,7 +131,8 @@ type List[T any] struct {
 }
 
 // NewList returns a page of up to p.Limit entries. If further entries exist, the caller passes one
-// entry more than p.Limit. The page is shorter if its entries would exceed PageBytes.
+// entry more than p.Limit, which is not shown. The page is shorter if its entries would exceed
+// PageBytes.
 func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	out := List[T]{Data: entries}
 	if out.Data == nil {

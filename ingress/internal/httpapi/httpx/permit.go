@@ -16,7 +16,7 @@ const (
 	permitGrace    = 30 * time.Second // maximum time without a successful check
 )
 
-// SessionChecks creates the permits of streams. A permit is a SessionCheck.
+// SessionChecks creates the session checks of streams.
 type SessionChecks struct {
 	auth        *auth.Resolver
 	runDeadline time.Duration
@@ -27,8 +27,8 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 	return SessionChecks{auth: resolver, runDeadline: runDeadline}
 }
 
-// SessionCheck is a stream's permit to continue. It checks the credential again when the cached
-// identity expires, so that revoking a credential also ends its open streams.
+// SessionCheck decides whether a stream may continue. It checks the credential again when the
+// cached identity expires, so that revoking a credential also ends its open streams.
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	Request *http.Request // contains the credential
@@ -39,8 +39,8 @@ type SessionCheck struct {
 	Last    time.Time     // time when the stream ends at the latest; zero: never
 }
 
-// SessionCheck returns the permit for the request's caller. Demo visitors have no credential, so
-// their permit never needs a check.
+// SessionCheck returns the session check for the request's caller. Demo visitors have no
+// credential, so their streams need no further check.
 func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	ident := StateFor(c).Ident
 	p := SessionCheck{
@@ -50,8 +50,8 @@ func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 
 	if ident.Via == auth.ViaWidget {
 		// A visitor may follow a run after the widget token has expired, as long as the widget
-		// still exists and is enabled. A run that waits for a person may take longer than the
-		// permit allows; then the visitor reconnects with a new token.
+		// still exists and is enabled. The stream ends after the run's time limit at the latest. If
+		// the run waits longer for a person, the visitor reconnects with a new token.
 		p.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return s.auth.Again(req) }
 		p.Last = p.Seen.Add(max(s.runDeadline, auth.WidgetTokenLife))
 	}
@@ -95,9 +95,9 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 }
 
 // includedIn reports whether a caller with the given readable principals may read everything that
-// the permit covers.
+// the stream may show.
 func (p *SessionCheck) includedIn(reads []string) bool {
-	// nil means every principal, so a caller with nil covers any permit.
+	// nil means every principal, so a caller with nil may read everything.
 	if reads == nil || p.Reads == nil {
 		return reads == nil
 	}

@@ -137,8 +137,8 @@ func Fail(c *gin.Context, err error) {
 	c.Data(kind.Status, "application/problem+json", body)
 }
 
-// blamesRequest reports whether a code is about parameters, preconditions or the body, which are
-// checked after the query's id.
+// blamesRequest reports whether an error code concerns parameters, preconditions or the body. These
+// are checked after the query's id.
 func blamesRequest(code apierr.Code) bool {
 	return code == apierr.InvalidRequest || code == apierr.PreconditionFailed || code == apierr.PayloadTooLarge ||
 		code == apierr.UnsupportedMediaType
@@ -161,8 +161,8 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 	return internal()
 }
 
-// missingKey returns the error for a missing encryption key. Only the log says which key is missing
-// and for which data.
+// missingKey returns the error for a missing encryption key. Only the log states which key is
+// missing, and for which data.
 func missingKey(err error) *apierr.Error {
 	missing := apierr.Wrap(apierr.Unavailable, err,
 		"stored data for this request cannot be decrypted; the operator finds the reason in the log and with parley secrets status")
@@ -170,8 +170,8 @@ func missingKey(err error) *apierr.Error {
 	return missing
 }
 
-// internal returns the error for unexpected failures. It hides the cause, which only the log
-// contains.
+// internal returns the error for unexpected failures. It does not contain the cause, which is only
+// logged.
 func internal() *apierr.Error {
 	return apierr.New(apierr.Internal, "internal error; search the service's log for the request id")
 }

@@ -36,8 +36,8 @@ const maxProblems = 32
 // Problems collects the problems of a request, so that a response lists all of them.
 type Problems struct{ List []apierr.Field }
 
-// Add adds a problem of a field, unless the field or one of its parents already has a problem: each
-// mistake is reported once.
+// Add adds a problem of a field. If the field or one of its parents already has a problem, Add does
+// nothing, so that each mistake is reported once.
 func (p *Problems) Add(field, code, message string, args ...any) {
 	if len(p.List) >= maxProblems || p.Has(field) {
 		return
@@ -109,14 +109,15 @@ func (p *Problems) fault(field, value string) {
 	}
 }
 
-// Count checks that n, the number of entries of a list, does not exceed maximum.
+// Count checks that a list with n entries does not exceed the maximum.
 func (p *Problems) Count(field string, n, maximum int) {
 	if n > maximum {
 		p.Add(field, CodeTooLong, "must have at most %d entries, not %d", maximum, n)
 	}
 }
 
-// Take adds the field problems of an invalid_request error. It returns any other error unchanged.
+// Take adds the field problems of err if err is an invalid_request error, and returns nil. It
+// returns any other error unchanged.
 func (p *Problems) Take(err error) error {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok || coded.Code != apierr.InvalidRequest {

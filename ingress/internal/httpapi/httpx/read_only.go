@@ -18,8 +18,8 @@ type ReadOnly = Optional[json.RawMessage]
 // Any value of its type is accepted, because the field may have changed since the caller read it.
 type Volatile[T any] = Removable[T]
 
-// Removable is a field of a body that may be missing or null. Null removes the value; then Set and
-// Null are true, and Value is the zero value.
+// Removable is a field of a body that may be missing or null. Null removes the value. In this case,
+// Set and Null are true, and Value is the zero value.
 type Removable[T any] struct {
 	Set   bool
 	Value T

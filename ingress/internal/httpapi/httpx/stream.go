@@ -35,8 +35,8 @@ type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }
 
-// ReadLastEventID reads the Last-Event-ID header: the event after which the stream continues.
-// Without the header it returns the zero EventID, the beginning.
+// ReadLastEventID reads the Last-Event-ID header, which contains the event after which the stream
+// continues. Without the header it returns the zero EventID, which stands for the beginning.
 func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	values := c.Request.Header[lastEventID]
 	if len(values) == 0 {
@@ -57,8 +57,9 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 // frames is a pool of write buffers. A stream does not keep a buffer while it waits for events.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// SendStream writes events until the source ends, the client disconnects or the permit expires. A
-// client that does not read blocks only its own stream, until the write timeout ends it.
+// SendStream writes events until the source ends, the client disconnects or the session check
+// fails. A client that does not read blocks only its own stream, until the write timeout ends the
+// stream.
 func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit *SessionCheck) {
 	header := c.Writer.Header()
 	header.Set("Content-Type", ContentEvents)
@@ -137,7 +138,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 	return err
 }
 
-// refuseStream responds with the error, unless the stream has begun.
+// refuseStream responds with the error. If the stream has already begun, it does not respond.
 func refuseStream(c *gin.Context, err error) error {
 	if !c.Writer.Written() {
 		for _, name := range []string{"Content-Type", "X-Accel-Buffering"} {

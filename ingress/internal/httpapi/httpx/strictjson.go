@@ -304,8 +304,7 @@ func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 	return d.Value(f.shape, dst.FieldByIndex(f.index))
 }
 
-// unknownMember skips the value of an unknown member. It reports the name unless the Decoder is
-// open.
+// unknownMember skips the value of an unknown member. It reports the name unless d.Open is true.
 func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	if d.Open {
 		before := len(d.Found.List)

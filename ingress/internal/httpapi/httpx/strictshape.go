@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Optional is a field of a body that may be missing. Set distinguishes a missing field from a zero
-// value.
+// Optional is a field of a body that may be missing. Set distinguishes a missing field from a field
+// with the zero value.
 type Optional[T any] struct {
 	Set   bool
 	Value T

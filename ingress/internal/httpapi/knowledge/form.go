@@ -28,8 +28,8 @@ const (
 	maxFormMetadata = 64 << 10 // bytes
 	// MaxForm is the maximum size of a form with documents in bytes.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
-	// maxFormRest is the maximum number of bytes that are read from the rest of a rejected form to
-	// find its other problems.
+	// maxFormRest is the maximum number of further bytes that are read after the first problem, to
+	// find other problems of the form.
 	maxFormRest = 1 << 20
 	maxBoundary = 70 // RFC 2046
 
@@ -119,8 +119,8 @@ func (f *documentForm) readError() error {
 	return f.found.Err()
 }
 
-// take processes one part of the form. An error ends the reading of the form; other problems are
-// added to f.found.
+// take processes one part of the form. If it returns an error, no further parts can be read. It
+// adds other problems to f.found.
 func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
 

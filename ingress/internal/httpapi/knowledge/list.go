@@ -21,8 +21,8 @@ var (
 	listParams   = []string{"q", "status", "cursor", "limit"}
 )
 
-// getKnowledge handles GET /api/knowledge: a search with ?query=, a document or a part of it with
-// ?id=, else a list.
+// getKnowledge handles GET /api/knowledge. With ?query= it searches. With ?id= it responds with a
+// document or a part of it. Otherwise it responds with a list.
 func (h *Handler) getKnowledge(c *gin.Context) error {
 	_, searches := httpx.Query(c)["query"]
 	_, one := httpx.Query(c)["id"]

@@ -106,7 +106,7 @@ func (h *Handler) callRenderer(ctx context.Context, claims contract.PageClaims) 
 	return reply, nil
 }
 
-// rendererError returns unavailable for a picture that could not be rendered now.
+// rendererError returns the error unavailable for a picture that cannot be rendered now.
 func rendererError(cause error) error {
 	what := pictureUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {

@@ -37,6 +37,7 @@ type keptPictures struct {
 	byKey map[pictureKey]*keptPicture
 }
 
+// keptPicture is a picture in the cache. expiry removes it after pictureLife.
 type keptPicture struct {
 	picture domain.PagePicture
 	bytes   int

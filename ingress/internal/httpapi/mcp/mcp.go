@@ -311,7 +311,7 @@ func capacityError(err error, run *rundb.StoredRun) error {
 		"the run %s has a large answer, and too many large answers are being read simultaneously; GET /api/runs?id=%[1]s returns it", run.Run.ID)
 }
 
-// streamError returns the error of a call whose event stream ended before its run did.
+// streamError returns the error of a tool call whose event stream ended before the run.
 func streamError(err error, runID string) error {
 	switch {
 	case apierr.CodeFor(err) == apierr.Erased:

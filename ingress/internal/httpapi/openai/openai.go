@@ -101,7 +101,7 @@ func (h *Handler) linker(c *gin.Context) func(fileID string) string {
 }
 
 // v1Submission returns the submission for a request of OpenAI's protocol. model is the id of an
-// agent or template. Without a sessionID the run gets a new session.
+// agent or template. If sessionID is empty, the run gets a new session.
 func v1Submission(
 	c *gin.Context, found *httpx.Problems, endpoint contract.Endpoint, model, sessionID string, conversation openaiapi.Conversation,
 ) *dispatch.Submission {

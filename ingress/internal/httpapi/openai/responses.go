@@ -206,7 +206,7 @@ func (h *Handler) cancelResponse(c *gin.Context) {
 	h.showResponse(c, &run)
 }
 
-// findResponse returns the run of the response that the path names.
+// findResponse returns the run of the response named by the path.
 func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	missing := apierr.New(apierr.NotFound, "no such resource")
 	runID, ok := openaiapi.RunOfResponse(c.Param("id"))

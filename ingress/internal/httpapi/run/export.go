@@ -128,6 +128,7 @@ func (jsonRuns) flush() error                       { return nil }
 // csvRuns writes a table in CSV.
 type csvRuns struct{ *csv.Writer }
 
+// head writes the names of the columns.
 func (w csvRuns) head() error {
 	return w.Write([]string{
 		"id", "status", "createdAt", "startedAt", "finishedAt", "agentId", "templateId", "agentVersion", "sessionId", "triggerType",
@@ -136,6 +137,7 @@ func (w csvRuns) head() error {
 	})
 }
 
+// run writes a row with the columns of head. It neutralizes text that spreadsheets would execute.
 func (w csvRuns) run(r *domain.RunSummary) error {
 	var question, code, message string
 	if r.Input != nil {

@@ -51,8 +51,8 @@ type Upload struct {
 	Err             error // the reason why reading ended, as an API error
 }
 
-// Receive takes a slot for the request's body. Reading fails when the permit expires. A body of
-// known length begins at the step into which it fits; any other body begins at the first step. A
+// Receive takes a slot for the request's body. Reading fails when the session check fails. A body
+// of known length begins at the step into which it fits; any other body begins at the first step. A
 // body must not exceed the Max of the last step. The caller must call Leave.
 func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step) (*Upload, error) {
 	length, limit := c.Request.ContentLength, steps[len(steps)-1].Max

@@ -139,8 +139,8 @@ func (k *voiceCall) settings() realtime.Settings {
 	return realtime.Settings{SessionID: k.sessionID, Model: k.model, Voice: k.tools.Voice, NewID: id.New}
 }
 
-// voicePermit returns the permit of a connection. It only requires that the caller may use sessions
-// of their own. Each turn checks the caller's current permissions.
+// voicePermit returns the session check of a connection. It only requires that the caller may use
+// sessions of their own. Each turn checks the caller's current permissions.
 func (h *Handler) voicePermit(c *gin.Context) *httpx.SessionCheck {
 	permit := h.SessionCheck(c)
 	permit.Reads = []string{httpx.Caller(c).Principal()}
