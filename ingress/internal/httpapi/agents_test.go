@@ -410,7 +410,7 @@ func TestAgentsFromTemplates(t *testing.T) {
 	}
 }
 
-// Every template yields a valid agent, which can be read and sent back unchanged.
+// Every template results in a valid agent that can be read and sent back unchanged.
 func TestEveryTemplateMakesAnAgent(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -59,7 +59,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	a.form("POST", "/api/knowledge", form, h.key).want(t, "once there is room", 202, "")
 }
 
-// wire returns a connection to a server of the environment.
+// wire returns a TCP connection to a server of the environment.
 func (a *runEnv) wire(t *testing.T) *net.TCPConn {
 	t.Helper()
 	server := httptest.NewServer(a.serving())

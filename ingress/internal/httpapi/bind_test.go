@@ -60,7 +60,8 @@ func TestBodies(t *testing.T) {
 	w.send(req).want(t, "type twice", 415, "unsupported_media_type")
 }
 
-// Body buffers are reused. The content of one request must not appear in the values of another.
+// Buffers for bodies are reused. The content of one request must not appear in the values of
+// another.
 func TestBuffersDoNotLeak(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

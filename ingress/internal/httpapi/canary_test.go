@@ -96,7 +96,7 @@ func (a *runEnv) fill(word string) *filledOrg {
 	return f
 }
 
-// attack sends generated requests from one organization for the resources of another.
+// attack sends random requests of one organization for the resources of another.
 type attack struct {
 	*runEnv
 	by, on  *filledOrg
@@ -201,7 +201,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 	return row.method, row.path + "?" + strings.TrimPrefix(query, "&"), body, headers
 }
 
-// one sends the nth request of the attack and checks the response.
+// one sends the attack's request number n and checks the response.
 func (at *attack) one(seed, n uint64) {
 	r := mathrand.New(mathrand.NewPCG(seed, n)) // the same seed gives the same requests
 	method, target, body, headers := at.generate(r)
@@ -364,7 +364,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	}
 }
 
-// around returns the line of text that contains word.
+// around returns the line of the text that contains word.
 func around(text, word string) string {
 	at := strings.Index(text, word)
 	start := strings.LastIndexByte(text[:at], '\n') + 1

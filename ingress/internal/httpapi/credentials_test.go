@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// credential is one way to authenticate a request, and the expected effect.
+// credential is one way to authenticate a request, together with the expected effect.
 type credential struct {
 	name    string
 	headers []string
@@ -43,7 +43,7 @@ const (
 
 const sayDemo = "X-Tenant-Id: tenant_demo"
 
-// orgPair is two organizations with their credentials and resources.
+// orgPair contains two organizations, their credentials and their resources.
 type orgPair struct {
 	*runEnv
 	home, away *testOrg

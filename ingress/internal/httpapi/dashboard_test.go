@@ -181,7 +181,7 @@ func TestWidgetPreview(t *testing.T) {
 	}
 }
 
-// The Accept-Encoding header may be repeated.
+// A request may have several Accept-Encoding headers.
 func TestTakesGzip(t *testing.T) {
 	t.Parallel()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)

@@ -187,7 +187,7 @@ func TestOnlyAgentsHaveVersions(t *testing.T) {
 	t.Logf("%d rows", n)
 }
 
-// An empty body of unknown length counts as no body.
+// An empty body of unknown length is treated like a missing body.
 func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -113,7 +113,7 @@ var moreBodies = map[string][]string{
 	},
 }
 
-// Every route responds to any body.
+// Every route responds without an internal error to any body.
 func FuzzBodies(f *testing.F) {
 	z := newFuzzed(f)
 	var rows []accessRow
@@ -141,7 +141,7 @@ func FuzzBodies(f *testing.F) {
 // fuzzing reports whether the fuzzer generates inputs. If not, only the seeds are tested.
 func fuzzing() bool { return flag.Lookup("test.fuzz").Value.String() != "" }
 
-// Every route responds to any query.
+// Every route responds without an internal error to any query.
 func FuzzQuery(f *testing.F) {
 	z := newFuzzed(f)
 	for n, r := range accessTable {

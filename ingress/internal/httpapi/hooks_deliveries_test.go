@@ -310,7 +310,7 @@ func TestDeliveriesAreCoalesced(t *testing.T) {
 	}
 }
 
-// Deliveries over the rate limit are delayed and not rejected.
+// Deliveries over the rate limit are accepted, and their runs are delayed.
 func TestDeliveriesOverTheLimit(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))

@@ -92,7 +92,7 @@ func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	}
 }
 
-// names returns the names of the endpoints of the agent at the given path in the response.
+// names returns the names of an agent's endpoints. The agent is at the given path in the response.
 func (a answer) names(tb testing.TB, path string) string {
 	tb.Helper()
 	list, _ := a.json(tb, path).([]any)

@@ -146,7 +146,7 @@ type filePart struct {
 	header              map[string]string
 }
 
-// formFor renders a form as browsers do.
+// formFor renders a form in the way that browsers do.
 func formFor(tb testing.TB, parts ...filePart) (body []byte, contentType string) {
 	tb.Helper()
 	var buf bytes.Buffer

@@ -198,7 +198,8 @@ func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 	}
 }
 
-// TestReplaysAtAnotherIngress replays requests at an ingress process that has not cached the keys.
+// TestReplaysAtAnotherIngress replays requests at an ingress process whose cache does not contain
+// the idempotency keys.
 func TestReplaysAtAnotherIngress(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -418,7 +418,8 @@ func (s *orgPair) ended(h *testOrg, headers ...string) string {
 	return runID
 }
 
-// testOrgOr returns the organization in which a credential acts, or other if there is none.
+// testOrgOr returns the organization in which a credential acts. If it acts in none, the result is
+// other.
 func (c *credential) testOrgOr(other *testOrg) *testOrg {
 	if c.testOrg == nil {
 		return other
@@ -758,7 +759,8 @@ func TestForeignIDsOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// A route without a row would not be tested, and a row without a route tests nothing.
+// Each route must have a row, because it would not be tested otherwise. A row without a route would
+// test nothing.
 func TestAccessTableIsComplete(t *testing.T) {
 	t.Parallel()
 	routes, rows := map[string]bool{}, map[string]bool{} // HEAD shares the row of GET

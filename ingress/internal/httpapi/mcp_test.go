@@ -34,7 +34,7 @@ type directTransport struct {
 	headers []string
 }
 
-// RoundTrip returns the complete response.
+// RoundTrip sends a request and returns the complete response.
 func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.RemoteAddr = "10.0.0.1:1"
@@ -599,7 +599,7 @@ func protocolError(t *testing.T, a answer) string {
 	return fmt.Sprintf("%s %d", message.ID, message.Error.Code)
 }
 
-// Every request counts once. A tool call does not count again.
+// Every request counts once against the rate limit. The run of a tool call does not count again.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

@@ -23,7 +23,7 @@ import (
 // voicePatience is how long a test waits for an expected event.
 const voicePatience = 20 * time.Second
 
-// offered is the header with which a WebSocket client offers subprotocols.
+// offered is the beginning of the header with which a WebSocket client offers subprotocols.
 const offered = "Sec-WebSocket-Protocol: "
 
 // upgrades contains the headers of a WebSocket request.

@@ -317,7 +317,7 @@ func TestAnUnstoredResponseIsNotRetrievable(t *testing.T) {
 	a.from("POST", "/v1/responses", body+`,"store":false,"background":true}`, h.key).want(t, "in the background", 400, "invalid_request store")
 }
 
-// An error for a path that does not exist lists the paths that do.
+// The error for a path that does not exist lists the paths that exist.
 func TestWrongPathsUnderV1(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

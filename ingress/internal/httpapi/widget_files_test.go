@@ -150,7 +150,8 @@ func TestVisitorsFilesAreBounded(t *testing.T) {
 	a.exec(`UPDATE files SET sweep_after = now() - interval '1 second', bytes = 1 WHERE principal = 'widget:id:bob'`)
 	room("after an hour", bob)
 
-	// All visitors share a quarter of the organization's quota. Here they have 42 files of 4 KiB.
+	// All visitors together may use a quarter of the organization's quota. In this test they have
+	// 42 files of 4 KiB.
 	a.rebuild(func(d *Deps) { d.FilesPerOrganization = 4 * 43 << 12 })
 	a.sendFile(a.guest(agentID, ""), "?sessionId=s", strings.Repeat("x", 4000)).want(t, "beyond the visitors' share", 429, "budget_exceeded")
 	a.upload("?name=a.txt", "text/plain", "a member's", h.member.auth, h.header)

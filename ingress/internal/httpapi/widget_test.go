@@ -85,7 +85,7 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	}
 }
 
-// Public routes are open to widget visitors, too.
+// Widget visitors may also use public routes.
 func TestVisitorsSeeTemplates(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -194,7 +194,8 @@ func (h *Handler) putDocument(c *gin.Context) error {
 	return h.putBody(c, known, &body)
 }
 
-// checkAgainst compares the read-only fields of the body with the document that it changes.
+// checkAgainst checks the body against the document that it changes. Read-only fields must be
+// unchanged. Without new content, the type cannot change and the URL cannot be removed.
 func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	found := &httpx.Problems{}
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {

@@ -82,7 +82,7 @@ func (h *Handler) addMember(c *gin.Context) error {
 }
 
 // removeMember handles DELETE /api/organizations/members?id=. Owners may remove members and
-// invitations, and every member may leave.
+// invitations. Every member may leave the organization.
 func (h *Handler) removeMember(c *gin.Context) error {
 	entry, err := memberFor(c)
 	if err != nil {

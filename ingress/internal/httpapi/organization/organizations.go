@@ -24,8 +24,8 @@ func view(m domain.Membership) membershipView {
 	return membershipView{m.ID, m.Name, m.Role, m.CreatedAt}
 }
 
-// getOrganizations handles GET /api/organizations: the caller's organizations, newest first, or one
-// of them with ?id=.
+// getOrganizations handles GET /api/organizations: the caller's organizations, newest first. With
+// ?id= it returns one of them.
 func (h *Handler) getOrganizations(c *gin.Context) error {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {

@@ -134,7 +134,7 @@ func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread,
 	return reader, body, t, found, err
 }
 
-// chatTarget reads the agent or template to chat with. Exactly one must be given.
+// chatTarget reads the agent or template to chat with. The query must name exactly one.
 func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID string) {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 	switch {

@@ -33,7 +33,7 @@ type Files struct{ *Deps }
 // Files returns the handler of files and sources.
 func (h *Handler) Files() Files { return Files{&h.Deps} }
 
-// errNoFile is the error for files that do not exist or that the caller may not read.
+// errNoFile returns the error for a file that does not exist or that the caller may not read.
 func errNoFile() error { return apierr.New(apierr.NotFound, "no such resource") }
 
 // get handles GET /api/files?id=: the content of a file that a run created, for callers who may
@@ -85,7 +85,7 @@ func (h Files) OpenLink(c *gin.Context) {
 		return
 	}
 
-	// All readers of a file's links share the slots of one credential.
+	// All downloads through the links of a file count for one credential, so they share its slots.
 	owner := transfer.Owner{Organization: org, Credential: "link:" + fileID, Client: h.Auth.DemoClient(c.Request)}
 	slot, err := h.Downloads.Enter(owner, http.NewResponseController(c.Writer))
 	if err != nil {

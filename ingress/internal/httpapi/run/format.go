@@ -39,7 +39,8 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	return format
 }
 
-// knownFormat returns the named format. If a name is present but unknown, it adds a problem.
+// knownFormat returns the format with the given name. If present is true but the name is unknown,
+// it adds a problem.
 func knownFormat(found *httpx.Problems, field, name string, present bool) uistream.Format {
 	format := uistream.Format(name)
 	if present && !slices.Contains(uistream.Formats, format) {

@@ -70,8 +70,8 @@ func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Att
 	}
 }
 
-// readContent returns the text and the files of a message's content. It adds a problem for each part
-// that an agent cannot use. mayAttach reports whether the message may have files.
+// readContent returns the text and the files of a message's content. It adds a problem for each
+// part that an agent cannot use. If mayAttach is false, a file is such a part.
 func readContent(found *httpx.Problems, where string, raw []byte, mayAttach bool) (string, []dispatch.Attachment) {
 	if raw == nil {
 		found.Add(where, httpx.CodeRequired, "is required")

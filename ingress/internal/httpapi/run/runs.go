@@ -152,7 +152,8 @@ func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err err
 	return f, export, found.Err()
 }
 
-// moment reads a query parameter that is a time, or returns the zero time.
+// moment reads a query parameter that contains a time. Without the parameter, it returns the zero
+// time.
 func moment(c *gin.Context, found *httpx.Problems, name string) time.Time {
 	text, present := httpx.QueryValue(c, name, found)
 	if !present {
@@ -200,7 +201,7 @@ func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
 	return asked, found.Err()
 }
 
-// awaitRun responds with a run once it has finished, or after the wait.
+// awaitRun waits until a run has finished or the time is over, and responds with the run.
 func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 	sub := h.showRun(c, runID, wait)
 	if sub == nil {

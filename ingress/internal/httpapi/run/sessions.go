@@ -81,8 +81,8 @@ func sessionKey(name sessiondb.SessionName, principal string) []byte {
 // sessionHandler handles requests for sessions.
 type sessionHandler struct{ Deps }
 
-// get handles GET /api/sessions: the sessions that the caller may read, newest first, or
-// with ?id= one session and its messages.
+// get handles GET /api/sessions: the sessions that the caller may read, newest first. With ?id= it
+// returns one session and its messages.
 func (h sessionHandler) get(c *gin.Context) {
 	if _, one := httpx.Query(c)["id"]; one {
 		h.getOne(c)
@@ -252,7 +252,8 @@ func truncateTurn(turn []message) {
 	}
 }
 
-// turnCursor reads the turn before which a page ends. It returns 0 for the newest page.
+// turnCursor reads the turn before which the requested page ends. For the newest page, it returns
+// 0.
 func turnCursor(c *gin.Context, found *httpx.Problems) int {
 	text, present := httpx.QueryValue(c, "cursor", found)
 	if !present {
@@ -395,7 +396,7 @@ func entryFor(s sessiondb.Session) sessionEntry {
 	return entry
 }
 
-// messagesFor returns a turn's messages: the user's message, and the answer if there already is one.
+// messagesFor returns the messages of a turn: the user's message and, if there is one, the answer.
 func messagesFor(turn sessiondb.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,

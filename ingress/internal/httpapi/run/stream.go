@@ -133,7 +133,8 @@ func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*r
 	return &run, reader, err
 }
 
-// sendEvents writes a run's events until its end, restricted to the data that the caller may see.
+// sendEvents writes the events of a run until the run ends, restricted to the data that the caller
+// may see.
 func (h *Handler) sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event]) {
 	httpx.SendStream(c, events, callerFrame(c, runID), h.permit(c))
 }

@@ -79,7 +79,7 @@ func (h Files) upload(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, uploadView{ID: file.ID, Name: file.Name, MIMEType: file.MIMEType, Bytes: file.Bytes})
 }
 
-// checkUpload checks the parameters of an upload. Each may be empty.
+// checkUpload checks the parameters of an upload. Both may be empty.
 func checkUpload(found *httpx.Problems, name, sessionID string) {
 	if name != "" {
 		found.Name("name", name, maxFileName)

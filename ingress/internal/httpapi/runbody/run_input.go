@@ -68,7 +68,8 @@ func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string)
 	}
 }
 
-// IdempotencyKey reads the key from the body or the header. Both may be present if they are equal.
+// IdempotencyKey reads the idempotency key from the body or the header. If both contain a key, the
+// keys must be equal.
 func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {

@@ -15,8 +15,8 @@ const (
 	messagesAtOnce          = 32
 )
 
-// Messages is the policy for large bodies that contain a message. From the first byte until the run
-// is accepted, memory contains several copies of such a body.
+// Messages is the policy for large bodies that contain a message. The limits are low, because
+// memory contains several copies of such a body until its run is accepted.
 var Messages = &Policy{
 	Bounds: Bounds{messagesPerCredential, messagesPerOrganization, messagesAtOnce / AddressShare, messagesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,

@@ -59,8 +59,8 @@ func savedName(name string) string {
 	return name[:cut] + extension
 }
 
-// replaceInvisible replaces control and format characters with an underscore. It keeps joiners, which some
-// scripts and emoji need.
+// replaceInvisible replaces control and format characters with an underscore. It keeps joiners,
+// because some scripts and emoji need them.
 func replaceInvisible(r rune) rune {
 	const joiner, nonJoiner = '\u200d', '\u200c'
 	if r != joiner && r != nonJoiner && (r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)) {

@@ -32,13 +32,13 @@ const (
 	AddressShare = 2
 
 	// FilesPerCredential is the maximum number of simultaneous file downloads per credential at one
-	// ingress process. Each download keeps a part of its content in memory.
+	// ingress process. It is limited because each download keeps a part of its content in memory.
 	FilesPerCredential   = 16
 	filesPerOrganization = 32
 	filesAtOnce          = 512
 
 	// UploadsPerCredential is the maximum number of simultaneous uploads per credential at one
-	// ingress process. Each upload keeps a part of its content in memory.
+	// ingress process. It is limited because each upload keeps a part of its content in memory.
 	UploadsPerCredential = 4
 	// UploadsPerOrganization is the maximum number of simultaneous uploads per organization.
 	UploadsPerOrganization = 8

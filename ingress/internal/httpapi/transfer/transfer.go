@@ -194,7 +194,7 @@ func (t *Policy) paceAt(taken float64) int64 {
 	return int64(float64(t.Pace) * (1 + (crowdedFactor-1)*max(0, 2*min(taken, 1)-1)))
 }
 
-// These functions are group keys: transfers with the same key are counted together.
+// The functions below return group keys. Transfers with the same key are counted together.
 func groupAll(*Slot) string         { return "" }
 func byNetwork(p *Slot) string      { return p.network }
 func byCredential(p *Slot) string   { return p.Credential }
@@ -209,16 +209,17 @@ func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
 
-// makeRoom cuts a transfer in the same group that is slower than pace and returns true, or returns
-// false if there is none. Candidates are compared in this order:
+// makeRoom cuts one transfer of the same group that is slower than pace. It returns false if there is
+// none. Among several, it chooses in this order:
 //
 //  1. a stranger before a verified sender,
 //  2. the organization or network with the most transfers,
 //  3. the slowest transfer.
 //
-// A party (usually an organization) that has a transfer may not cut another party's transfer if it
-// would then have as many transfers as that party has now. Otherwise two parties would take the
-// same slot from each other over and over. A stranger never takes a slot of a verified sender.
+// party returns the party to which a transfer belongs, usually its organization. Two parties must not
+// repeatedly take the same slot from each other. A party that has a transfer may therefore cut
+// another party's transfer only if the other party still has at least as many transfers afterwards.
+// A stranger never takes the slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {
@@ -305,8 +306,8 @@ func (p *Slot) moved(n int) {
 	}
 }
 
-// Leave releases a slot, unless another transfer has taken it. Afterwards, the limiter no longer
-// sets the connection's deadline.
+// Leave releases a slot, unless another transfer has already taken it. After Leave, the limiter no
+// longer sets the deadline of the connection.
 func (d *Limiter) Leave(p *Slot) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -359,8 +360,8 @@ type download struct {
 	err    error // error of the last Write
 }
 
-// NewWriter returns a writer for a response of unknown length. A write fails if the transfer was cut or
-// the credential has expired. The caller must release the slot.
+// NewWriter returns a writer for a response of unknown length. A write fails if the transfer was
+// cut or its credential has expired. The caller must release the slot.
 func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer {
 	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }

@@ -108,8 +108,8 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	return clientSecretView{value, expires.Unix(), shown}, nil
 }
 
-// readSecret reads and checks a request for a client secret. Problems with the session's settings
-// are reported together with the other problems.
+// readSecret reads and checks a request for a client secret. It reports all problems together,
+// including those of the session's settings.
 func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceCall, err error) {
 	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {

@@ -120,8 +120,8 @@ func (r *runs) SavePlayback(ctx context.Context, runID string, played domain.Pla
 	return err
 }
 
-// owner returns the organization and principal of a run of the connection, or not_found for other
-// runs.
+// owner returns the organization and the principal of a run. For a run that does not belong to this
+// connection, it returns not_found.
 func (r *runs) owner(runID string) (org, principal string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	ChatAction         = "chat"
 )
 
-// isShared reports whether a path has a route that pages of other origins may call.
+// isShared reports whether pages of other origins may call a route with this path.
 func isShared(path string) bool {
 	return path == WidgetSessionsPath || path == FilesPath || path == chatPath
 }
