@@ -39,10 +39,14 @@ func (r *accessRow) at(query string) string {
 	return r.path + "?" + query
 }
 
-// accessRow is a request that succeeds. In target and body, $ag, $run, $key, ... are placeholders
-// for ids of that kind. The matrix replaces them with valid ids and with others. $word is a text
-// that only the organization's data contains, $okey the id of its API key, $fresh an unused text,
-// and $email the caller's own address.
+// accessRow is a request that succeeds. Its target and body may contain placeholders. Some, such as
+// $ag, $run and $key, stand for ids. The matrix replaces them with valid ids and with others. The
+// other placeholders are:
+//
+//   - $word: a text that only the organization's data contains,
+//   - $okey: the id of the organization's API key,
+//   - $fresh: an unused text,
+//   - $email: the caller's own address.
 type accessRow struct {
 	method, path string
 	query        string
@@ -56,7 +60,7 @@ type accessRow struct {
 // newAgentBody is an agent without a template.
 const newAgentBody = `{"name":"$word","systemPrompt":"$word"}`
 
-// deepAgentBody is the body of an agent with objects and lists at every depth that is allowed.
+// deepAgentBody is the body of an agent that contains objects and lists at every level of nesting.
 const deepAgentBody = `{"tools":{"webSearch":{"enabled":true,"approval":"always"},"codeExecution":{"enabled":true,"approval":"unsafe","keepFiles":true},"httpRequest":{"enabled":true,"approval":"unsafe",` +
 	`"endpoints":[{"name":"call","method":"GET","url":"https://example.com/{n}","headers":{"x-key":"secret"},` +
 	`"inputSchema":{"type":"object","properties":{"n":{"type":"string"}}},"sideEffect":"none","signingSecret":"` + signingSecret + `"}]},` +

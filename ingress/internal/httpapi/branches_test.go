@@ -42,8 +42,8 @@ func (a *runEnv) prompt(h *testOrg, runID string) string {
 	return strings.Join(append(out, asked.Message), " ")
 }
 
-// reply starts a response in the background and finishes it with the answer "answer to" and its
-// message. It returns the run's id and prompt.
+// reply starts a response in the background and finishes it with the answer "answer to" followed by
+// its message. It returns the run's id and prompt.
 func (a *runEnv) reply(h *testOrg, agentID, more string, items ...string) (runID, prompt string) {
 	a.t.Helper()
 	body := `{"background":true,"model":"` + agentID + `","input":[` + strings.Join(items, ",") + `]` + more + `}`

@@ -256,7 +256,7 @@ func (at *attack) sendAndCancel(method, target, body string, headers []string) a
 	return got
 }
 
-// run concurrently sends the requests with the numbers from from up to, but not including, to.
+// run sends requests concurrently: those with a number of at least from and less than to.
 func (at *attack) run(seed, from, to uint64) {
 	numbers := make(chan uint64)
 	var wg sync.WaitGroup

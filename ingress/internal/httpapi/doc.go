@@ -5,7 +5,7 @@
 // A request passes these stages, and each of them may respond with problem+json:
 //
 //	observe ──► gate ────────────────────────────────────────────► handler
-//	request id, who calls? (auth), demo limit, cross-origin        bind (strict JSON)
+//	request id, who calls? (auth), demo limit, cross-origin        decode (strict JSON)
 //	log, metrics, writes, query, role, rate limit                  call, WriteJSON
 //	panics
 //

@@ -232,7 +232,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 			if got := anonymous.send("x", bad[0], bad[1]); got.status != 401 {
 				t.Errorf("%s by anonymous with %v: %d %s", r.name(), bad, got.status, got.body)
 			}
-			// The permission to create a key depends on the scope in the request body.
+			// Creating a key requires a permission that depends on the scope in the request body.
 			if domain.Role(r.role).AtLeast(domain.RoleAdmin) && r.path != "/api/keys" {
 				thing := "x"
 				if r.late {
@@ -268,7 +268,7 @@ func TestResourcePermissionsAreCheckedFirst(t *testing.T) {
 	}
 }
 
-// Permissions are checked before the rate limit. Everything else is checked after it.
+// Permissions are checked before the rate limit. Parameters and bodies are checked after it.
 func TestLimitComesAfterPermission(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})

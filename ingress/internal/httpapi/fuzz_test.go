@@ -67,7 +67,7 @@ func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	kind, _, err := mime.ParseMediaType(got.header.Get("Content-Type"))
 	switch {
 	case got.status == http.StatusServiceUnavailable && strings.HasPrefix(req.URL.Path, "/v1/"):
-		// Some requests get a 503 because this environment does not wait for runs.
+		// A 503 is expected here, because this environment does not wait for runs.
 	case got.status >= 500:
 		t.Errorf("%s %s: %d %s", req.Method, req.URL, got.status, got.body)
 	case err != nil && len(got.body) > 0:

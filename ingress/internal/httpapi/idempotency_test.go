@@ -14,8 +14,8 @@ func (a *runEnv) triggered(agentID, key, message string, headers ...string) stri
 		`{"target":"`+agentID+`","input":{"message":"`+message+`"},"idempotencyKey":"`+key+`"}`, append(headers, "Prefer: respond-async")...).text(a.t, "id")
 }
 
-// Idempotency keys of automations belong to an organization or to a user: all API keys of the
-// organization share them, and all API keys of the user share theirs.
+// All API keys of an organization share their idempotency keys for automations. All API keys of a
+// user share theirs.
 func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -66,7 +66,7 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 	if len(c.Request.TransferEncoding) > 0 || a.stopping() {
 		// A request with both a length and chunks must be the last one of its connection (RFC 9112,
 		// section 6.1), because a proxy may have used the length. net/http silently drops the
-		// length, so the connection is closed after every chunked request. While the ingress
+		// length. The connection is therefore closed after every chunked request. While the ingress
 		// drains, it is closed after every request, so that clients connect to another ingress.
 		header.Set("Connection", "close")
 	}

@@ -338,7 +338,7 @@ func (a *runEnv) newLoneMember(h *testOrg) string {
 	return userID
 }
 
-// newMember returns a person who is a member of h and of an organization of their own.
+// newMember returns a person who is a member of h and also has a separate organization.
 func (a *runEnv) newMember(h *testOrg) string {
 	a.t.Helper()
 	userID, org := a.newLoneMember(h), id.New(id.Organization)

@@ -53,8 +53,8 @@ func TestSessionsQueries(t *testing.T) {
 	}
 }
 
-// The id of a session suffices if it is unique: among the caller's own sessions or, if there is
-// none, among the other sessions that the caller may read.
+// The id of a session suffices if it is unique among the caller's own sessions. If none of these
+// has the id, it must be unique among the other sessions that the caller may read.
 func TestSessionsAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

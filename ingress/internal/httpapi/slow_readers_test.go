@@ -114,9 +114,9 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Large objects are read from the database only if there is capacity for the response: a run, a
-// response, a session's turn, a timeline, a source, or a page of agents, hooks or documents.
-// Rejected requests use no memory.
+// Large objects are read from the database only if there is capacity for the response. Rejected
+// requests use no memory. The objects are a run, a response, a session's turn, a timeline, a
+// source, and a page of agents, hooks or documents.
 func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newRunEnv(t)
 	const size, refusals, together = 8 << 20, 6, 12 // a run object contains its answer twice

@@ -140,7 +140,7 @@ func (h *Pages) showAccept(c *gin.Context, token string, status int, problem str
 	showRendered(c, status, page, err)
 }
 
-// ResetPage handles GET /reset?token=: a form for a new password.
+// ResetPage handles GET /reset?token=: it shows a form for a new password.
 func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, linkToken(c), http.StatusOK, "") }
 
 // ResetForm handles POST /reset, the form of ResetPage.

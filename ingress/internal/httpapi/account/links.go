@@ -134,8 +134,8 @@ func (h *Handler) acceptNew(
 	return account, err
 }
 
-// invitationFor reads the invitation to which a token belongs. person is the caller if the request
-// has a session of an account with the invited email address; otherwise it is empty.
+// invitationFor reads the invitation to which a token belongs. If the caller is logged in with the
+// invited email address, person is the caller. Otherwise, person is empty.
 func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")

@@ -260,8 +260,8 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		return "", "", err
 	}
 
-	// The number of hashes is the same for an email address without an account as for an address
-	// with several, so that the response time does not reveal which addresses have accounts.
+	// The response time must not reveal which addresses have accounts. The password is therefore
+	// hashed even if there is no account with the address.
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err == nil {
 		var hashes []string

@@ -33,8 +33,8 @@ type WorkerCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
-// Budgets checks the budgets that cover a run. WithinBudget returns budget_exceeded if one of them
-// is used up.
+// Budgets checks budgets. WithinBudget returns budget_exceeded if a budget that covers the run is
+// used up.
 type Budgets interface {
 	WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error
 }

@@ -29,7 +29,7 @@ type Deps struct {
 	Budgets   Budgets
 	Signer    ClaimSigner
 	Log       zerolog.Logger
-	// Organizations looks up organization names for previews of system prompts.
+	// Organizations provides organization names for previews of system prompts.
 	Organizations     *accountdb.Organizations
 	domain.ModelRules // the default model is shown for agents without a model
 	// ChecksPerMinute is the maximum number of checks that an organization may start per minute at

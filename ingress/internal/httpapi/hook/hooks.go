@@ -104,8 +104,8 @@ func (h *Handler) createHook(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
-// withSecret returns a hook in the form for the response to its creation or rotation. If the
-// service generated the secret (made is true), the response contains it.
+// withSecret returns a hook in the form for the response to its creation or rotation. If made is
+// true, the service generated the secret, and the response contains it.
 func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
 	hook = h.shownHook(hook)
 	if hook.Secret = httpx.HiddenSecret; made {

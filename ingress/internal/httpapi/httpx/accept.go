@@ -39,7 +39,7 @@ func ReadAccept(header http.Header) []MediaRange {
 }
 
 // weightFor returns the weight of the most specific range that matches media, or 0 if none matches.
-// named is true if that range is the media type itself and not a wildcard.
+// named is true if this range is the media type itself. It is false for a wildcard.
 func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 	kind, _, _ := strings.Cut(media, "/")
 

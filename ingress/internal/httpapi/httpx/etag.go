@@ -94,8 +94,9 @@ func RefuseMatch(header http.Header) error {
 }
 
 // WriteVersion responds with a versioned value and its ETag. A GET or HEAD request gets 304 if its
-// If-None-Match contains the ETag. state is part of the ETag, for values with parts that change
-// without a new version; otherwise it is empty. If-Match ignores the state.
+// If-None-Match contains the ETag. If parts of the value change without a new version, state
+// identifies their current state and becomes part of the ETag. Otherwise state is empty. If-Match
+// ignores the state.
 func WriteVersion(c *gin.Context, status, version int, state string, value any) {
 	header, tag := c.Writer.Header(), etag(version, state)
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {

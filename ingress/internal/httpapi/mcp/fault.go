@@ -11,8 +11,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// registration is the path at which MCP clients with OAuth register after /mcp has responded with
-// 401.
+// registration is the path that MCP clients with OAuth request after /mcp has responded with 401.
+// They try to register there.
 const registration = "/register"
 
 // IsRegistration reports whether a request is the registration of an OAuth client. No route handles it.

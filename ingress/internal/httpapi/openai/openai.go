@@ -117,8 +117,8 @@ func v1Submission(
 		s.AgentID = model
 	}
 
-	// The scope contains target and principal, so keys of different targets or principals do not
-	// collide.
+	// The scope of the idempotency key contains the target and the principal, so that equal keys of
+	// different targets or principals do not collide.
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if sessionID == "" {
 		s.Retention = dispatch.UnnamedRetention

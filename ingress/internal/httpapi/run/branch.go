@@ -124,8 +124,8 @@ func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessi
 	return nil
 }
 
-// precedingRun returns the run that wrote an answer of the submission's session, and the run that
-// it continued. previous is nil if the session has no answer with this id.
+// precedingRun returns the run that wrote an answer of the submission's session. previous is the
+// run that this run continued. It is nil if the session has no answer with this id.
 func precedingRun(
 	ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, messageID string,
 ) (runID string, previous *string, err error) {

@@ -26,8 +26,8 @@ func (h *Handler) streamChanges(c *gin.Context) {
 	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.permit(c))
 }
 
-// changeReady is the first event of the stream. From then on all changes are reported. The client
-// should read its data again, which may have changed before.
+// changeReady is the first event of the stream. All changes after it are reported. Data that the
+// client read earlier may be outdated, so the client should read it again.
 const changeReady domain.ChangeKind = "ready"
 
 // changeEvents is a Source of changes in an organization. It begins with changeReady.

@@ -74,8 +74,8 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		Key:         runbody.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 
-	// The scope contains target and principal, so keys of different targets or principals do not
-	// collide.
+	// The scope of the idempotency key contains the target and the principal, so that equal keys of
+	// different targets or principals do not collide.
 	s.AgentID, s.TemplateID = chatTarget(found, c)
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if who.Kind == domain.CallerDemo {

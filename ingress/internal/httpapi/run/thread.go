@@ -136,16 +136,16 @@ func (t *thread) sent() (sent []string) {
 	return sent
 }
 
-// bring sets the run that a submission continues and adds the messages that the session lacks.
+// bring sets the run that a submission continues, and adds the messages that the session lacks.
 //
-// The run continues the last answer in the thread that the session also contains, and the messages
-// after this answer are added. A user may have edited a message or regenerated an answer; the
-// client then drops the later messages, and the run must not continue them. If the session contains
-// none of the answers, as in a copied thread, the run continues no other run and all messages are
-// added.
+// The session may already contain some of the answers in the thread. The run continues the last of
+// these, and the messages after it are added. A user may have edited a message or regenerated an
+// answer. The client then drops the later messages, and the run must not continue them. If the
+// session contains none of the answers, as in a copied thread, the run continues no other run, and
+// all messages are added.
 //
-// A visitor cannot write the agent's answers, so only the messages after the last answer are added
-// to a visitor's submission.
+// A visitor cannot write the agent's answers. Therefore, only the messages after the last answer
+// are added to a visitor's submission.
 func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
 	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
 	last := t.lastAnswer()

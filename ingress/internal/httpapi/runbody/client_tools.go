@@ -40,9 +40,9 @@ func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientT
 	return tools
 }
 
-// CheckClientTools checks the tools of a request and sets missing schemas. within and parameters
-// form the paths of problems: a field of a tool is tools[i], followed by within and the field's
-// name, and a schema has the name parameters.
+// CheckClientTools checks the tools of a request and sets missing schemas. The path of a problem
+// is tools[i], followed by within and the name of the tool's field. parameters is the field name of
+// the schema.
 func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, parameters string) {
 	if tools == nil {
 		return

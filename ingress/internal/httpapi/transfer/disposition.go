@@ -15,8 +15,8 @@ const (
 )
 
 // disposition returns the Content-Disposition header for a file. Any program may have chosen the
-// file's name, so the header contains a form of it that is harmless in a header, in a folder and to
-// people who read it.
+// file's name. The header therefore contains a form of the name that is harmless in a header, in a
+// folder and to people who read it.
 func disposition(inline bool, name string) string {
 	kind := "attachment"
 	if inline {

@@ -127,8 +127,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 }
 
 // holdings counts the slots that limit a new transfer. For a verified owner it counts the slots of
-// verified owners, otherwise those of unverified owners. newcomer is true if neither the owner's
-// organization nor its network has a slot.
+// verified owners, and for an unverified owner those of unverified owners. newcomer is true if
+// neither the owner's organization nor its network has a slot.
 func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	newcomer = true
 	for _, p := range d.Open {

@@ -33,7 +33,7 @@ type usageKey struct {
 	filter usagedb.UsageFilter
 }
 
-// cachedReport is a report in the cache. mu is locked while the report is computed.
+// cachedReport is a report in the cache. mu is locked while count computes the report.
 type cachedReport struct {
 	mu     sync.Mutex
 	report domain.UsageReport

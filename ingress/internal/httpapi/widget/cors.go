@@ -67,9 +67,9 @@ func unshare(c *gin.Context) {
 }
 
 // isListed reports whether pages of the origin may call the request's route. For a chat, the agent
-// in the query must list the origin. The other routes name no agent in the query, so it suffices
-// that any agent lists it; an upload also needs a token, which is valid for one origin. If the
-// lookup fails, isListed returns false.
+// in the query must list the origin. The other routes name no agent in the query, so any agent may
+// list the origin. An upload also needs a token, which is valid for one origin. If the lookup
+// fails, isListed returns false.
 func (h *Handler) isListed(c *gin.Context, origin string) bool {
 	ctx := c.Request.Context()
 	if c.Request.URL.Path != chatPath {
