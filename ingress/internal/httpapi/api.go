@@ -89,8 +89,8 @@ type Deps struct {
 	VoicePerOrganization int
 	SignupsPerAddress    int // maximum per hour at this ingress process; 0: no limit
 
-	Documents            knowledgedb.DocumentLimits // per organization
-	FilesPerOrganization int64                      // bytes; 0: no limit
+	Documents            knowledgedb.DocumentLimits // limits per organization
+	FilesPerOrganization int64                      // maximum bytes of files; 0: no limit
 
 	RunDeadline      time.Duration // time allowed for a run after its acceptance
 	WaitDefault      time.Duration // default and maximum time that a request waits for its run

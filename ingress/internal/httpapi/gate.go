@@ -17,7 +17,7 @@ import (
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)
-		defer httpx.ReleaseBody(c) // if no run was accepted
+		defer httpx.ReleaseBody(c) // releases the slot if no run was accepted
 
 		if err := a.admit(c, &r); err != nil {
 			httpx.Fail(c, err)
@@ -160,7 +160,7 @@ func (a *api) count(c *gin.Context, r httpx.Route) error {
 	switch {
 	case who.Kind != domain.CallerUser && (who.Kind != domain.CallerSystem || who.OrganizationID == ""):
 		return nil
-	case r.Late || who.Visitor.ID != "": // Late handlers and visitors' runs are counted by the handler
+	case r.Late || who.Visitor.ID != "": // the handlers of routes with Late and of visitors' runs count the requests
 		a.ShowLimit(c)
 		return nil
 	}

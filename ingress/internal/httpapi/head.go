@@ -38,7 +38,7 @@ func answerHead(c *gin.Context) {
 // headWriter counts the bytes of a body instead of sending it.
 type headWriter struct {
 	gin.ResponseWriter
-	length int  // bytes of the body
+	length int  // number of bytes of the body
 	wrote  bool // the handler has begun its response
 }
 

@@ -26,7 +26,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	arrived  *prometheus.CounterVec // webhook deliveries by source and status
-	cut      *prometheus.CounterVec // uploads that lost their slot
+	cut      *prometheus.CounterVec // uploads that were cut, by route and sender
 	show     gin.HandlerFunc        // responds with all metrics of the registry
 }
 

@@ -22,7 +22,7 @@ import (
 
 const (
 	headerRequestID = "X-Request-Id" // in net/http's canonical form
-	maxLoggedPath   = 200            // bytes
+	maxLoggedPath   = 200            // maximum bytes of a logged path
 
 	statusClientClosed = 499 // logged if the client disconnected before the response, as in nginx; never sent
 )

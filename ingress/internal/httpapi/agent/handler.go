@@ -25,7 +25,7 @@ type Deps struct {
 	Runs      RunCanceller
 	Auth      *auth.Resolver // caches widgets; notified when a widget changes
 	Templates *Templates
-	Workers   WorkerCaller // check the agents' connections
+	Workers   WorkerCaller // let workers check the agents' connections
 	Budgets   Budgets
 	Signer    ClaimSigner
 	Log       zerolog.Logger
@@ -46,7 +46,7 @@ type RunCanceller interface {
 type Handler struct {
 	Deps
 
-	checks *ratelimit.Failures // by organization
+	checks *ratelimit.Failures // counts checks by organization
 }
 
 // New returns a Handler.

@@ -20,7 +20,7 @@ import (
 const (
 	// MaxImport is the maximum size of an import's body in bytes.
 	MaxImport    = 2 << 20
-	maxOperation = 2_048 // characters of an operation's name
+	maxOperation = 2_048 // maximum number of characters in an operation's name
 )
 
 // importBody is the body of an import: an OpenAPI document and the operations to import.

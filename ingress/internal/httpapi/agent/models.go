@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	listTime  = 8 * time.Second // for a worker and the providers that it asks
+	listTime  = 8 * time.Second // time limit for a worker and the providers that it calls
 	listRetry = 5 * time.Second
 )
 

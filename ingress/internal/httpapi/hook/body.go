@@ -13,7 +13,7 @@ import (
 // Bounds of a hook's fields.
 const (
 	minSourceSecret = 8  // minimum number of characters in secrets that the source creates
-	minChosenSecret = 16 // for secrets that people choose
+	minChosenSecret = 16 // minimum number of characters in secrets that people choose
 	maxHookSecret   = 512
 	maxWindow       = 3600 // seconds
 	maxKeyText      = 1000 // characters

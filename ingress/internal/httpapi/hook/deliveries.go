@@ -250,7 +250,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 			continue
 		}
 		result, err := h.intake.Take(ctx, hook, &event, delivered)
-		if err != nil || !result.Duplicate { // a duplicate: a concurrent request has used this id
+		if err != nil || !result.Duplicate { // for a duplicate, try the next id: a concurrent request has used this one
 			return result, err
 		}
 	}

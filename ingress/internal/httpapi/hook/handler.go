@@ -36,7 +36,7 @@ type Deps struct {
 	PublicURL        string
 	RunDeadline      time.Duration
 	RetentionDefault time.Duration
-	MaxHooks         int // per organization
+	MaxHooks         int // maximum per organization
 	Log              zerolog.Logger
 }
 

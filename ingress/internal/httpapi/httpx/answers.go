@@ -276,7 +276,7 @@ func (l *LargeAnswer) ready(bytes int64) {
 	l.made()
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	if slices.Contains(l.all.open, l) { // false if its connection was closed
+	if slices.Contains(l.all.open, l) { // false if the connection was closed
 		l.all.total += bytes - l.bytes
 	}
 	l.bytes, l.began, l.rendering = bytes, time.Now(), false

@@ -24,7 +24,7 @@ type Encoder interface {
 // when the session check fails.
 func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
-	SendStream(c, source, appendBytes, &SessionCheck{}) // source checks the permit, because the protocol has its own message for its expiry
+	SendStream(c, source, appendBytes, &SessionCheck{}) // source makes the check, because the protocol has a message for its failure
 }
 
 // appendBytes appends events of an encoded stream, which are already bytes.

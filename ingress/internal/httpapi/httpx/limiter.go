@@ -18,7 +18,7 @@ import (
 const (
 	demoStreams    = 10  // maximum number of open streams per demo client on one ingress process
 	visitorStreams = 10  // maximum number of open streams per widget visitor on one ingress process
-	addressStreams = 100 // maximum for all widget visitors from one client address together
+	addressStreams = 100 // maximum number of open streams of all widget visitors from one client address
 	// SlotRetryAfter is the Retry-After value in the response to a request that found no free slot.
 	// Slots become free when runs finish.
 	SlotRetryAfter = 5 * time.Second
@@ -28,13 +28,13 @@ const (
 type StreamLimits struct {
 	StreamsPerCredential   int
 	StreamsPerOrganization int
-	ConnectionsPerAddress  int // streams from one client address, with any credential; 0: no limit
+	ConnectionsPerAddress  int // maximum number of streams from one client address, with any credential; 0: no limit
 }
 
 // Limiter enforces the rate limits and stream limits of callers.
 type Limiter struct {
 	StreamLimits
-	DemoTokens int64 // daily budget of all demo visitors together
+	DemoTokens int64 // daily token budget of all demo visitors together
 	Now        func() time.Time
 
 	limits *ratelimit.Limits

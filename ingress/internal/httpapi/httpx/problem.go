@@ -154,7 +154,7 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 		return missingKey(err)
 	}
 	if c.Request.Context().Err() != nil { // including PostgreSQL's error for a cancelled statement
-		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected and does not read the response
+		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected, so it does not read the response
 		gone.RetryAfter = time.Second
 		return gone
 	}

@@ -137,7 +137,7 @@ func Element(path string, i int) string { return path + "[" + strconv.Itoa(i) + 
 
 // Bounds that several bodies and filters share.
 const (
-	MaxMetadata      = 20 // entries
+	MaxMetadata      = 20 // maximum number of entries
 	MaxMetadataValue = 256
 	MaxSearch        = 120
 	maxURL           = 2_048

@@ -15,14 +15,14 @@ type Route struct {
 	Method string
 	Path   string
 	Action string      // the value of the action parameter; "": requests without the parameter, "*": any value or none
-	Need   auth.Need   // the credentials accepted
+	Need   auth.Need   // the credentials that are accepted
 	Role   domain.Role // the minimum role of a member
 	Late   bool        // the handler counts the request against the rate limit, after looking for a replay
 	Forms  bool        // the body may be a form that contains files
 	Raw    bool        // the body may have any media type
 	NoBody bool        // a POST or PUT without a body; DELETE never has a body
-	Person bool        // not for organization keys
-	Login  bool        // login sessions only
+	Person bool        // the caller must be a person or a person's key
+	Login  bool        // the caller must have a login session
 	Stream bool        // GET responds with an endless stream, and HEAD is not offered
 	Open   bool        // unknown parameters are ignored, because another protocol defines the query
 	Match  bool        // the handler compares If-Match with the resource's version

@@ -57,7 +57,7 @@ func decode(d Decoder, dst any) (ok bool) {
 type Decoder struct {
 	Src   []byte
 	pos   int    // offset of the next byte
-	depth int    // open objects and lists
+	depth int    // number of open objects and lists
 	Path  []byte // the path of the current value
 	buf   []byte // content of the last string that contained escapes
 	Found *Problems

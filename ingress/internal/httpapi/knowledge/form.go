@@ -25,13 +25,13 @@ const (
 	maxFormFiles    = 20
 	maxFormParts    = 64
 	maxFormHeader   = 8 << 10  // maximum number of bytes in a part's header; the reader may buffer slightly more
-	maxFormMetadata = 64 << 10 // bytes
+	maxFormMetadata = 64 << 10 // maximum number of bytes in the metadata part
 	// MaxForm is the maximum size of a form with documents in bytes.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
 	// maxFormRest is the maximum number of further bytes that are read after the first problem, to
 	// find other problems of the form.
 	maxFormRest = 1 << 20
-	maxBoundary = 70 // RFC 2046
+	maxBoundary = 70 // maximum length according to RFC 2046
 
 	partFile     = "file"
 	partMetadata = "metadata"
@@ -47,7 +47,7 @@ type documentForm struct {
 	unread int64 // number of bytes that may still be read after the first problem
 
 	files       []knowledgedb.NewDocument // stored contents, in the form's order
-	seen        int                       // files seen, including rejected ones
+	seen        int                       // number of files seen, including rejected ones
 	metadata    map[string]string
 	hasMetadata bool // the form has a metadata part
 }

@@ -32,7 +32,7 @@ type Deps struct {
 	Searches    SearchCaller
 	Signer      ClaimSigner
 	Downloads   *transfer.Limiter
-	Limits      knowledgedb.DocumentLimits // per organization
+	Limits      knowledgedb.DocumentLimits // limits per organization
 	Log         zerolog.Logger
 }
 

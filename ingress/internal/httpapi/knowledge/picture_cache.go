@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxPictures = 64 << 20         // bytes of all pictures in memory
+	maxPictures = 64 << 20         // maximum bytes of all pictures in memory
 	pictureLife = 10 * time.Minute // how long a picture stays in memory
 )
 

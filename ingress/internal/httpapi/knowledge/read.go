@@ -247,7 +247,7 @@ func textFor(passages []domain.Passage) string {
 		for ; at < p.StartIndex && at > 0; at++ {
 			out.WriteByte('\n')
 		}
-		for ; at > p.StartIndex && text != ""; at-- { // the passage overlaps with the previous one
+		for ; at > p.StartIndex && text != ""; at-- { // skip the part that overlaps with the previous passage
 			_, size := utf8.DecodeRuneInString(text)
 			text = text[size:]
 		}

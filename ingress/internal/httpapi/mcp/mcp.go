@@ -29,7 +29,7 @@ import (
 
 const (
 	maxTools   = 200       // maximum number of agents listed, because clients pass all of them to a model
-	maxSchemas = 512 << 10 // bytes of the output schemas of all listed agents
+	maxSchemas = 512 << 10 // maximum bytes of the output schemas of all listed agents
 )
 
 // Deps contains the dependencies of the Handler.
@@ -237,7 +237,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 		return nil, capacityError(err, run)
 	}
 	reading := t.h.Readers.Begin(run, readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Call: t.call})
-	defer reading.End(t.c.Request.Context()) // after the reader is closed
+	defer reading.End(t.c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 
 	httpx.EndReservation(t.c) // the events have been read; the response is counted when the run has finished

@@ -11,7 +11,7 @@ import (
 
 const (
 	maxReferences  = 1_000   // maximum runs whose answers are read for one request; older ones do not fit into a prompt
-	maxAnswerBytes = 1 << 20 // maximum size of all these answers together
+	maxAnswerBytes = 1 << 20 // maximum bytes of all these answers together
 )
 
 // resolveReferences reads the answers to which the request refers. If one of them, however old, is

@@ -129,7 +129,7 @@ func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 
 	automation = values[0]
 	if len(values) > 1 {
-		automation = "" // an invalid id
+		automation = "" // an empty id is invalid
 	}
 
 	httpx.CheckAutomationID(found, "x-automation-id", automation)

@@ -75,9 +75,9 @@ func (b *branch) sent(visitor bool) (sent []string) {
 		sent = append(sent, e.Message, e.Answer)
 	}
 	if len(sent) > 0 {
-		sent = append(sent, "") // no instructions
+		sent = append(sent, "") // stands for missing instructions
 	}
-	return append(sent, "previous", "") // no run
+	return append(sent, "previous", "") // the request continues no run
 }
 
 // continueBy sets the run that a submission continues.

@@ -107,9 +107,9 @@ type conversation struct {
 type conversationMessage struct {
 	ID        string            `json:"id"`
 	Role      string            `json:"role"`
-	Parts     json.RawMessage   `json:"parts"`     // AI SDK
-	Content   json.RawMessage   `json:"content"`   // AG-UI
-	ToolCalls []json.RawMessage `json:"toolCalls"` // AG-UI
+	Parts     json.RawMessage   `json:"parts"`     // in the AI SDK's format
+	Content   json.RawMessage   `json:"content"`   // in AG-UI's format
+	ToolCalls []json.RawMessage `json:"toolCalls"` // in AG-UI's format
 }
 
 // collectFormatted reads a chat's body in Parley's own format or in the requested one. Only bodies

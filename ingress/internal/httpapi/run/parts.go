@@ -24,13 +24,13 @@ func (messageContent) Either() {}
 type messagePart struct {
 	Type     string      `json:"type" required:"true"`
 	Text     string      `json:"text"`
-	URL      string      `json:"url"`       // file of the AI SDK, binary of AG-UI: a URL or a data URL
-	Media    string      `json:"mediaType"` // file
-	Filename string      `json:"filename"`  // file, binary
-	MIMEType string      `json:"mimeType"`  // binary
-	Data     string      `json:"data"`      // binary: base64
-	FileID   string      `json:"id"`        // binary
-	Source   *partSource `json:"source"`    // image and document of AG-UI
+	URL      string      `json:"url"`       // parts of type file (AI SDK) and binary (AG-UI): a URL or a data URL
+	Media    string      `json:"mediaType"` // parts of type file
+	Filename string      `json:"filename"`  // parts of type file and binary
+	MIMEType string      `json:"mimeType"`  // parts of type binary
+	Data     string      `json:"data"`      // parts of type binary: base64
+	FileID   string      `json:"id"`        // parts of type binary
+	Source   *partSource `json:"source"`    // parts of type image and document (AG-UI)
 }
 
 // partSource is the content of an image or a document: base64, or a URL.

@@ -106,7 +106,7 @@ func (l lists) find(ctx context.Context, org string, filter rundb.RunFilter, lim
 	return runs, next, err
 }
 
-const maxRunSearch = 200 // maximum characters of the words to search for
+const maxRunSearch = 200 // maximum number of characters in the words of a search
 
 // filter reads the filter for a list of runs, and the format of an export.
 func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err error) {
@@ -170,7 +170,7 @@ func moment(c *gin.Context, found *httpx.Problems, name string) time.Time {
 // runRequest contains the parameters of a request for one run.
 type runRequest struct {
 	streamed bool
-	reader   uistream.Reader // for a stream
+	reader   uistream.Reader // for an event stream
 	timeline bool
 	wait     time.Duration
 }
@@ -378,7 +378,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 
 const (
 	actionCancel = "cancel"
-	maxToolCall  = 1_000 // maximum characters of a tool call's id
+	maxToolCall  = 1_000 // maximum number of characters in the id of a tool call
 )
 
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())

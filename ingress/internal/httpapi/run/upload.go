@@ -21,7 +21,7 @@ const (
 	maxFileName  = 255     // characters
 	maxForm      = 1 << 20 // bytes of a form in addition to its file
 	maxFormParts = 8
-	maxBoundary  = 70 // RFC 2046
+	maxBoundary  = 70 // maximum length according to RFC 2046
 	maxField     = 4 << 10
 )
 

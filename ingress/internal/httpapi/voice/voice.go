@@ -203,7 +203,7 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 	}
 
 	offered, err := auth.Protocols(req)
-	if err != nil || len(offered) == 0 { // unreachable: auth has already rejected malformed headers
+	if err != nil || len(offered) == 0 { // auth has already rejected malformed headers
 		return
 	}
 	if slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, "openai-beta.") }) {
