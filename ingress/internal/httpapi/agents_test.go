@@ -207,7 +207,7 @@ func TestAgentSecrets(t *testing.T) {
 		must(t, err)
 		return plain
 	}
-	// The response can be sent back. This changes only the version.
+	// Sending the response back changes only the version of the agent.
 	back := w.do("PUT", "/api/agents?id="+agentID, string(a.body), ada.auth).want(t, "sending back", 200, "")
 	var one, two map[string]any
 	must(t, json.Unmarshal(a.body, &one))

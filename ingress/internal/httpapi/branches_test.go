@@ -112,13 +112,13 @@ func TestResponsesBranch(t *testing.T) {
 		t.Errorf("%s", list.body)
 	}
 
-	// The first response continues no other response.
+	// The first response of a conversation continues no other response.
 	if run := a.ok("GET", "/api/runs?id="+first, "", h.key); !strings.Contains(string(run.body), `"previousRunId":null`) {
 		t.Errorf("%s", run.body)
 	}
 
-	// A response in progress and a replay also name the response that they continue. A key belongs
-	// to one branch.
+	// Responses in progress and replays also name the response that they continue. An idempotency
+	// key belongs to one branch.
 	body := func(previous string) string {
 		return `{"background":true,"model":"` + agentID + `","input":"keyed"` + after(previous) + `}`
 	}

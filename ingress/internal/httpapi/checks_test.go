@@ -109,12 +109,12 @@ func TestCheckOfConnections(t *testing.T) {
 		}
 	}
 
-	// The agent has the result. Its version stays the same.
+	// The agent contains the result of the check, but its version is unchanged.
 	after := a.ok("GET", "/api/agents?id="+agentID, "", h.member.auth, h.header)
 	if string(after.raw(t, "lastCheck")) != string(got.body) || after.json(t, "version") != 1.0 {
 		t.Errorf("lastCheck = %s, want %s", after.raw(t, "lastCheck"), got.body)
 	}
-	// An agent that was read before the check can still be sent back.
+	// A client may send back an agent that it read before the check.
 	if saved := a.ok("PUT", "/api/agents?id="+agentID, string(before.body), h.key); string(saved.raw(t, "lastCheck")) != string(got.body) {
 		t.Errorf("lastCheck = %s after a change", saved.raw(t, "lastCheck"))
 	}

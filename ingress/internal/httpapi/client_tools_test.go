@@ -209,7 +209,7 @@ func TestFunctionsOfACompletion(t *testing.T) {
 		a.from("POST", "/v1/chat/completions", `{"model":"`+agentID+`","messages":[`+tt.messages+`]}`, h.key).want(t, name, 400, "invalid_request "+tt.param)
 	}
 
-	// Other callers and agents cannot refer to the run.
+	// Other callers and other agents cannot refer to the finished run.
 	body := `{"model":"%","messages":[{"role":"user","content":"Weather?"},` + call + `,` + result(callID) + `]}`
 	for name, got := range map[string]answer{
 		"another caller": a.ok("POST", "/v1/chat/completions", strings.ReplaceAll(body, "%", agentID), h.member.auth, h.header),

@@ -126,7 +126,7 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("%d vectors after %d calls: %s", len(list), len(workers.asked), got.body[len(got.body)-80:])
 	}
 
-	// The number of characters in a call is limited, too.
+	// Not only the number of texts in a call is limited, but also the number of characters.
 	workers.asked = nil
 	long := strings.Repeat("ü", 60_000)
 	a.ok("POST", "/v1/embeddings", `{"model":"lengths","input":["`+long+`","`+long+`"]}`, h.key)

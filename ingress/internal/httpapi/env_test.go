@@ -290,7 +290,7 @@ func (w *testEnv) signUp(email string) person {
 	return p
 }
 
-// join makes p a member of another organization.
+// join makes p a member of the organization org with the given role.
 func (w *testEnv) join(p person, org string, role domain.Role) {
 	w.t.Helper()
 	w.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)`, org, p.id, role)

@@ -119,7 +119,7 @@ func TestRequestsChooseTheListOfSources(t *testing.T) {
 			}
 		}
 	}
-	// A response that is read later uses the choice of its request.
+	// A response that is read later follows the choice in its original request.
 	for metadata, listed := range map[string]bool{`{}`: true, `{"append_sources":"true"}`: true, `{"append_sources":"false"}`: false} {
 		responseID := a.respond(fmt.Sprintf(`{"model":%q,"background":true,"input":"m","metadata":%s}`, agentID, metadata), h.key)
 		a.answerWithFile(runFor(responseID), true)

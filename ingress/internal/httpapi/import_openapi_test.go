@@ -140,7 +140,7 @@ func TestImportOpenAPI(t *testing.T) {
 	if strings.Contains(string(got.body), "hunter2") || strings.Contains(w.log.String(), "hunter2") {
 		t.Error("the header is shown or logged")
 	}
-	// The resulting agent can be read and sent back like any other.
+	// The agent after the import can be read and sent back like any other agent.
 	read := w.do("GET", "/api/agents?id="+agentID, "", ada.auth)
 	back := w.do("PUT", "/api/agents?id="+agentID, string(read.body), ada.auth).want(t, "sending back", 200, "")
 	if one, two := mustJSON(t, read.json(t, "tools")), mustJSON(t, back.json(t, "tools")); one != two {

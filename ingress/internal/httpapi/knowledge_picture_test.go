@@ -74,7 +74,7 @@ func TestPicturesOfPages(t *testing.T) {
 		t.Errorf("%+v", r.asked)
 	}
 
-	// A second request is served from memory unless the document's content has changed.
+	// A second request for a page is served from memory unless the document's content has changed.
 	a.ok("GET", target+"&page=2&picture=true", "", h.key)
 	if n := r.calls.Load(); n != 1 {
 		t.Errorf("rendered %d times", n)

@@ -81,7 +81,7 @@ var idKinds = map[string]idKind{
 			return agentID
 		},
 	},
-	// Kind: an agent with an enabled widget.
+	// Ids of agents with an enabled widget.
 	"wag": {
 		prefix: id.Agent,
 		own:    func(s *orgPair, c *credential) string { return s.newWidgetAgent(c.testOrgOr(s.home), widgetPage) },
@@ -91,7 +91,7 @@ var idKinds = map[string]idKind{
 			return agentID
 		},
 	},
-	// Kind: an agent with voice.
+	// Ids of agents with voice.
 	"vag": {
 		prefix: id.Agent,
 		own:    func(s *orgPair, c *credential) string { return s.newVoiceAgent(c.testOrg) },
@@ -111,7 +111,7 @@ var idKinds = map[string]idKind{
 		},
 		open: domain.RoleAdmin,
 	},
-	// Kind: a run of a chat, as a response of OpenAI's API.
+	// Ids of chat runs, as responses of OpenAI's API.
 	"resp": {
 		prefix: openaiapi.ResponsePrefix,
 		own: func(s *orgPair, c *credential) string {
@@ -159,7 +159,7 @@ var idKinds = map[string]idKind{
 			return invitationID
 		},
 	},
-	// Kind: an invitation to the caller's email address.
+	// Ids of invitations to the caller's email address.
 	"mine": {
 		prefix: id.Invitation,
 		own:    func(s *orgPair, c *credential) string { return s.inviteTo(c.who, c.testOrg.word) },
@@ -198,7 +198,7 @@ var idKinds = map[string]idKind{
 			return token
 		},
 	},
-	// Kind: an agent that has a session "s".
+	// Ids of agents that have a session "s".
 	"at": {
 		prefix: id.Agent,
 		own:    func(s *orgPair, c *credential) string { return s.chatted(c.testOrg, c.plain()...) },
@@ -209,15 +209,15 @@ var idKinds = map[string]idKind{
 			return agentID
 		},
 	},
-	// Kind: a session with a template.
+	// Ids of sessions with a template.
 	"named": {
 		prefix: "session",
 		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
 		others: func(s *orgPair) string { return s.named(s.other.auth, s.home.header) },
 		gone:   (*orgPair).endedSession,
 	},
-	// Kind: a session with a template, named by its id alone. Admins may also use this for sessions
-	// of others.
+	// Ids of sessions with a template, in a query that does not name the template. Admins may also
+	// use them for sessions of others.
 	"alone": {
 		prefix: "session",
 		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
@@ -225,12 +225,12 @@ var idKinds = map[string]idKind{
 		open:   domain.RoleAdmin,
 		gone:   (*orgPair).endedSession,
 	},
-	// Kind: the name of an automation that was triggered.
+	// Names of automations that were triggered.
 	"auto": {
 		prefix: "automation",
 		own:    func(s *orgPair, c *credential) string { return s.triggered(c.testOrg) },
 	},
-	// Kind: a delivery to a hook.
+	// Ids of deliveries to a hook.
 	"dlv": {
 		prefix: "delivery",
 		own:    func(s *orgPair, c *credential) string { _, deliveryID := s.delivered(c.testOrg); return deliveryID },
@@ -240,13 +240,13 @@ var idKinds = map[string]idKind{
 			return deliveryID
 		},
 	},
-	// Kinds: a run that waits for an approval, and a run that waits for a person to report the
+	// Ids of runs that wait for an approval, and of runs that wait for a person to report the
 	// outcome of a call.
 	"asked":  parkedKind(domain.ActionApproval),
 	"unsure": parkedKind(domain.ActionUnknownOutcome),
-	// Kind: a run that waits until its client sends the results of tool calls.
+	// Ids of runs that wait until the client sends the results of tool calls.
 	"calls": parkedKind(domain.ActionClientTools),
-	// Kind: a text that a run has read. Every member of the organization may read it.
+	// Ids of texts that a run has read. Every member of the organization may read them.
 	"src": {
 		prefix: "src",
 		own:    func(s *orgPair, c *credential) string { return s.read(c.testOrg, c.plain()...) },
@@ -259,7 +259,7 @@ var idKinds = map[string]idKind{
 			return sourceID
 		},
 	},
-	// Kind: a file that a run has created. Callers who may read the run may read the file.
+	// Ids of files that a run has created. Callers who may read the run may read its files.
 	"file": {
 		prefix: id.File,
 		own:    func(s *orgPair, c *credential) string { return s.made(c.testOrg, c.plain()...) },
@@ -272,7 +272,7 @@ var idKinds = map[string]idKind{
 			return fileID
 		},
 	},
-	// Kind: a processed document.
+	// Ids of processed documents.
 	"doc": {
 		prefix: id.Document,
 		own:    func(s *orgPair, c *credential) string { return s.document(c.testOrg) },
@@ -291,7 +291,7 @@ var idKinds = map[string]idKind{
 			return budgetID
 		},
 	},
-	// Kind: a hook that has accepted the delivery d1.
+	// Ids of hooks that have accepted the delivery d1.
 	"hook": {
 		prefix: id.Hook,
 		own:    func(s *orgPair, c *credential) string { return s.newHookWithDelivery(c.testOrg) },
@@ -301,7 +301,7 @@ var idKinds = map[string]idKind{
 			return hookID
 		},
 	},
-	// Kind: a notification endpoint.
+	// Ids of notification endpoints.
 	"ntf": {
 		prefix: id.Endpoint,
 		own:    func(s *orgPair, c *credential) string { return s.endpoint(c.testOrg) },
@@ -311,7 +311,7 @@ var idKinds = map[string]idKind{
 			return endpointID
 		},
 	},
-	// Kind: a notification to an endpoint.
+	// Ids of notifications.
 	"evt": {
 		prefix: id.Notification,
 		own:    func(s *orgPair, c *credential) string { return s.ping(c.testOrg, s.endpoint(c.testOrg)) },
@@ -322,7 +322,7 @@ var idKinds = map[string]idKind{
 			return messageID
 		},
 	},
-	// Kind: a finished run.
+	// Ids of finished runs.
 	"ended": {
 		prefix: id.Run,
 		own:    func(s *orgPair, c *credential) string { return s.ended(c.testOrg, c.plain()...) },

@@ -90,7 +90,7 @@ func (b *browser) visit(t *testing.T, address string) string {
 	return path
 }
 
-// back sends the request to which the provider has redirected the browser.
+// back sends the callback request to which the provider has redirected the browser.
 func (b *browser) back(path string) answer {
 	headers := b.headers
 	if b.cookie != "" {

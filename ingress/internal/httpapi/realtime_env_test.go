@@ -112,7 +112,7 @@ func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	}
 }
 
-// eventually waits until so returns true. It fails the test after a timeout.
+// eventually waits until the function so returns true. After a timeout, it fails the test.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

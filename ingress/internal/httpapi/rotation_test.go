@@ -65,8 +65,8 @@ func TestRotatingKeys(t *testing.T) {
 			t.Errorf("%s ends %v off", shown.id, left)
 		}
 	}
-	// During an overlap, a key still expires at its own expiry. With an overlap of 0, it expires
-	// immediately.
+	// The overlap of a rotation does not extend the old key's own expiry. With an overlap of 0, the
+	// old key expires immediately.
 	rotate(freshID, `{"overlapSeconds":604800}`, ada.auth).want(t, "a week", 201, "")
 	rotate(oldID, `{"overlapSeconds":0}`, ada.auth).want(t, "at once", 201, "")
 	w.do("GET", "/api/auth/session", "", old).want(t, "the old key after that", 401, "unauthenticated")

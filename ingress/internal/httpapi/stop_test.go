@@ -89,7 +89,7 @@ func (w tee) Write(b []byte) (int, error) {
 // leave disconnects the client and waits until the service has noticed.
 func (c *connection) leave() { c.cancel(); <-c.done }
 
-// open sends a request.
+// open sends a request and returns it as a connection that the test can close.
 func (e edge) open(method, target, body string, headers ...string) *connection {
 	e.t.Helper()
 	ctx, cancel := context.WithCancel(e.t.Context())
@@ -279,7 +279,7 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 		t.Errorf("the history of the next run: %+v", turns)
 	}
 
-	// The message may also arrive before the client disconnects.
+	// The next message may also arrive before the client disconnects.
 	third := here.open("POST", chat, uiBody("s", "third"), home.key)
 	a.runsOf("third", 1)
 	next.leave()

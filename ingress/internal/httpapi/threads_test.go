@@ -61,7 +61,7 @@ func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 		History: []domain.Exchange{pair("(The assistant begins.)", "Hello!"), pair("My name is Ada.", "Hello Ada.")},
 	})
 
-	// The client repeats all messages. The session now contains those up to the answer.
+	// The client repeats all messages. The session contains the messages up to the answer by now.
 	ours := "msg_" + strings.TrimPrefix(runID, "run_") + "_2"
 	second, _ := ask("t", append(seeded, "assistant "+ours+": "+formatAnswer, "user 4: Thanks.")...)
 	check("the next message", second, domain.Input{Message: "Thanks.", Instructions: "Be brief.\n\nIn French."})

@@ -110,8 +110,8 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The large response waits for 160 responses of 6 ms each. In addition, it waits half a
-			// second for each 4 MiB that its organization has read before.
+			// The large response waits for 160 responses of 6 ms each. It also waits half a second
+			// for each 4 MiB that its organization has read before.
 			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}
