@@ -3,11 +3,11 @@ package httpapi
 import "strings"
 
 // The access table states who may use each route, independently of the code (see api.md).
-// TestAccessTableIsComplete fails if a route of the route table has no row.
+// TestAccessTableIsComplete fails if a route of the route table has no row in it.
 
 // Values of accessRow.who: the callers who may use a route.
 const (
-	forAnyone  = "anyone"  // credentials are ignored: sign-up and login; demo visitors are rejected
+	forAnyone  = "anyone"  // credentials are ignored, as at sign-up and login; demo visitors are rejected
 	forLink    = "link"    // any holder of a link's token; an additional credential must be valid, except for the cookie of an ended session
 	forPublic  = "public"  // 200 with any credential unless it is malformed
 	forDemo    = "demo"    // callers and demo visitors
@@ -17,16 +17,17 @@ const (
 	forSystem  = "system"  // API keys, but no browser
 	forKey     = "key"     // API keys
 	forVoice   = "voice"   // people and keys, but not with a cookie and not from pages of other origins
-	forPage    = "page"    // pages that an agent's widget lists; credentials are ignored
+	forPage    = "page"    // pages whose origin an agent's widget lists; credentials are ignored
 )
 
-// raw reports whether the route's body is a file of any content. TestUploads checks such bodies.
+// raw reports whether the route's body is a file of any content. TestUploads tests such bodies.
 func (r *accessRow) raw() bool { return r.method == "POST" && r.path == "/api/files" }
 
 // inPath reports whether the row's id is a part of the path.
 func (r *accessRow) inPath() bool { return strings.Contains(r.path, "/:id") }
 
-// at returns the target (path and query) of the row's request. query completes the path: if the path contains the id, query is that id.
+// at returns the target (path and query) of the row's request. query is added to the path. If the
+// path contains an id, query is that id.
 func (r *accessRow) at(query string) string {
 	if prefix, rest, inPath := strings.Cut(r.path, ":id"); inPath {
 		path, _ := strings.CutPrefix(query, "id=")
@@ -38,10 +39,14 @@ func (r *accessRow) at(query string) string {
 	return r.path + "?" + query
 }
 
-// accessRow is a request that succeeds. In target and body, $ag, $run, $key, ... are placeholders
-// for an id of that kind, which the matrix replaces with valid and other ids. $word is a text that
-// only the organization's data contains, $okey the id of its API key, $fresh an unused text, $email
-// the caller's own address.
+// accessRow is a request that succeeds. Its target and body may contain placeholders. Some, such as
+// $ag, $run and $key, stand for ids. The matrix replaces them with valid ids and with others. The
+// other placeholders are:
+//
+//   - $word: a text that only the organization's data contains,
+//   - $okey: the id of the organization's API key,
+//   - $fresh: an unused text,
+//   - $email: the caller's own address.
 type accessRow struct {
 	method, path string
 	query        string
@@ -55,7 +60,7 @@ type accessRow struct {
 // newAgentBody is an agent without a template.
 const newAgentBody = `{"name":"$word","systemPrompt":"$word"}`
 
-// deepAgentBody has objects and lists at every depth that an agent's body allows.
+// deepAgentBody is the body of an agent that contains objects and lists at every level of nesting.
 const deepAgentBody = `{"tools":{"webSearch":{"enabled":true,"approval":"always"},"codeExecution":{"enabled":true,"approval":"unsafe","keepFiles":true},"httpRequest":{"enabled":true,"approval":"unsafe",` +
 	`"endpoints":[{"name":"call","method":"GET","url":"https://example.com/{n}","headers":{"x-key":"secret"},` +
 	`"inputSchema":{"type":"object","properties":{"n":{"type":"string"}}},"sideEffect":"none","signingSecret":"` + signingSecret + `"}]},` +

@@ -11,7 +11,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// wantQuota fails the test unless the response is a conflict that names the limit and its setting.
+// wantQuota fails the test unless the response is the error conflict and names the limit and its
+// setting.
 func (a answer) wantQuota(tb testing.TB, what string, maximum int, setting string) {
 	tb.Helper()
 	a.want(tb, what, 409, "conflict")
@@ -69,8 +70,8 @@ func TestOrganizationsAreLimited(t *testing.T) {
 	accept().want(t, "the invitation still holds", 201, "")
 }
 
-// One client address may create a limited number of accounts per hour: with the API, on the page
-// and with invitations. Other addresses are not affected.
+// One client address may create only a limited number of accounts per hour: through the API, on the
+// page and with invitations. Other addresses are not affected.
 func TestSignupsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -107,8 +108,7 @@ func TestSignupsAreBoundedByAddress(t *testing.T) {
 	send(victim, "/api/auth/accept", "application/json", `{"token":"`+token+`","password":"`+password+`"}`).want(t, "the invitation still holds", 201, "")
 }
 
-// Event streams that are opened through a proxy are limited per client address, as reported by the
-// proxy.
+// Event streams through a proxy are limited per client address. The proxy reports the address.
 func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -8,7 +8,7 @@ import (
 	"parley/shared/id"
 )
 
-// decide sends the decision that a run waits for.
+// decide sends a decision about a tool call of a run.
 func (a *runEnv) decide(runID, action, callID string, headers ...string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, "", headers...)
@@ -219,14 +219,15 @@ func TestSources(t *testing.T) {
 	a.from("GET", "/api/sources?id="+sourceID+"&id="+sourceID, "", h.key).want(t, "two ids", 400, "invalid_request id:duplicate")
 	a.from("GET", "/api/sources?id="+sourceID, "", sayDemo).want(t, "demo", 403, "demo_restricted")
 	a.from("GET", "/api/sources?id="+sourceID, "").want(t, "nobody", 401, "unauthenticated")
-	// The same text in two organizations is stored twice.
+	// If two organizations read the same text, it is stored twice.
 	same := a.saveSource(a.newChat(away, a.newAgent(away), "t", away.key), "away", text)
 	if theirs := a.ok("GET", "/api/sources?id="+same, "", away.key); same != sourceID || theirs.text(t, "title") != "away page" {
 		t.Errorf("the other organization reads %s", theirs.body)
 	}
 }
 
-// TestActionsNeedTheirMethod sends actions with another method. The error names the method.
+// TestActionsNeedTheirMethod sends each action with a wrong method. The error names the right
+// method.
 func TestActionsNeedTheirMethod(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

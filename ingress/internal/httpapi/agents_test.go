@@ -168,7 +168,8 @@ func schema(n int) string {
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 }
 
-// fullAgent creates the agent in the constant fullAgent, with a document of the person's organization.
+// fullAgent creates an agent from the constant fullAgent, with a document of the person's
+// organization.
 func (w *testEnv) fullAgent(p person) string {
 	w.t.Helper()
 	document := w.do("POST", "/api/knowledge", `{"name":"o","content":"known"}`, p.auth).want(w.t, "a document", 202, "").text(w.t, "id")
@@ -188,7 +189,7 @@ func TestAgentSecrets(t *testing.T) {
 		t.Errorf("agent %s", a.body)
 	}
 	var stored string
-	raw, err := sql.Open("postgres", w.dsn) // a superuser, who sees the stored values
+	raw, err := sql.Open("postgres", w.dsn) // a superuser's connection, which shows the stored values
 	must(t, err)
 	t.Cleanup(func() { _ = raw.Close() })
 	must(t, raw.QueryRowContext(t.Context(), `SELECT tools::text || (SELECT string_agg(config::text, '') FROM agent_configs WHERE target_id = $1)
@@ -206,7 +207,7 @@ func TestAgentSecrets(t *testing.T) {
 		must(t, err)
 		return plain
 	}
-	// The response can be sent back and changes only the version.
+	// Sending the response back changes only the version of the agent.
 	back := w.do("PUT", "/api/agents?id="+agentID, string(a.body), ada.auth).want(t, "sending back", 200, "")
 	var one, two map[string]any
 	must(t, json.Unmarshal(a.body, &one))
@@ -245,7 +246,7 @@ func TestAgentSecrets(t *testing.T) {
 	}
 }
 
-// signing returns the opened signing secret of an agent's first endpoint, or "" if it has none.
+// signing returns the decrypted signing secret of an agent's first endpoint, or "" if it has none.
 func (w *testEnv) signing(p person, agentID string) string {
 	w.t.Helper()
 	agent, err := w.store.Agents.Agent(w.t.Context(), p.org, agentID)
@@ -409,7 +410,7 @@ func TestAgentsFromTemplates(t *testing.T) {
 	}
 }
 
-// Every template yields a valid agent, which can be read and sent back unchanged.
+// Every template results in a valid agent that can be read and sent back unchanged.
 func TestEveryTemplateMakesAnAgent(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

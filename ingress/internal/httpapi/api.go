@@ -61,7 +61,7 @@ type Deps struct {
 	Readers  *readers.Watch
 	Changes  *changes.Hub
 	Jobs     knowledge.JobNotifier
-	Searches knowledge.SearchCaller // also calls the workers that check connections and embed texts
+	Searches knowledge.SearchCaller // searches documents; also calls the workers that check connections and embed texts
 	Signer   filelink.Signer
 	Outbound notification.AddressChecker // checks the addresses of notification endpoints
 	Fetches  *outbound.Client            // fetches attachments from URLs; nil: none can be fetched
@@ -71,30 +71,30 @@ type Deps struct {
 	Metrics  *prometheus.Registry // shown by /metrics; New adds the requests' metrics
 
 	Checks   map[string]func(context.Context) error // checks of /readyz by name
-	Draining func() bool                            // true from the moment the ingress begins to stop
+	Draining func() bool                            // reports whether the ingress has begun to stop
 
 	OpenID       openid.Settings // without a redirect address; the zero value disables OpenID
-	Proxies      auth.Proxies    // trusted for the client's address and scheme
+	Proxies      auth.Proxies    // trusted to report the client's address and scheme
 	MetricsToken string          // lets other machines read /metrics; if empty, only this machine can
 	FileLinkTTL  time.Duration   // how long a link to a file works; 0: no links
 	PublicURL    string          // where browsers reach the service, for example https://parley.example.com
 	DefaultModel string          // shown for agents without a model
-	// OpenAICompatible means that the provider openai is another server than OpenAI's own.
+	// OpenAICompatible means that the provider openai is a server other than OpenAI's own.
 	OpenAICompatible bool
 
-	DemoTokens int64 // daily budget of all demo visitors together
+	DemoTokens int64 // daily token budget of all demo visitors together
 
-	ChecksPerMinute      int // of agents' connections, per organization; 0: no limit
+	ChecksPerMinute      int // maximum number of agent checks per organization; 0: no limit
 	StreamLimits         httpx.StreamLimits
 	VoicePerOrganization int
-	SignupsPerAddress    int // per hour at this ingress process; 0: no limit
+	SignupsPerAddress    int // maximum per hour at this ingress process; 0: no limit
 
-	Documents            knowledgedb.DocumentLimits // per organization
-	FilesPerOrganization int64                      // bytes; 0: no limit
+	Documents            knowledgedb.DocumentLimits // limits per organization
+	FilesPerOrganization int64                      // maximum bytes of files; 0: no limit
 
-	RunDeadline      time.Duration // from acceptance
-	WaitDefault      time.Duration // how long a request waits for its run by default; also the maximum
-	RetentionDefault time.Duration // how long an automation's result is kept by default
+	RunDeadline      time.Duration // time allowed for a run after its acceptance
+	WaitDefault      time.Duration // default and maximum time that a request waits for its run
+	RetentionDefault time.Duration // default time for which an automation's result is kept
 }
 
 // api handles the requests.
@@ -121,7 +121,7 @@ type api struct {
 	large         httpx.LargeAnswers
 	bodies        transfer.Bodies
 	templates     *agent.Templates
-	https         bool // browsers use TLS, even if the last proxy does not
+	https         bool // browsers use TLS, even if the last proxy connects without TLS
 }
 
 // New returns the handler of all routes.
@@ -137,7 +137,7 @@ func New(deps Deps) (http.Handler, error) {
 	return a.engine(m), nil
 }
 
-// newAPI returns an api with all handlers. Tests pass cheap passwords.
+// newAPI returns an api with all handlers. Tests pass fast password hashing.
 func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),
@@ -155,7 +155,7 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	return a, nil
 }
 
-// readPublicURL reads the public URL and trusts its origin, so that pages with that origin may send
+// readPublicURL parses the public URL and trusts its origin: pages with that origin may send
 // requests that change data.
 func (a *api) readPublicURL() error {
 	a.PublicURL = strings.TrimRight(a.PublicURL, "/")
@@ -173,7 +173,7 @@ func (a *api) readPublicURL() error {
 	return nil
 }
 
-// modelRules says which model settings the models accept.
+// modelRules returns the rules by which model settings are checked.
 func (d *Deps) modelRules() domain.ModelRules {
 	return domain.ModelRules{DefaultModel: d.DefaultModel, OpenAICompatible: d.OpenAICompatible}
 }
@@ -234,8 +234,8 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.wireProtocols(deps, submitter, links)
 }
 
-// wireProtocols creates the handlers of the foreign protocols, of the widget and of voice. wire must have
-// created those of the other features.
+// wireProtocols creates the handlers of the OpenAI and MCP protocols, of the widget and of voice.
+// It must run after wire, which creates the handlers that they use.
 func (a *api) wireProtocols(deps Deps, submitter *dispatch.Submitter, links *filelink.Links) {
 	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
@@ -254,5 +254,5 @@ func (a *api) wireProtocols(deps Deps, submitter *dispatch.Submitter, links *fil
 	})
 }
 
-// secure reports whether cookies in the response get the Secure attribute, which restricts them to TLS.
+// secure reports whether response cookies get the Secure attribute, which restricts them to TLS.
 func (a *api) secure(c *gin.Context) bool { return a.https || a.Proxies.Secure(c.Request) }

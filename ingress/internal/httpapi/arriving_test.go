@@ -59,7 +59,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	a.form("POST", "/api/knowledge", form, h.key).want(t, "once there is room", 202, "")
 }
 
-// wire returns a connection to a server of the environment.
+// wire returns a TCP connection to a server of the environment.
 func (a *runEnv) wire(t *testing.T) *net.TCPConn {
 	t.Helper()
 	server := httptest.NewServer(a.serving())
@@ -81,7 +81,7 @@ func (h *testOrg) uploadHead(length string) string {
 
 const fileHead = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"
 
-// A client that disconnects during an upload or sends a wrong length leaves nothing behind.
+// If a client disconnects during an upload or sends a wrong length, nothing is stored.
 func TestUploadsThatBreakOff(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -89,7 +89,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 	second := fileHead + "first\r\n" + large
 	for name, tc := range map[string]struct {
 		length, body string
-		half         bool // only the client's half of the connection is closed
+		half         bool // only the client's side of the connection is closed
 		want         string
 	}{
 		"in the head of a part":  {"Content-Length: 1000", fileHead[:20], true, "400"},

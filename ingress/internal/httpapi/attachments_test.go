@@ -17,7 +17,7 @@ import (
 	"parley/shared/outbound"
 )
 
-// drawnPNG returns a PNG image of 2 rows.
+// drawnPNG returns a PNG image with two rows of pixels.
 func drawnPNG(t *testing.T, width int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -31,7 +31,7 @@ func (a *runEnv) upload(query, contentType, content string, headers ...string) s
 	return a.ok("POST", "/api/files"+query, content, append(headers, "Content-Type: "+contentType)...).text(a.t, "id")
 }
 
-// chatWith sends a message with attachments, which are JSON.
+// chatWith sends a message with attachments. The attachments are a JSON list.
 func (a *runEnv) chatWith(agentID, attachments string, headers ...string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"look","attachments":`+attachments+`}`,
@@ -121,7 +121,7 @@ func TestUploadsInForms(t *testing.T) {
 		"invalid_request sessionId:too_short": {"sessionId=", "file=b"},
 	} {
 		if strings.HasSuffix(want, "too_short") {
-			continue // an empty field means none
+			continue // an empty field means that there is no problem
 		}
 		body, contentType := form(parts...)
 		a.from("POST", "/api/files", body, h.key, contentType).want(t, want, 400, want)
@@ -130,8 +130,8 @@ func TestUploadsInForms(t *testing.T) {
 	a.from("POST", "/api/files", body[:len(body)-20], h.key, contentType).want(t, "truncated", 400, "invalid_request")
 }
 
-// The run shows its attachments, and its readers open them. A retry with the same key is the same
-// request.
+// A run shows its attachments, and callers who may read the run can open them. A retry with the
+// same key is the same request.
 func TestAttachmentsOfChats(t *testing.T) {
 	t.Parallel()
 	a, h, _ := fileEnv(t)
@@ -164,7 +164,7 @@ func TestAttachmentsOfChats(t *testing.T) {
 	}
 	a.chatWith(agentID, `[{"data":"aGk=","name":"notes.md"}]`, h.member.auth, h.header, "Idempotency-Key: k").want(t, "other attachments", 422, "idempotency_key_reused")
 
-	// A file of a run can be attached again, in any session of its readers.
+	// A file of a run can be attached again, in any session that the same callers may read.
 	again := a.chatWith(agentID, `[{"fileId":"`+fileID+`"}]`, h.member.auth, h.header).want(t, "a run's file", 202, "")
 	if again.text(t, "attachments.0.name") != "file.png" {
 		t.Errorf("%s", again.body)
@@ -176,7 +176,7 @@ func TestAttachmentsOfChats(t *testing.T) {
 	}
 }
 
-// Lists of runs and of a session's messages show the attachments as the run does, to those who may read it.
+// Lists of runs and of a session's messages show the attachments in the same form as the run does.
 func TestListsShowAttachments(t *testing.T) {
 	t.Parallel()
 	a, h, plain := fileEnv(t)
@@ -229,7 +229,7 @@ func TestListsShowAttachments(t *testing.T) {
 	}
 }
 
-// Beside files, a message needs no text.
+// A message with files needs no text.
 func TestMessagesWithOnlyFiles(t *testing.T) {
 	t.Parallel()
 	a, h, _ := fileEnv(t)
@@ -315,7 +315,7 @@ func TestFaultsOfAttachments(t *testing.T) {
 	a.logsClean("secret")
 }
 
-// The protocols of OpenAI accept images and files in the user's messages.
+// OpenAI's protocols accept images and files in the user's messages.
 func TestAttachmentsOfOpenAIClients(t *testing.T) {
 	t.Parallel()
 	a, h, _ := fileEnv(t)
@@ -354,7 +354,7 @@ func TestAttachmentsOfOpenAIClients(t *testing.T) {
 		want(t, "an image of the system", 400, "invalid_request messages[0].content[0].type")
 }
 
-// Libraries of user interfaces send files as parts of the user's messages.
+// User interface libraries send files as parts of the user's messages.
 func TestAttachmentsOfFormats(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)

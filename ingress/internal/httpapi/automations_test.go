@@ -52,7 +52,7 @@ func TestAutomationsAreListedByName(t *testing.T) {
 	a.ok("GET", "/api/automations?cursor="+encoded(strings.Repeat("ü", 128)), "", h.key)
 }
 
-// An automation whose last run was removed is still listed with the data that remains, and its
+// After its last run was removed, an automation is still listed with the remaining data, and its
 // usage still counts.
 func TestRemovedRunsKeepTheirUsage(t *testing.T) {
 	t.Parallel()
@@ -90,8 +90,8 @@ func TestRemovedRunsKeepTheirUsage(t *testing.T) {
 	}
 }
 
-// Runs that a member's key triggers belong to that member, who can access neither the runs nor the
-// sessions of the organization's automations.
+// Runs that a member's key triggers belong to that member. The member can access neither the runs
+// nor the sessions of the organization's automations.
 func TestAMembersAutomationIsTheirOwn(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

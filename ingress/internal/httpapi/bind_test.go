@@ -40,7 +40,7 @@ func TestBodies(t *testing.T) {
 	} {
 		for _, chunked := range []bool{false, true} {
 			if chunked && c.body == "" {
-				continue // an empty chunked body counts as a body, and it is not JSON
+				continue // an empty chunked body counts as a body that is not JSON
 			}
 			req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/agents", strings.NewReader(c.body))
 			if chunked {
@@ -60,7 +60,8 @@ func TestBodies(t *testing.T) {
 	w.send(req).want(t, "type twice", 415, "unsupported_media_type")
 }
 
-// Body buffers are reused. The content of one request must not appear in the values of another.
+// Buffers for bodies are reused. The content of one request must not appear in the values of
+// another.
 func TestBuffersDoNotLeak(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -12,8 +12,8 @@ import (
 	"parley/shared/id"
 )
 
-// prompt returns the conversation that a worker gives to the model for a run: "message>answer" for
-// each turn, and the message.
+// prompt returns the conversation that the model receives for a run: "message>answer" for each
+// turn, and then the new message.
 func (a *runEnv) prompt(h *testOrg, runID string) string {
 	a.t.Helper()
 	var ref int64
@@ -42,8 +42,8 @@ func (a *runEnv) prompt(h *testOrg, runID string) string {
 	return strings.Join(append(out, asked.Message), " ")
 }
 
-// reply starts a response in the background, finishes it with "answer to" and its message, and returns
-// its run's id and its prompt.
+// reply starts a response in the background and finishes it with the answer "answer to" followed by
+// its message. It returns the run's id and prompt.
 func (a *runEnv) reply(h *testOrg, agentID, more string, items ...string) (runID, prompt string) {
 	a.t.Helper()
 	body := `{"background":true,"model":"` + agentID + `","input":[` + strings.Join(items, ",") + `]` + more + `}`
@@ -57,7 +57,7 @@ func (a *runEnv) reply(h *testOrg, agentID, more string, items ...string) (runID
 	return runID, prompt
 }
 
-// begin sends a request, with an idempotency key, and leaves as soon as its run is accepted.
+// begin sends a request with an idempotency key and disconnects as soon as the run is accepted.
 func (a *runEnv) begin(h *testOrg, target, body string) (runID string) {
 	a.t.Helper()
 	key := a.fresh()
@@ -81,10 +81,10 @@ func saysItem(role, text string) string { return `{"role":"` + role + `","conten
 
 func refers(itemID string) string { return `{"type":"item_reference","id":"` + itemID + `"}` }
 
-// messageOf returns the id of a run's message.
+// messageOf returns the message id of a run's answer.
 func messageOf(runID string) string { return "msg_" + id.Suffix(runID) }
 
-// A response continues the response that it names, and no other one that continues the same.
+// A response continues the response that it names, even if another response continues the same one.
 func TestResponsesBranch(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -112,12 +112,13 @@ func TestResponsesBranch(t *testing.T) {
 		t.Errorf("%s", list.body)
 	}
 
-	// The first one continues none.
+	// The first response of a conversation continues no other response.
 	if run := a.ok("GET", "/api/runs?id="+first, "", h.key); !strings.Contains(string(run.body), `"previousRunId":null`) {
 		t.Errorf("%s", run.body)
 	}
 
-	// An open run and a replay name it, too. The key belongs to one branch.
+	// Responses in progress and replays also name the response that they continue. An idempotency
+	// key belongs to one branch.
 	body := func(previous string) string {
 		return `{"background":true,"model":"` + agentID + `","input":"keyed"` + after(previous) + `}`
 	}
@@ -131,7 +132,8 @@ func TestResponsesBranch(t *testing.T) {
 	}
 }
 
-// Branches of a response run at the same time. A cancelled request of one branch cancels no other one.
+// Branches of a response run at the same time. Cancelling the request of one branch does not cancel
+// the other branches.
 func TestResponsesDoNotWaitForOtherBranches(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -157,7 +159,8 @@ func TestResponsesDoNotWaitForOtherBranches(t *testing.T) {
 	a.claimAccepted(after)
 }
 
-// A message whose run waits for no stopped run of another branch does not cancel it at once.
+// A message is sent while a run of another branch has just lost its client. The message does not
+// cancel that run immediately.
 func TestAMessageCancelsNoOtherBranch(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -191,7 +194,7 @@ func TestAMessageCancelsNoOtherBranch(t *testing.T) {
 	}
 }
 
-// Clients send back the ids of items instead of the items.
+// Clients may send the ids of items instead of the items themselves.
 func TestResponsesResolveReferences(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -213,7 +216,7 @@ func TestResponsesResolveReferences(t *testing.T) {
 		t.Errorf("a reference to the previous response: %s", prompt)
 	}
 
-	// In a session, a reference says which answer is continued.
+	// In a session, a reference determines which answer is continued.
 	session := `,"metadata":{"session_id":"s"}`
 	one, _ := a.reply(h, agentID, session, user("s1"))
 	a.reply(h, agentID, session, user("s1"), refers(messageOf(one)), user("s2"))
@@ -222,7 +225,7 @@ func TestResponsesResolveReferences(t *testing.T) {
 		t.Errorf("an edited message of a session: %s", prompt)
 	}
 
-	// An answer that was not finished, or of another agent.
+	// The reference is to an answer that is not finished, or to an answer of another agent.
 	open := runFor(a.respond(`{"background":true,"model":"`+agentID+`","input":"open"}`, h.key))
 	if _, prompt = a.reply(h, a.newAgent(h), "", user("open"), refers(messageOf(open)), user("next")); prompt != "open>… next" {
 		t.Errorf("a reference to an open run: %s", prompt)
@@ -242,8 +245,9 @@ func TestResponsesResolveReferences(t *testing.T) {
 	}
 }
 
-// The field user names no session. A history in the request replaces that of a session which its
-// metadata names, and follows that of the protocol's own conversation.
+// The field user does not select a session. A history in the request replaces the history of the
+// session that its metadata names. The history of the protocol's own conversation is kept, and the
+// request's history follows it.
 func TestTheHistoryOfARequestCounts(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -254,7 +258,7 @@ func TestTheHistoryOfARequestCounts(t *testing.T) {
 	}
 	user, assistant := func(text string) string { return saysItem("user", text) }, func(text string) string { return saysItem("assistant", text) }
 
-	// Two conversations of one user.
+	// One user has two conversations.
 	for _, topic := range []string{"tea", "coffee"} {
 		runID := completion(`,"user":"ada"`, user(topic))
 		if got := a.prompt(h, runID); got != topic {
@@ -305,7 +309,7 @@ func TestTheHistoryOfARequestCounts(t *testing.T) {
 	}
 }
 
-// A response that is read later repeats what the request said.
+// A response that is read later contains the fields of its request.
 func TestAResponseRepeatsItsRequest(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -322,13 +326,13 @@ func TestAResponseRepeatsItsRequest(t *testing.T) {
 	}
 }
 
-// uiMessage is a message of the AI SDK.
+// uiMessage returns a message in the AI SDK's format.
 func uiMessage(messageID, role, text string) string {
 	return `{"id":"` + messageID + `","role":"` + role + `","parts":[{"type":"step-start"},{"type":"text","text":"` + text + `"}]}`
 }
 
-// Messages that the AI SDK sends after an edit, for another answer, or with a history of its own,
-// continue what the user sees.
+// The AI SDK sends messages after an edit, for another answer, or with a history of its own. Their
+// runs continue the conversation that the user sees.
 func TestEditedAndRegeneratedMessages(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -382,7 +386,8 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 	}
 }
 
-// A client leaves while its run is accepted. The run is cancelled like others without a reader.
+// A client disconnects while its run is being accepted. The run is cancelled like any other run
+// without a reader.
 func TestARunWhoseClientLeavesBeforeItIsAccepted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -417,7 +422,7 @@ func TestARunWhoseClientLeavesBeforeItIsAccepted(t *testing.T) {
 	}
 }
 
-// A visitor of a widget cannot write the agent's answers.
+// A widget's visitor cannot write answers of the agent.
 func TestAVisitorBringsNoHistory(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// budget creates a budget of the organization for an automation without runs. It deletes the oldest
-// budgets first, so that their number stays below the maximum.
+// budget creates a budget of the organization, for an automation without runs. It first deletes the
+// oldest budgets, so that their number stays below the maximum.
 func (a *runEnv) budget(h *testOrg) string {
 	a.t.Helper()
 	_, err := a.sql.ExecContext(a.t.Context(), `DELETE FROM budgets WHERE id IN (SELECT id FROM budgets WHERE org_id = $1 ORDER BY id DESC OFFSET 40)`, h.org)
@@ -63,8 +63,8 @@ func TestBudgetsAreMadeAndChanged(t *testing.T) {
 	a.from("GET", "/api/budgets?id="+budgetID, "", h.key).want(t, "deleted", 404, "not_found")
 }
 
-// Concurrent requests over any endpoint never exceed a budget, and replays of accepted requests
-// succeed.
+// Concurrent requests never exceed a budget, whatever endpoints they use. Replays of accepted
+// requests succeed.
 func TestRunsStayWithinTheirBudget(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -116,7 +116,7 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 	ask("fresh").want(t, "with more", 202, "")
 }
 
-// Runs are counted separately per key and per automation, also in the usage report.
+// Runs are counted separately for each key and each automation, also in the usage report.
 func TestBudgetsOfKeysAndAutomations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -25,12 +25,13 @@ import (
 
 const (
 	attackRequests = 10_000
-	attackers      = 4 // concurrent requests
-	// seedSetting is the environment variable with the seed of an attack to repeat: PARLEY_TEST_SEED=… go test -run Canary.
+	attackers      = 4 // number of concurrent requests
+	// seedSetting is the environment variable with the seed of an attack that is to be repeated:
+	// PARLEY_TEST_SEED=… go test -run Canary.
 	seedSetting = "PARLEY_TEST_SEED"
 )
 
-// filledOrg is an organization with resources whose ids the attacker has.
+// filledOrg is an organization with resources. The attacker has their ids.
 type filledOrg struct {
 	*testOrg
 	mu  sync.Mutex
@@ -52,8 +53,8 @@ func (f *filledOrg) pick(r *mathrand.Rand, kind string) string {
 	return id.New("x")
 }
 
-// fill creates an organization in which every text contains word. No other text in the environment
-// does.
+// fill creates an organization in which every text contains word. No text of other organizations
+// contains it.
 func (a *runEnv) fill(word string) *filledOrg {
 	a.t.Helper()
 	h := a.newTestOrg(word)
@@ -95,7 +96,7 @@ func (a *runEnv) fill(word string) *filledOrg {
 	return f
 }
 
-// attack sends generated requests from one organization for the resources of another.
+// attack sends random requests of one organization for the resources of another.
 type attack struct {
 	*runEnv
 	by, on  *filledOrg
@@ -137,7 +138,7 @@ func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 	return at
 }
 
-// anyID returns an id, mostly of the given kind and of the attacked organization.
+// anyID returns an id. Most ids are of the given kind and belong to the attacked organization.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
 		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "calls", "src", "file", "doc", "bud"}[r.IntN(14)]
@@ -148,19 +149,19 @@ func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	return at.on.pick(r, kind)
 }
 
-// idParams maps query parameters of the routes to kinds of ids.
+// idParams maps query parameters to the kinds of ids that they accept.
 var idParams = map[string]string{
 	"id": "ag", "agentId": "ag", "templateId": "tpl", "template": "tpl", "runId": "run", "organizationId": "org", "principal": "usr", "userId": "usr",
 	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "documentId": "doc", "toolCallId": "run",
 }
 
-// words contains query parameters that have fixed values.
+// words lists query parameters with their possible values.
 var words = []string{
 	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1", "page=1", "chunk=0", "query=a", "metadata=team:a",
 	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=tool-results", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
 }
 
-// generate returns a generated request for a random row of the access table.
+// generate returns a random request, based on a random row of the access table.
 func (at *attack) generate(r *mathrand.Rand) (method, target, body string, headers []string) {
 	row := at.routes[r.IntN(len(at.routes))]
 	fill := func(s string) string {
@@ -168,7 +169,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 		return placeholder.ReplaceAllStringFunc(s, func(kind string) string { return at.anyID(r, kind[1:]) })
 	}
 	query := fill(row.query)
-	spiced := r.IntN(4) == 0 // unknown parameters are rejected before any data is read
+	spiced := r.IntN(4) == 0 // adds unknown parameters, which are rejected before any data is read
 	for name, kind := range idParams {
 		if spiced && r.IntN(6) == 0 {
 			query += "&" + name + "=" + url.QueryEscape(at.anyID(r, kind))
@@ -200,7 +201,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 	return row.method, row.path + "?" + strings.TrimPrefix(query, "&"), body, headers
 }
 
-// one sends the nth request of the attack and checks the response.
+// one sends the attack's request number n and checks the response.
 func (at *attack) one(seed, n uint64) {
 	r := mathrand.New(mathrand.NewPCG(seed, n)) // the same seed gives the same requests
 	method, target, body, headers := at.generate(r)
@@ -211,7 +212,7 @@ func (at *attack) one(seed, n uint64) {
 	var shown bytes.Buffer
 	_ = got.header.Write(&shown) // writing to a buffer cannot fail
 	shown.Write(got.body)
-	// Other attackers may be deleting the document or may keep the database busy for too long.
+	// Other attackers may be deleting the document, or the database may be busy because of them.
 	busy := got.status == 503 && (strings.Contains(shown.String(), "the document is being deleted") || strings.Contains(shown.String(), `"unavailable"`))
 	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 && !busy {
 		at.mu.Lock()
@@ -226,8 +227,8 @@ func (at *attack) one(seed, n uint64) {
 	}
 }
 
-// sendAndCancel sends a request and cancels it after a moment, because the stream of a run without a
-// worker never ends.
+// sendAndCancel sends a request and cancels it after a moment. This is necessary for streams:
+// without a worker, the stream of a run never ends.
 func (at *attack) sendAndCancel(method, target, body string, headers []string) answer {
 	limit := time.Minute
 	if method == "GET" && strings.HasPrefix(target, "/api/runs?") && strings.Contains(target, "stream=") ||
@@ -255,7 +256,7 @@ func (at *attack) sendAndCancel(method, target, body string, headers []string) a
 	return got
 }
 
-// run sends the requests with the numbers in [from, to) concurrently.
+// run sends requests concurrently: those with a number of at least from and less than to.
 func (at *attack) run(seed, from, to uint64) {
 	numbers := make(chan uint64)
 	var wg sync.WaitGroup
@@ -294,7 +295,7 @@ func (a *runEnv) storedRows(f *filledOrg) map[string]string {
 	out := map[string]string{}
 	for table, where := range wheres {
 		var content string
-		// last_used_at is written with a delay.
+		// The column last_used_at is left out, because it is written with a delay.
 		must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT coalesce(string_agg((to_jsonb(t) - 'last_used_at')::text, E'\n' ORDER BY to_jsonb(t)::text), '')
 			FROM `+table+` t WHERE ($1 <> '' AND cardinality($2::text[]) > 0) AND (`+strings.Join(where, " OR ")+`)`,
 			f.org, pq.Array([]string{f.owner.id, f.admin.id, f.member.id})).Scan(&content))
@@ -363,7 +364,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	}
 }
 
-// around returns the line of text that contains word.
+// around returns the line of the text that contains word.
 func around(text, word string) string {
 	at := strings.Index(text, word)
 	start := strings.LastIndexByte(text[:at], '\n') + 1
@@ -371,14 +372,15 @@ func around(text, word string) string {
 	return line
 }
 
-// In ten thousand requests between two organizations, neither sees or changes the other's data.
+// Two organizations attack each other with ten thousand requests. Neither sees or changes the data
+// of the other.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	crossTenant(t, newRunEnv(t), attackRequests)
 }
 
-// The same holds if every SQL statement lacks its organization condition: row-level security
-// suffices.
+// The store's SQL statements lack their organization condition, and the results are still the same:
+// row-level security suffices.
 func TestCanariesOverASabotagedStore(t *testing.T) {
 	t.Parallel()
 	a, by := newSabotaged(t)
@@ -388,7 +390,7 @@ func TestCanariesOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// The test detects leaks: a member of the attacked organization sees its canaries.
+// The canary test detects leaks: for a member of the attacked organization it reports the words.
 func TestCanariesAreNoticed(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -17,7 +17,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// answerChecks responds to checks as workers whose connections all work, and lists the offline model.
+// answerChecks simulates workers whose connections all work. They list the offline model.
 func (a *runEnv) answerChecks() {
 	a.t.Helper()
 	for kind, check := range map[string]string{
@@ -37,8 +37,8 @@ func (a *runEnv) answerChecks() {
 	}
 }
 
-// fixedChecks is a caller of workers that records the claims and returns a fixed reply for each kind
-// of check. Without a reply, there is no worker.
+// fixedChecks is a WorkerCaller that records the claims and returns a fixed reply for each kind of
+// check. A kind without a reply has no worker.
 type fixedChecks struct {
 	replies map[string]string
 
@@ -65,7 +65,7 @@ func (f *fixedChecks) Call(_ context.Context, kind, capability string, body []by
 	return []byte(f.replies[kind]), nil
 }
 
-// The list of models comes from a worker. Without a worker it is unavailable.
+// A worker lists the models. Without a worker, the response is unavailable.
 func TestListOfModels(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -109,17 +109,17 @@ func TestCheckOfConnections(t *testing.T) {
 		}
 	}
 
-	// The result is on the agent, whose version stays.
+	// The agent contains the result of the check, but its version is unchanged.
 	after := a.ok("GET", "/api/agents?id="+agentID, "", h.member.auth, h.header)
 	if string(after.raw(t, "lastCheck")) != string(got.body) || after.json(t, "version") != 1.0 {
 		t.Errorf("lastCheck = %s, want %s", after.raw(t, "lastCheck"), got.body)
 	}
-	// An agent can be sent back as it was read before the check.
+	// A client may send back an agent that it read before the check.
 	if saved := a.ok("PUT", "/api/agents?id="+agentID, string(before.body), h.key); string(saved.raw(t, "lastCheck")) != string(got.body) {
 		t.Errorf("lastCheck = %s after a change", saved.raw(t, "lastCheck"))
 	}
 
-	// Without workers the check fails, and says which worker is missing.
+	// Without workers, the check fails and names the missing worker.
 	workers.replies = nil
 	got = a.ok("POST", "/api/agents?id="+agentID+"&action=check", "", h.key)
 	if got.json(t, "ok") != false || got.text(t, "checks.0.kind") != "worker" || got.text(t, "checks.0.name") != "agent" ||
@@ -157,8 +157,8 @@ func TestChecksAreLimited(t *testing.T) {
 	a.from("POST", "/api/agents?id="+a.newAgent(away)+"&action=check", "", away.key).want(t, "another organization", 200, "")
 }
 
-// A check is refused if a budget is used up, or if a budget has no room for its calls. It counts
-// against the budgets of the key that asks for it. Budgets of runs do not apply.
+// A check is rejected if a budget is used up or has no room for its calls. It counts against the
+// budgets of the caller's key. Budgets that limit the number of runs do not apply.
 func TestBudgetsRefuseChecks(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -201,8 +201,8 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 	}
 }
 
-// A finished run shows the servers that could not be reached to the organization, and not to a
-// widget's visitors.
+// A finished run lists the servers that could not be reached. The organization sees this list, but
+// the visitors of a widget do not.
 func TestWarningsOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -219,7 +219,7 @@ func TestWarningsOfRuns(t *testing.T) {
 	}
 }
 
-// raw returns the JSON of a member of an object.
+// raw returns the JSON of a field of the response.
 func (a answer) raw(tb testing.TB, name string) json.RawMessage {
 	tb.Helper()
 	var members map[string]json.RawMessage

@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// storedInput returns the input of a run.
+// storedInput returns the input that is stored for a run.
 func (a *runEnv) storedInput(runID string) (in domain.Input) {
 	a.t.Helper()
 	var raw []byte
@@ -20,7 +20,8 @@ func (a *runEnv) storedInput(runID string) (in domain.Input) {
 
 const chatTools = `"tools":[{"name":"weather","description":"Looks out.","inputSchema":{"type":"object","properties":{"city":{"type":"string"}}}},{"name":"clock"}]`
 
-// A chat and a trigger may bring tools. The run waits for their results, all at once.
+// Requests of chats and automations may contain tools. The run waits until the client has sent all
+// results at once.
 func TestToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -99,7 +100,7 @@ func TestToolsOfTheClient(t *testing.T) {
 	results(`{"results":[{"toolCallId":"call_1","output":1,"isError":true}]}`, "version_conflict", 409)
 }
 
-// Each problem of a tool has its field, in every API.
+// Each problem of a tool names the tool's field, in every API.
 func TestInvalidToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -145,7 +146,8 @@ func TestInvalidToolsOfTheClient(t *testing.T) {
 		want(t, "a visitor", 400, "invalid_request tools:invalid_value")
 }
 
-// callsWeather ends a run with a call of the client's tool, after one of the agent's.
+// callsWeather returns a change that finishes a run with a call of the client's tool, after a call
+// of one of the agent's tools.
 func callsWeather(runID string) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.FinishReason = new(""), &domain.Output{}, new(domain.FinishToolCalls)
@@ -156,8 +158,8 @@ func callsWeather(runID string) func(*domain.Run) {
 	}
 }
 
-// On /v1/chat/completions a call ends the run. The next request brings the call and its result, and
-// its run names the one that ended.
+// In /v1/chat/completions, a call of the client's tool finishes the run. The next request contains
+// the call and its result, and its run refers to the finished run.
 func TestFunctionsOfACompletion(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -207,7 +209,7 @@ func TestFunctionsOfACompletion(t *testing.T) {
 		a.from("POST", "/v1/chat/completions", `{"model":"`+agentID+`","messages":[`+tt.messages+`]}`, h.key).want(t, name, 400, "invalid_request "+tt.param)
 	}
 
-	// Other callers and agents cannot name the run.
+	// Other callers and other agents cannot refer to the finished run.
 	body := `{"model":"%","messages":[{"role":"user","content":"Weather?"},` + call + `,` + result(callID) + `]}`
 	for name, got := range map[string]answer{
 		"another caller": a.ok("POST", "/v1/chat/completions", strings.ReplaceAll(body, "%", agentID), h.member.auth, h.header),
@@ -220,8 +222,8 @@ func TestFunctionsOfACompletion(t *testing.T) {
 	}
 }
 
-// On /v1/responses the results may also name only the calls: of the previous response, or of an item
-// of an earlier response.
+// In /v1/responses, the results may refer to calls of the previous response, or to an item of an
+// earlier response, without repeating the calls.
 func TestFunctionsOfAResponse(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

@@ -14,7 +14,7 @@ import (
 	"parley/shared/store"
 )
 
-// each calls f for every operation whose requests count against the rate limit, with a sample request.
+// each calls f for every operation that counts against the rate limit, with a sample request.
 func each(f func(o openapi.Operation, target, body string)) {
 	for _, group := range openapi.Read().Groups {
 		for _, o := range group.Operations {
@@ -28,14 +28,14 @@ func each(f func(o openapi.Operation, target, body string)) {
 	}
 }
 
-// TestEveryOperationIsLimited sends a sample of every operation for a caller who has reached the
+// TestEveryOperationIsLimited sends a sample of every operation as a caller who has reached the
 // limit.
 func TestEveryOperationIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
 	ada := w.signUp("ada@example.com")
 	key, _ := w.key(ada, domain.KeyScopeOrganization)
-	for _, who := range []string{ada.auth, key, key} { // ada has requested the key
+	for _, who := range []string{ada.auth, key, key} { // the key belongs to ada
 		w.do("GET", "/api/agents", "", who).want(t, "within the limit", 200, "")
 	}
 	w.do("GET", "/api/agents/templates", "", "X-Tenant-Id: tenant_demo").want(t, "within the demo limit", 200, "")
@@ -43,11 +43,11 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		who := ada.auth
 		switch {
 		case o.ID == "runAutomation":
-			return // counts per organization, after the replay check: see TestReplaysAreFreeWhenTheLimitIsReached
+			return // counts against the organization's limit, after the check for replays: see TestReplaysAreFreeWhenTheLimitIsReached
 		case o.ID == "openFileLink":
-			return // has no caller: see TestLinksToFiles
+			return // requests have no caller: see TestLinksToFiles
 		case o.ID == "receiveDelivery":
-			return // runs over the limit are delayed: see TestDeliveriesOverTheLimit
+			return // runs over the limit are delayed and not rejected: see TestDeliveriesOverTheLimit
 		case len(o.Credentials) == 0:
 			who = "X-Tenant-Id: tenant_demo"
 		case o.ID == "postMcp":
@@ -58,7 +58,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 }
 
 // TestEveryOperationWithoutDatabase sends a sample of every operation while the database is
-// unreachable. Callers whose identity is cached get the error "unavailable".
+// unreachable. If the caller's identity is cached, the error is unavailable.
 func TestEveryOperationWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	w := runEnvOf(t, newTestEnv(t, manyRequests))
@@ -75,11 +75,11 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	})
 	each(func(o openapi.Operation, target, body string) {
 		if slices.Contains([]string{"runAutomation", "createCompletion", "createResponse", "createWidgetSession", "beginOidc", "finishOidc"}, o.ID) {
-			return // separate tests cover these: the first three need a running dispatcher, the next needs a page, and the others need a provider
+			return // covered by separate tests: the first three need a running dispatcher, the next a page, the others a provider
 		}
 		who := ada.auth
 		switch {
-		case o.ID == "openFileLink": // the sample's token is not signed
+		case o.ID == "openFileLink": // the token in the sample is not signed
 			target = linkOf(t, w.api.runs.Links.URL(ada.org, id.New(id.File)))
 		case len(o.Credentials) == 0:
 			who = "X-Unknown: x"
@@ -98,7 +98,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	})
 }
 
-// TestProbesWithoutBody sends HEAD requests, as some probes do.
+// TestProbesWithoutBody sends HEAD requests, which some probes use.
 func TestProbesWithoutBody(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -75,7 +75,7 @@ func TestPreflights(t *testing.T) {
 	}
 }
 
-// A page of a listed origin may not read the response of any other route.
+// A page of a listed origin may not read responses of other routes.
 func TestNothingElseIsShared(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -8,25 +8,25 @@ import (
 	"parley/shared/domain"
 )
 
-// credential is one way to authenticate a request, and the expected effect.
+// credential is one way to authenticate a request, together with the expected effect.
 type credential struct {
 	name    string
 	headers []string
 
-	refused string   // the error from routes that check credentials, such as "401 unauthenticated"; "" if the credential is valid
-	harmful bool     // malformed: rejected even by routes that ignore credentials
-	via     string   // the kind of valid credential: "", login, org key, user key, demo
+	refused string   // the error on routes that check credentials, such as "401 unauthenticated"; "" if the credential is valid
+	harmful bool     // malformed, and therefore rejected even by routes that ignore credentials
+	via     string   // kind of a valid credential: "", login, org key, user key, demo
 	who     person   // the owner
-	testOrg *testOrg // the organization in which it acts
+	testOrg *testOrg // organization in which the credential acts
 	role    domain.Role
 
 	demo      bool // the request has the demo header
-	elsewhere bool // names no organization, or one that the caller is not a member of; public routes ignore this
-	ambient   bool // a cookie or no credential: pages of other origins may not send writes with it
+	elsewhere bool // the request names no organization, or an organization of which the caller is not a member; public routes ignore this
+	ambient   bool // a cookie, or no credential: pages of other origins must not send writes with it
 	page      string
 }
 
-// plain returns headers that authenticate the same principal but no header that names a page's
+// plain returns headers that authenticate the same principal, without headers that contain a page's
 // origin.
 func (c *credential) plain() []string {
 	if c.via == "login" {
@@ -35,7 +35,7 @@ func (c *credential) plain() []string {
 	return c.headers
 }
 
-// Origins of requests that browsers send.
+// Origins in the requests of browsers.
 const (
 	ownPage     = "own"
 	foreignPage = "foreign"
@@ -43,11 +43,11 @@ const (
 
 const sayDemo = "X-Tenant-Id: tenant_demo"
 
-// orgPair is two organizations with their credentials and resources.
+// orgPair contains two organizations, their credentials and their resources.
 type orgPair struct {
 	*runEnv
 	home, away *testOrg
-	other      person // a member of home who owns resources that the callers do not
+	other      person // a member of home, with resources that do not belong to the callers
 }
 
 func newOrgPair(tb testing.TB, a *runEnv) *orgPair {
@@ -91,7 +91,7 @@ func refused(name, problem string, headers ...string) credential {
 	return credential{name: name, headers: headers, refused: problem}
 }
 
-// bearer converts a key's header to the form that OpenAI's clients send.
+// bearer converts a key's header to the form in which OpenAI's clients send it.
 func bearer(key string) string {
 	return strings.Replace(key, "X-Api-Key: ", "Authorization: Bearer ", 1)
 }
@@ -120,7 +120,7 @@ func (s *orgPair) good() []credential {
 	}
 }
 
-// bad returns credentials that are well-formed, but invalid or not valid for this organization.
+// bad returns well-formed credentials that are invalid, or not valid for this organization.
 func (s *orgPair) bad() []credential {
 	h := s.home
 	revoked, revokedID := s.newKey(h, h.owner, domain.KeyScopeOrganization)
@@ -176,7 +176,7 @@ func otherThan(c byte) string {
 	return "0"
 }
 
-// malformed returns headers that parsers could interpret differently.
+// malformed returns headers that parsers may interpret differently from each other.
 func (s *orgPair) malformed() []credential {
 	h := s.home
 	key := h.key[len("X-Api-Key: "):]
@@ -229,7 +229,8 @@ func (s *orgPair) malformed() []credential {
 	return append(list, cookies...)
 }
 
-// mixed returns requests with several credentials, to test which one is used.
+// mixed returns combinations of several credentials in one request. They test which of these is
+// used.
 func (s *orgPair) mixed() []credential {
 	h, o := s.home, s.away
 	owner := login("owner's cookie", h.owner, h, domain.RoleOwner, h.owner.cookie)

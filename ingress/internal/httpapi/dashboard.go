@@ -21,12 +21,13 @@ const (
 	widgetAge = "public, max-age=300" // for assets whose name does not change with their content
 )
 
-// dashboardPage handles GET /dashboard and all paths below it with the single-page application. It
+// dashboardPage serves the single-page application for GET /dashboard and all paths below it. It
 // requires a session cookie, except for the demo's pages.
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
 
-	// An unreachable database must not be shown to people as a missing login.
+	// If the database is unreachable, show the error. A redirect to the login page would suggest
+	// that the person is logged out.
 	if code := apierr.CodeFor(err); code == apierr.Unavailable || code == apierr.Overloaded {
 		httpx.Fail(c, err)
 		return
@@ -101,7 +102,7 @@ func widgetScript(name string) gin.HandlerFunc {
 		}
 
 		header := c.Writer.Header()
-		header.Set("Access-Control-Allow-Origin", "*") // for modules, and for pages that check the script's integrity hash
+		header.Set("Access-Control-Allow-Origin", "*") // scripts of type module need it, and so do scripts with an integrity hash
 		header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		serve(c, assets[name], widgetAge)
 	}
@@ -150,8 +151,8 @@ func acceptsGzip(header http.Header) bool {
 	return false
 }
 
-// previewPage handles GET /widget/preview?agent=: a page of the service itself that embeds an
-// agent's widget, as other websites do.
+// previewPage handles GET /widget/preview?agent=: a page of the service that embeds an agent's
+// widget in the way that other websites do.
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]
 	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {

@@ -33,7 +33,7 @@ func TestDashboardPages(t *testing.T) {
 			to += "?next=" + url.QueryEscape(path)
 		}
 		if strings.HasSuffix(path, "/") {
-			to = "/login" // this path is not a page, so next does not name it
+			to = "/login" // next does not contain the path, because it is not a page
 		}
 		if a = w.do("GET", path, ""); a.status != http.StatusSeeOther || a.header.Get("Location") != to {
 			t.Errorf("%s without a session: %d to %q", path, a.status, a.header.Get("Location"))
@@ -181,7 +181,7 @@ func TestWidgetPreview(t *testing.T) {
 	}
 }
 
-// The Accept-Encoding header may be repeated.
+// A request may have several Accept-Encoding headers.
 func TestTakesGzip(t *testing.T) {
 	t.Parallel()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)

@@ -1,10 +1,11 @@
 // Package httpapi is the HTTP API of the service. router.go collects the route table from the
-// features. Each feature is a package whose handlers bind, validate, call and render.
+// feature packages. Their handlers decode and check a request, call a store or a worker, and write
+// the response.
 //
 // A request passes these stages, and each of them may respond with problem+json:
 //
 //	observe ──► gate ────────────────────────────────────────────► handler
-//	request id, who calls? (auth), demo limit, cross-origin        bind (strict JSON)
+//	request id, who calls? (auth), demo limit, cross-origin        decode (strict JSON)
 //	log, metrics, writes, query, role, rate limit                  call, WriteJSON
 //	panics
 //

@@ -68,8 +68,8 @@ func (a *api) docsPage() ([]byte, error) {
 	return web.RenderDocs(web.Docs{Reference: openapi.Read(), BaseURL: a.PublicURL})
 }
 
-// guideAssets returns the rendered pages of the documentation by path; "" is the list of pages. It renders
-// them once, because anyone may request them.
+// guideAssets returns the rendered pages of the documentation by path; "" is the list of pages. The
+// pages are rendered once, because anyone may request them.
 var guideAssets = sync.OnceValues(func() (map[string]web.Asset, error) {
 	guide, err := guides.Read()
 	if err != nil {
@@ -124,13 +124,13 @@ func guidesPage(c *gin.Context) {
 	showDocument(c, made)
 }
 
-// guidePage returns a handler that shows a page of the documentation. prefix is the beginning of its
-// path.
+// guidePage returns a handler that shows a page of the documentation. prefix is removed from the
+// request's path.
 func guidePage(prefix string) gin.HandlerFunc {
 	return func(c *gin.Context) { showGuide(c, prefix+c.Param("page")) }
 }
 
-// showGuide responds with the page of the documentation that has a path.
+// showGuide responds with the page of the documentation at a path.
 func showGuide(c *gin.Context, at string) {
 	assets, err := guideAssets()
 	if err != nil {
@@ -145,12 +145,12 @@ func showGuide(c *gin.Context, at string) {
 	showDocument(c, made)
 }
 
-// showMissing responds to a request for a path that does not exist with a page for people.
+// showMissing responds with an HTML page for a path that does not exist.
 func showMissing(c *gin.Context) {
 	account.ShowMissing(c, "There is nothing at this address. The link may be incomplete.")
 }
 
-// errorsPage renders the list of error codes, which the type of each error response links to.
+// errorsPage renders the list of error codes. The type of each error response links to it.
 func errorsPage() ([]byte, error) {
 	return web.RenderErrors(web.Errors{
 		Title: openapi.Title(), Version: openapi.Version(), Example: openapi.ExampleFor("InvalidRequest"),

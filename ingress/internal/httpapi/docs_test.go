@@ -19,7 +19,8 @@ import (
 // inPath matches a parameter in the path of a route.
 var inPath = regexp.MustCompile(`:(\w+)`)
 
-// TestEveryRouteIsDocumented compares the route table with the OpenAPI document in both directions.
+// TestEveryRouteIsDocumented compares the route table with the OpenAPI document. Each must contain
+// exactly the routes of the other.
 func TestEveryRouteIsDocumented(t *testing.T) {
 	t.Parallel()
 	m, err := newMetrics(nil)
@@ -65,7 +66,7 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestDocs reads the documentation as a browser without scripts does.
+// TestDocs reads the documentation like a browser without scripts.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -130,7 +131,7 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// A browser gets a page for a path that does not exist, and a program gets a problem.
+// For a path that does not exist, a browser gets a page and a program gets an error in JSON.
 func TestMissingPages(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -150,7 +151,7 @@ func TestMissingPages(t *testing.T) {
 	w.do("POST", "/nope", "", page).want(t, "POST", 404, "not_found")
 }
 
-// Load balancers add parameters to probes so that no cache responds to them.
+// Load balancers add parameters to probes, so that no cache responds to them.
 func TestProbesIgnoreTheQuery(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -162,7 +163,7 @@ func TestProbesIgnoreTheQuery(t *testing.T) {
 	}
 }
 
-// TestProblemTypesLeadSomewhere opens the type URL of a problem.
+// TestProblemTypesLeadSomewhere opens the URL in the type field of an error.
 func TestProblemTypesLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -173,7 +174,7 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestDocumentsThatFail serves documents that cannot be rendered. The caller gets no details.
+// TestDocumentsThatFail serves documents that cannot be rendered. The response contains no details.
 func TestDocumentsThatFail(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -21,7 +21,7 @@ import (
 
 const maxWait = 30 * time.Second // timeout for every step that must make progress
 
-// reader returns the owner of transfers that are authenticated by the given key of an organization.
+// reader returns the owner of a transfer that is authenticated by the given key of an organization.
 func reader(org, key int) transfer.Owner {
 	name := strconv.Itoa(org)
 	return transfer.Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
@@ -32,7 +32,7 @@ func callerOwner(who domain.Caller) transfer.Owner {
 	return transfer.Owner{Organization: who.OrganizationID, Credential: who.Credential}
 }
 
-// broken is content that cannot be read.
+// broken is content that returns errors when it is read.
 type broken struct {
 	*bytes.Reader
 	seeks, reads error

@@ -25,8 +25,8 @@ type edgeRow struct {
 	caller credential
 }
 
-// edgeRows returns the rows of the access table, except rows for other protocols: the service does
-// not define their queries.
+// edgeRows returns the rows of the access table. It omits the rows of other protocols, whose
+// queries the service does not define.
 func edgeRows(t *testing.T) []edgeRow {
 	t.Helper()
 	m := newMatrix(t, newRunEnv(t))
@@ -80,7 +80,7 @@ func (r *edgeRow) own() string {
 	return idKinds[name].own(r.orgPair, &r.caller)
 }
 
-// byMember returns a copy of the row whose caller has the role member.
+// byMember returns a copy of the row with a caller whose role is member.
 func (r *edgeRow) byMember() *edgeRow {
 	member := *r
 	member.caller = login("member", r.home.member, r.home, domain.RoleMember, r.home.member.auth, r.home.header)
@@ -89,7 +89,7 @@ func (r *edgeRow) byMember() *edgeRow {
 
 func (r *edgeRow) name() string { return r.method + " " + r.path + "?" + r.query + " " + r.body }
 
-// Every route rejects unknown, repeated and empty parameters and names them.
+// Every route rejects unknown, repeated and empty parameters. The error names them.
 func TestEveryQueryIsStrict(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -133,8 +133,8 @@ func TestEveryQueryIsStrict(t *testing.T) {
 	t.Logf("%d queries", n)
 }
 
-// Every route with a method other than GET rejects unknown fields in the body. A route without a
-// body accepts an empty object and no body.
+// Every route with a method other than GET rejects unknown fields in the body. A route that takes
+// no body accepts an empty object or an empty body.
 func TestEveryBodyIsStrict(t *testing.T) {
 	t.Parallel()
 	taken, n := 0, 0
@@ -168,7 +168,8 @@ func TestEveryBodyIsStrict(t *testing.T) {
 	t.Logf("%d rows with a body, %d without", taken, n)
 }
 
-// A conditional change to a resource without versions is rejected, unless the resource is missing.
+// A conditional change of a resource that has no versions is rejected. If the resource does not
+// exist, the error is not_found.
 func TestOnlyAgentsHaveVersions(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -186,7 +187,7 @@ func TestOnlyAgentsHaveVersions(t *testing.T) {
 	t.Logf("%d rows", n)
 }
 
-// An empty body of unknown length counts as no body.
+// An empty body of unknown length is treated like a missing body.
 func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -205,8 +206,8 @@ func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	}
 }
 
-// All routes check requests in the same order: credential, permission, the query's id, then
-// parameters and body.
+// All routes check requests in the same order: the credential, the permission, the query's id, and
+// last the parameters and the body.
 func TestChecksComeInOneOrder(t *testing.T) {
 	t.Parallel()
 	for _, r := range edgeRows(t) {
@@ -231,7 +232,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 			if got := anonymous.send("x", bad[0], bad[1]); got.status != 401 {
 				t.Errorf("%s by anonymous with %v: %d %s", r.name(), bad, got.status, got.body)
 			}
-			// The permission to create a key depends on the scope in the request body.
+			// Creating a key requires a permission that depends on the scope in the request body.
 			if domain.Role(r.role).AtLeast(domain.RoleAdmin) && r.path != "/api/keys" {
 				thing := "x"
 				if r.late {
@@ -245,7 +246,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 	}
 }
 
-// A permission that depends on the resource is checked before parameters and body.
+// Permissions that depend on the resource are checked before parameters and body.
 func TestResourcePermissionsAreCheckedFirst(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -267,7 +268,7 @@ func TestResourcePermissionsAreCheckedFirst(t *testing.T) {
 	}
 }
 
-// Permissions are checked before the rate limit, and the rate limit before everything else.
+// Permissions are checked before the rate limit. Parameters and bodies are checked after it.
 func TestLimitComesAfterPermission(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
@@ -283,7 +284,7 @@ func TestLimitComesAfterPermission(t *testing.T) {
 	w.do("GET", "/api/agents?id=x&zz=1", "", "X-Unknown: x").want(t, "nobody", 401, "unauthenticated")
 }
 
-// HEAD returns the status and headers of GET without a body.
+// The response to HEAD has the status and headers of the response to GET, without a body.
 func TestHeadAnswersAsGet(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -355,8 +356,8 @@ func TestParametersAreDocumented(t *testing.T) {
 	}
 }
 
-// A PUT accepts the body that GET returned, rejects a changed read-only field and names it, and
-// leaves missing fields unchanged.
+// A PUT accepts a body that GET has returned and leaves missing fields unchanged. If a read-only
+// field was changed, the error names it.
 func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 	t.Parallel()
 	writable := map[string][]string{

@@ -19,13 +19,14 @@ import (
 	"parley/shared/secrets"
 )
 
-// vectorOf returns a vector that consists of the length of a text and of a fraction.
+// vectorOf returns a vector of two numbers: the length of a text and a fraction.
 func vectorOf(text string) []byte {
 	numbers := binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(len(text))))
 	return binary.LittleEndian.AppendUint32(numbers, math.Float32bits(0.1))
 }
 
-// embedsLengths replies with vectorOf for each text, with the given maximum.
+// embedsLengths returns a worker's reply with vectorOf for each of the first texts, at most the
+// given number.
 func embedsLengths(body []byte, most int) []byte {
 	var asked contract.EmbedRequest
 	err := json.Unmarshal(body, &asked)
@@ -40,7 +41,7 @@ func embedsLengths(body []byte, most int) []byte {
 	return raw
 }
 
-// answerEmbeddings responds to embedding calls as a worker does.
+// answerEmbeddings responds to embedding calls like a worker.
 func (a *runEnv) answerEmbeddings() {
 	a.t.Helper()
 	stop, err := a.bus.ServeTool(contract.KindEmbed, bus.ToolServing{Slots: 8, Queue: 64}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {
@@ -54,8 +55,8 @@ func (a *runEnv) answerEmbeddings() {
 	})
 }
 
-// embedCalls is a caller of workers that records the calls. reply is its reply; without one, it embeds
-// the first most texts of each call.
+// embedCalls is a WorkerCaller that records the calls. It returns reply. If reply is empty, it
+// embeds the texts of each call, at most the first most texts.
 type embedCalls struct {
 	reply string
 	err   error
@@ -84,8 +85,8 @@ func (e *embedCalls) Call(_ context.Context, kind, capability string, body []byt
 	return embedsLengths(body, e.most), nil
 }
 
-// Both forms of input and both encodings give the vectors of all texts in order. A worker that cannot
-// return all vectors at once is called again for the rest.
+// With both forms of input and both encodings, the response contains the vectors of all texts in
+// order. If a worker returns only some vectors, it is called again for the others.
 func TestEmbeddings(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -125,7 +126,7 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("%d vectors after %d calls: %s", len(list), len(workers.asked), got.body[len(got.body)-80:])
 	}
 
-	// The characters of a call are limited, too.
+	// Not only the number of texts in a call is limited, but also the number of characters.
 	workers.asked = nil
 	long := strings.Repeat("ü", 60_000)
 	a.ok("POST", "/v1/embeddings", `{"model":"lengths","input":["`+long+`","`+long+`"]}`, h.key)
@@ -134,7 +135,7 @@ func TestEmbeddings(t *testing.T) {
 	}
 }
 
-// Faults of a request name their field, and no worker is called.
+// The error for an invalid request names the field, and no worker is called.
 func TestFaultyEmbeddings(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -171,7 +172,7 @@ func TestFaultyEmbeddings(t *testing.T) {
 	}
 }
 
-// The failures that a worker reports reach the caller with their code.
+// If a worker reports a failure, the caller gets an error with the failure's code.
 func TestFailedEmbeddings(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

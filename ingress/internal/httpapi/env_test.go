@@ -50,7 +50,7 @@ func (c *cancelRecorder) CancelQueued(_ context.Context, org, agentID string) er
 // testEnv is the complete HTTP API with a real database, without a network.
 type testEnv struct {
 	t              testing.TB
-	dsn            string // data source of the database's superuser
+	dsn            string // data source name of the database, as superuser
 	deps           Deps
 	api            *api
 	handler        http.Handler
@@ -91,13 +91,13 @@ func newTestEnv(tb testing.TB, limits ratelimit.Settings) *testEnv {
 	return newTestEnvOver(tb, dsn, s, limits)
 }
 
-// newTestEnvOver is like newTestEnv, with a store that the test has created.
+// newTestEnvOver is newTestEnv with a store that the test has created.
 func newTestEnvOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *testEnv {
 	tb.Helper()
 	return newTestEnvWithKeys(tb, dsn, s, limits, strings.Repeat("ab", 32))
 }
 
-// newTestEnvWithKeys is like newTestEnvOver, with the given value of SECRETS_KEY.
+// newTestEnvWithKeys is newTestEnvOver with a given value of SECRETS_KEY.
 func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings, keys string) *testEnv {
 	tb.Helper()
 	owner, err := store.OpenOwner(dsn, 1)
@@ -130,8 +130,8 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	return w
 }
 
-// rebuild replaces the HTTP API with a new one that has changed dependencies. All in-memory
-// counters start at zero.
+// rebuild replaces the HTTP API with a new one whose dependencies are changed. All counters in
+// memory restart at zero.
 func (w *testEnv) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)
@@ -148,8 +148,8 @@ func (w *testEnv) serving() http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) { w.handler.ServeHTTP(rw, req) })
 }
 
-// cheapPasswords are hash parameters with which a hash takes less than a millisecond, because
-// thousands of people sign up in these tests.
+// cheapPasswords contains parameters with which hashing a password takes less than a millisecond.
+// Thousands of people sign up in these tests.
 var cheapPasswords = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 func must(tb testing.TB, err error) {
@@ -196,7 +196,8 @@ func (a answer) text(tb testing.TB, path string) string {
 	return s
 }
 
-// goFormatting matches Go formatting that messages must not contain, such as %!d or map[.
+// goFormatting matches Go's formatting of values, such as %!d or map[. Messages must not contain
+// it.
 var goFormatting = regexp.MustCompile(`%![a-zA-Z(]|\[\]string|map\[|<nil>|0x[0-9a-f]{8}|strconv\.|json: |\b(domain|store|apierr|url|http|sql|pq)\.[A-Z]`)
 
 // openAICodes maps the error codes of OpenAI's API to Parley's.
@@ -207,7 +208,7 @@ var openAICodes = map[string]apierr.Code{
 
 // problems returns an error's code and fields, such as "invalid_request name:required". For an
 // error in OpenAI's format it returns Parley's code and the parameter, such as "invalid_request
-// name". It omits the parameter of an unknown model.
+// name". For an unknown model it omits the parameter.
 func (a answer) problems(tb testing.TB) string {
 	tb.Helper()
 	var p httpx.Problem
@@ -221,7 +222,7 @@ func (a answer) problems(tb testing.TB) string {
 		}
 		return code + " " + param
 	}
-	if a.header.Get("Content-Type") != "application/problem+json" || len(a.body) == 0 { // such as responses to HEAD
+	if a.header.Get("Content-Type") != "application/problem+json" || len(a.body) == 0 { // for example a response to HEAD
 		return ""
 	}
 	if leak := goFormatting.Find(a.body); leak != nil {
@@ -263,7 +264,8 @@ func (w *testEnv) send(req *http.Request) answer {
 	return answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 }
 
-// want fails the test unless the response has the status and, for errors, exactly these problems.
+// want fails the test unless the response has the given status. For errors, the problems must be
+// exactly the given ones.
 func (a answer) want(tb testing.TB, what string, status int, problems string) answer {
 	tb.Helper()
 	if a.status != status || a.problems(tb) != problems {
@@ -288,14 +290,14 @@ func (w *testEnv) signUp(email string) person {
 	return p
 }
 
-// join makes p a member of another organization with the role.
+// join makes p a member of the organization org with the given role.
 func (w *testEnv) join(p person, org string, role domain.Role) {
 	w.t.Helper()
 	w.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)`, org, p.id, role)
 	w.api.Auth.ForgetToken(p.token)
 }
 
-// key creates an API key with the scope and returns the key's header and id.
+// key creates an API key with a scope. It returns the header with the key and the key's id.
 func (w *testEnv) key(p person, scope domain.KeyScope) (header, keyID string) {
 	w.t.Helper()
 	a := w.do("POST", "/api/keys", `{"name":"test","scope":"`+string(scope)+`"}`, p.auth).want(w.t, "making a key", 201, "")

@@ -47,8 +47,8 @@ func TestAgentsHaveVersions(t *testing.T) {
 	}
 }
 
-// A check changes an agent's entity tag, so that a client that polls sees the check. It does not
-// change the version: tags from before the check still permit changes.
+// A check changes an agent's entity tag, so that a client that polls notices it. The version stays
+// the same: changes with a tag from before the check are still permitted.
 func TestChecksChangeTheEntityTag(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

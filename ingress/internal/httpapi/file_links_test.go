@@ -15,7 +15,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// answerWithFile finishes a run whose program has made files and whose answer cites a page.
+// answerWithFile finishes a run whose code execution has created a file and whose answer cites a
+// page.
 func (a *runEnv) answerWithFile(runID string, appendSources bool) domain.File {
 	a.t.Helper()
 	claim := a.claim(a.t, runID).Run
@@ -33,18 +34,18 @@ func (a *runEnv) answerWithFile(runID string, appendSources bool) domain.File {
 	run.End(domain.RunCompleted, nil, domain.At(claim.Now), claim.RetentionSecs)
 	ending, err := executiondb.NewOutcome(claim.Held(), run)
 	must(a.t, err)
-	ending.EndN = 3 // after the message
+	ending.EndN = 3 // the last event follows the message
 	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
 	must(a.t, err)
 	return files[0]
 }
 
-// linksAt returns links at a time.
+// linksAt returns the links that are valid at a time.
 func (a *runEnv) linksAt(now time.Time) *filelink.Links {
 	return filelink.New(a.api.Signer, "http://parley.test", 24*time.Hour, func() time.Time { return now })
 }
 
-// linkOf returns the path and query of a link to this service.
+// linkOf checks that a link leads to this service and returns its path and query.
 func linkOf(t *testing.T, link string) string {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -93,8 +94,8 @@ func TestAnswersNameTheirSourcesAndFiles(t *testing.T) {
 	}
 }
 
-// The request's choice overrides the agent's setting, in streams, too. Answers that come back as
-// history lose the list.
+// A request can override the agent's setting for the list of sources, in streams, too. If a client
+// sends an answer back as history, the list is removed.
 func TestRequestsChooseTheListOfSources(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -118,7 +119,7 @@ func TestRequestsChooseTheListOfSources(t *testing.T) {
 			}
 		}
 	}
-	// A response that is retrieved later remembers the choice.
+	// A response that is read later follows the choice in its original request.
 	for metadata, listed := range map[string]bool{`{}`: true, `{"append_sources":"true"}`: true, `{"append_sources":"false"}`: false} {
 		responseID := a.respond(fmt.Sprintf(`{"model":%q,"background":true,"input":"m","metadata":%s}`, agentID, metadata), h.key)
 		a.answerWithFile(runFor(responseID), true)
@@ -155,7 +156,8 @@ func TestLinksToFiles(t *testing.T) {
 	a.from("GET", container, "", h.key, "Range: bytes=5000-").want(t, "beyond its end", 416, "range_not_satisfiable")
 	a.from("GET", "/v1/containers/s/files/none/content", "", h.key).want(t, "a malformed id", 404, "not_found")
 
-	// A link shows nothing else, and a credential or another organization's id changes nothing.
+	// A link opens only its own file. A credential or the id of another organization in the request
+	// changes nothing.
 	away := a.newTestOrg("away")
 	a.from("GET", linkOf(t, a.api.openai.Links.URL(away.org, file.ID)), "").want(t, "another organization's link", 404, "not_found")
 	a.from("GET", link, "", "X-Api-Key: nonsense").want(t, "with an invalid credential", 200, "")
@@ -163,7 +165,7 @@ func TestLinksToFiles(t *testing.T) {
 	a.from("GET", link+"&more=1", "").want(t, "another parameter", 400, "invalid_request more:unknown_field")
 	a.from("GET", "/files", "").want(t, "no token", 404, "not_found")
 
-	// The slots of downloads also limit links.
+	// Downloads through links take the slots of downloads.
 	var slots []*transfer.Slot
 	for range transfer.FilesPerCredential {
 		slot, err := a.api.downloads.Enter(transfer.Owner{Organization: h.org, Credential: "link:" + file.ID, Client: "x"}, nil)

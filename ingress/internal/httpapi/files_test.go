@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// make starts an accepted run in which a tool call creates files.
+// make executes an accepted run up to a tool call that creates files.
 func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	a.t.Helper()
 	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.claimAccepted(runID), "call_1", made, nil, 0)
@@ -30,7 +30,7 @@ func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	return files
 }
 
-// file creates a file of a run. Its name and content contain word.
+// file creates a file of a run. The file's name and content contain word.
 func (a *runEnv) file(runID, word string) string {
 	return a.make(runID, blobdb.NewFile{Name: word + "/" + word + ".csv", MIMEType: "text/csv", Content: []byte(word + "\n" + a.fresh())})[0].ID
 }
@@ -43,7 +43,7 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers returns n bytes of consecutive numbers, so that any part of them shows its position.
+// numbers returns n bytes of consecutive numbers. Any part of them shows its position.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -250,8 +250,8 @@ func (a *runEnv) userKey(h *testOrg, p person) string {
 	return key
 }
 
-// Files with equal content have the same entity tag in all organizations, but no organization
-// learns that another has such a file.
+// Files with equal content have the same entity tag in all organizations. No organization can find
+// out that another organization has such a file.
 func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -270,8 +270,8 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	a.from("GET", "/api/files?id="+one.ID, "", away.key).want(t, "the other's", 404, "not_found")
 }
 
-// If a file's content is deleted during a download, the client gets an error before the first byte,
-// or a closed connection after the first byte.
+// A file's content is deleted during a download. Before the first byte, the client gets an error;
+// afterwards, its connection is closed.
 func TestFilesDeletedDuringDownload(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -319,7 +319,7 @@ func (n *callbackRecorder) Write(p []byte) (int, error) {
 	return n.ResponseRecorder.Write(p)
 }
 
-// A download does not use a database connection while it waits for its client.
+// A download uses no database connection while it waits for its client.
 func TestDownloadsOccupyNoDatabaseConnection(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)

@@ -24,16 +24,16 @@ import (
 )
 
 // fuzzEnv is an environment for fuzz targets, which try one input after another. A fuzz target must
-// not call the environment's own send methods, because they report failures to the test that
-// created it.
+// not use the environment's own send methods, because these report failures to the test that
+// created the environment.
 type fuzzEnv struct {
 	*runEnv
 	testOrg *testOrg
 	agent   string
 	run     string
-	asked   string // a run that waits for an approval
-	source  string // a text that a run has read
-	doc     string // a processed document
+	asked   string // id of a run that waits for an approval
+	source  string // id of a text that a run has read
+	doc     string // id of a processed document
 	budget  string
 	serving http.Handler
 }
@@ -51,13 +51,13 @@ func newFuzzed(f *testing.F) *fuzzEnv {
 	return &fuzzEnv{runEnv: a, testOrg: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
 }
 
-// filler returns a replacer that fills in the placeholders.
+// filler returns a replacer that replaces placeholders with ids.
 func (z *fuzzEnv) filler() *strings.Replacer {
 	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$bud", z.budget, "$tpl", "tpl_support",
 		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
-// try sends a request and fails the test if the response is one that no input may cause.
+// try sends a request. It fails the test if the response must not occur for any input.
 func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -67,7 +67,7 @@ func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	kind, _, err := mime.ParseMediaType(got.header.Get("Content-Type"))
 	switch {
 	case got.status == http.StatusServiceUnavailable && strings.HasPrefix(req.URL.Path, "/v1/"):
-		// The request would wait for its run, but the environment does not wait.
+		// A 503 is expected here, because this environment does not wait for runs.
 	case got.status >= 500:
 		t.Errorf("%s %s: %d %s", req.Method, req.URL, got.status, got.body)
 	case err != nil && len(got.body) > 0:
@@ -98,7 +98,7 @@ func with(req *http.Request, headers ...string) *http.Request {
 	return req
 }
 
-// moreBodies contains additional seed bodies, by the query of their route.
+// moreBodies contains additional seed bodies. The key is the query of the route.
 var moreBodies = map[string][]string{
 	"id=$ag": {
 		fullAgent, `{"fallbackModels":["offline","",null],"model":"offline"}`,
@@ -113,7 +113,7 @@ var moreBodies = map[string][]string{
 	},
 }
 
-// Every route responds to any body.
+// Every route responds without an internal error to any body.
 func FuzzBodies(f *testing.F) {
 	z := newFuzzed(f)
 	var rows []accessRow
@@ -138,10 +138,10 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// fuzzing reports whether the fuzzer generates inputs, as opposed to running only the seeds.
+// fuzzing reports whether the fuzzer generates inputs. If not, only the seeds are tested.
 func fuzzing() bool { return flag.Lookup("test.fuzz").Value.String() != "" }
 
-// Every route responds to any query.
+// Every route responds without an internal error to any query.
 func FuzzQuery(f *testing.F) {
 	z := newFuzzed(f)
 	for n, r := range accessTable {
@@ -171,7 +171,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// An accepted cursor is one that the service created, and an accepted limit is in range.
+// Only cursors that the service has created are accepted, and only limits in the valid range.
 func FuzzPage(f *testing.F) {
 	for _, text := range []string{"", "1", "100", "101", "+1", "01", "1_0", "0x1", " 1", "\u0661", "YWdfMDFoNDU1dmI0cGV4NXZza25rMDg0c24wMnE", "YWdfMDFoNDU1dmI0cGV4NXZza25rMDg0c24wMnE=", "!!"} {
 		f.Add(text, text)
@@ -187,7 +187,8 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// Request ids and trace contexts contain no unexpected characters, and valid values from a caller are kept.
+// Request ids and trace contexts never contain unexpected characters. Valid values from a caller
+// are kept.
 func FuzzRequestNames(f *testing.F) {
 	for _, text := range []string{
 		"", "my-id", "a b", "a\nb", "\u00e9", strings.Repeat("a", 129), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
@@ -219,8 +220,8 @@ func FuzzContentType(f *testing.F) {
 	})
 }
 
-// Requests to automations and chats with any headers get a regular response, and accepted
-// idempotency keys are valid.
+// Automations and chats accept any headers without an internal error. Accepted idempotency keys are
+// valid.
 func FuzzRunHeaders(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{
@@ -276,7 +277,7 @@ func FuzzCredentialHeaders(f *testing.F) {
 	})
 }
 
-// Random text never authenticates as a link's token.
+// A random text is never accepted as the token of a link.
 func FuzzLinkTokens(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{"", "x", "pl_" + strings.Repeat("a", 32), "pi_" + strings.Repeat("a", 32), "pr_" + strings.Repeat("a", 32), "%00", "\xff", "pl_" + strings.Repeat("\u00e9", 16), "a&token=b"} {
@@ -299,7 +300,8 @@ func FuzzLinkTokens(f *testing.F) {
 	})
 }
 
-// FuzzRawRequest sends raw requests as they arrive from the network. $key, $ag and $run are placeholders.
+// FuzzRawRequest sends requests as raw bytes, as they arrive from the network. $key, $ag and $run
+// are placeholders.
 func FuzzRawRequest(f *testing.F) {
 	z := newFuzzed(f)
 	for _, r := range accessTable {
@@ -321,7 +323,7 @@ func FuzzRawRequest(f *testing.F) {
 		text := strings.NewReplacer("$key", key, "$ag", z.agent, "$run", z.run, "$tpl", "tpl_support").Replace(string(raw))
 		req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 		if err != nil || strings.Contains(text, "password") {
-			return // net/http rejects a malformed request; checking a password would take too long
+			return // net/http itself rejects a malformed request; checking a password would take too long
 		}
 		req.RemoteAddr = "10.0.0.1:1"
 		got := z.try(t, req)

@@ -12,12 +12,12 @@ import (
 	"parley/shared/domain"
 )
 
-// gate returns a handler that checks a request with admit and then calls the route's handler. A
-// request that waits keeps the handler's stack frame, so the handler passes no Route by value.
+// gate returns a handler that checks a request with admit and then calls the route's handler. The
+// route is passed by pointer: a waiting request keeps its stack, and a Route is large.
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)
-		defer httpx.ReleaseBody(c) // if no run was accepted
+		defer httpx.ReleaseBody(c) // releases the slot if no run was accepted
 
 		if err := a.admit(c, &r); err != nil {
 			httpx.Fail(c, err)
@@ -32,11 +32,11 @@ func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	}
 }
 
-// admit checks a request in the order of the contract: credential, permission, limit, the query's
-// id, parameters, body. A request that fails an early check still counts against the limit.
+// admit checks a request in the documented order: credential, permission, limit, the query's id,
+// parameters, body. A request that fails an early check still counts against the limit.
 //
-// The resource that the id names is looked up when a later check, including the handler's own,
-// rejects the request; see [httpx.Fail].
+// The resource named by the query's id is looked up only when another check, including those of the
+// handler, rejects the request; see [httpx.Fail].
 func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	st := httpx.StateFor(c)
 	st.Large, st.LargeBodies = &a.large, &a.bodies
@@ -52,7 +52,7 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	}
 
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
-	st.Ident = ident // also with an error if the credential is valid, so that its limit is known
+	st.Ident = ident // set even with an error: if the credential is valid, its limit applies
 	if refused == nil {
 		if err := a.checkPage(c, *r, ident.Via); err != nil {
 			return err
@@ -66,7 +66,7 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 		refused = checkAccess(c, *r)
 	}
 
-	// Rejected requests count, too. Otherwise a caller could probe without limit.
+	// Rejected requests count, too. Otherwise a caller could make any number of attempts.
 	overLimit := a.count(c, *r)
 	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // widget visitors need no account, so their limit comes first
 		return refused
@@ -75,7 +75,8 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 		return overLimit
 	}
 
-	// Later errors describe the request in detail, so the caller must be allowed to read the resource.
+	// The errors of later checks describe the request in detail. Only a caller who may read the
+	// resource may see them.
 	if r.Find != nil {
 		st.Find = func() error { return a.findLate(c, r) }
 	}
@@ -85,8 +86,8 @@ func (a *api) admit(c *gin.Context, r *httpx.Route) error {
 	return checkRequest(c, r)
 }
 
-// checkPage rejects pages of other origins on routes where browsers add the credential by
-// themselves or where no credential is needed.
+// checkPage rejects requests from pages of other origins if the browser attaches the credential
+// automatically or if the route needs none.
 func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if via != auth.ViaCookie && (via != auth.ViaNothing || r.Need == auth.NeedPage) {
 		return nil
@@ -96,12 +97,12 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if cause == nil {
 		return nil
 	}
-	a.ShowLimit(c) // pages of other origins must not use up the visitor's limit
+	a.ShowLimit(c) // report the limit but do not count: pages of other origins must not use it up
 	return apierr.Wrap(apierr.PermissionDenied, cause, "requests from pages of other origins are not allowed")
 }
 
-// findLate looks up the resource that the query's id names. On a route with Late the rate limit has
-// not been checked at that point, so findLate checks it.
+// findLate looks up the resource named by the query's id. On a route with Late the rate limit has
+// not been checked yet, so findLate checks it first.
 func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	who := httpx.Caller(c)
 	late := r.Late && who.Kind != domain.CallerDemo && who.Visitor.ID == ""
@@ -117,7 +118,7 @@ func checkRequest(c *gin.Context, r *httpx.Route) error {
 		return err
 	}
 
-	// A precondition that the handler would ignore must not look as if it were checked.
+	// Reject a precondition that the handler would ignore, because the client relies on it.
 	if changes := r.Method == http.MethodPut || r.Method == http.MethodDelete; changes && !r.Match {
 		if err := httpx.RefuseMatch(c.Request.Header); err != nil {
 			return err
@@ -126,8 +127,8 @@ func checkRequest(c *gin.Context, r *httpx.Route) error {
 	return checkBody(c, r)
 }
 
-// checkBody rejects a body that is neither JSON nor a form that the route accepts, and fields on a
-// route that takes no body.
+// checkBody rejects a body that is neither JSON nor a form that the route accepts. On a route that
+// takes no body, it rejects fields.
 func checkBody(c *gin.Context, r *httpx.Route) error {
 	req := c.Request
 
@@ -145,9 +146,9 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 	return httpx.NeitherJSONNorForm()
 }
 
-// count counts a request against its caller's limit, if the caller is known and the request does
-// not count elsewhere. The handler of a route with Late counts the request itself; until it does,
-// the response shows the current limit.
+// count counts a request against its caller's limit, if the caller is known and the request is not
+// counted elsewhere. The handler of a route with Late counts the request itself; until then, the
+// response shows the current limit.
 func (a *api) count(c *gin.Context, r httpx.Route) error {
 	who := httpx.Caller(c)
 	if httpx.Identity(c).Via == auth.ViaWidget {
@@ -159,7 +160,7 @@ func (a *api) count(c *gin.Context, r httpx.Route) error {
 	switch {
 	case who.Kind != domain.CallerUser && (who.Kind != domain.CallerSystem || who.OrganizationID == ""):
 		return nil
-	case r.Late || who.Visitor.ID != "": // Late handlers and visitors' runs are counted by the handler
+	case r.Late || who.Visitor.ID != "": // the handlers of routes with Late and of visitors' runs count the requests
 		a.ShowLimit(c)
 		return nil
 	}
@@ -172,13 +173,13 @@ func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a lis
 	who := httpx.Caller(c)
 	switch {
 	case who.Kind == domain.CallerDemo:
-		// The demo may chat with templates. The handler checks that the query names exactly one
-		// target.
+		// Demo visitors may chat with templates only. The handler checks that the query names
+		// exactly one agent or template.
 		if r.Need == auth.NeedDemo && (len(httpx.Query(c)["template"]) == 0 || len(httpx.Query(c)["id"]) > 0) {
 			return auth.DemoRestricted()
 		}
 	case who.Kind == "": // anonymous, on a public route
-	case who.Visitor.ID != "" && r.Need != auth.NeedDemo: // for their own agent, which the token names
+	case who.Visitor.ID != "" && r.Need != auth.NeedDemo: // visitors may only use their own agent, which the token names
 	case who.Visitor.ID != "":
 		if q := httpx.Query(c); len(q["id"]) != 1 || q["id"][0] != who.Visitor.AgentID || len(q["template"]) > 0 {
 			return auth.WidgetRestricted()

@@ -38,7 +38,7 @@ func answerHead(c *gin.Context) {
 // headWriter counts the bytes of a body instead of sending it.
 type headWriter struct {
 	gin.ResponseWriter
-	length int  // bytes of the body
+	length int  // number of bytes of the body
 	wrote  bool // the handler has begun its response
 }
 
@@ -50,12 +50,12 @@ func (w *headWriter) Write(p []byte) (int, error) {
 
 func (w *headWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
-// WriteHeaderNow only records the call. The headers are sent by end, when the length is known.
+// WriteHeaderNow records the call only. The end method sends the headers, when the length is known.
 func (w *headWriter) WriteHeaderNow() { w.wrote = true }
 
 func (w *headWriter) Written() bool { return w.wrote || w.ResponseWriter.Written() }
 
-// Flush does nothing, because the headers must wait for the length.
+// Flush does nothing, because the headers are sent when the length is known.
 func (w *headWriter) Flush() {}
 
 func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

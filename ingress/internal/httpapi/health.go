@@ -13,12 +13,12 @@ import (
 
 const (
 	checkTime = 2 * time.Second
-	// checkMaxAge is how long an outcome is reused. A check opens a database connection, and any
-	// client may request /readyz.
+	// checkMaxAge is how long the result of a check is reused. A check opens a database connection,
+	// and any client may request /readyz.
 	checkMaxAge = time.Second
 )
 
-// cachedChecks caches the outcomes of the last readiness check.
+// cachedChecks caches the results of the last readiness checks.
 type cachedChecks struct {
 	mu sync.Mutex
 
@@ -61,8 +61,8 @@ func (a *api) readyz(c *gin.Context) {
 // stopping reports whether the ingress is draining or in the grace period before it drains.
 func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
-// check runs all checks concurrently. An outcome is "ok", "failing" or "timeout"; the log contains
-// the reasons. Outcomes younger than checkMaxAge are reused.
+// check runs all readiness checks concurrently and returns their results by name: "ok", "failing"
+// or "timeout". The log contains the reasons. Results younger than checkMaxAge are reused.
 func (a *api) check(ctx context.Context) map[string]string {
 	a.checks.mu.Lock()
 	defer a.checks.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"parley/shared/id"
 )
 
-// Each signed delivery of every source starts exactly one run. Unsigned deliveries start none.
+// For every source, each signed delivery starts exactly one run. Unsigned deliveries start none.
 func TestDeliveriesOfEverySource(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -67,7 +67,7 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 		"doubled":         double,
 	} {
 		if source == "token" && what == "one byte changed" || what == "six minutes old" && !slices.Contains([]string{"stripe", "slack", "standard"}, source) {
-			continue // the source's signature does not cover the changed part
+			continue // the source does not sign the changed part
 		}
 		req := a.delivery(hookID, source, "d2", "e", body)
 		change(req)
@@ -80,8 +80,8 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 	}
 }
 
-// A client address that repeatedly sends wrong signatures to a hook is blocked at that hook for a
-// while. Other addresses and hooks are not affected.
+// A client address that repeatedly sends wrong signatures to a hook is blocked there for a while.
+// Other addresses and hooks are not affected.
 func TestWrongSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -216,7 +216,7 @@ func TestDeliveriesOtherThanJSON(t *testing.T) {
 		t.Helper()
 		req, rec := a.delivery(hookID, "github", a.fresh(), "push", body), httptest.NewRecorder()
 		req.Header.Set("Content-Type", contentType)
-		a.handler.ServeHTTP(rec, req) // the OpenAPI document describes JSON only
+		a.handler.ServeHTTP(rec, req) // the OpenAPI document describes only JSON deliveries
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}.want(t, body, 202, "")
 		message, _ := a.input(t, got.text(t, "runId"))
 		if message != want {
@@ -310,7 +310,7 @@ func TestDeliveriesAreCoalesced(t *testing.T) {
 	}
 }
 
-// Deliveries over the rate limit are delayed and not rejected.
+// Deliveries over the rate limit are accepted, and their runs are delayed.
 func TestDeliveriesOverTheLimit(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -339,10 +339,10 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 	}
 }
 
-// pathShown matches the parts of an error that depend on the path.
+// pathShown matches the parts of an error response that differ for each path.
 var pathShown = regexp.MustCompile(`"instance":"[^"]*"|Content-Length: \d+`)
 
-// A hook that accepts no deliveries, for whatever reason, responds like a hook that never existed.
+// A hook that rejects deliveries, for whatever reason, responds like a hook that never existed.
 func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -384,8 +384,8 @@ func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	a.from("GET", hook.ReceivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
 }
 
-// A delivery's id alone is enough if only one hook has a delivery with that id. If the query names
-// a hook, the delivery must belong to it.
+// The id of a delivery suffices if only one hook has a delivery with that id. If the query names a
+// hook, the delivery must belong to it.
 func TestDeliveriesAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -19,7 +19,7 @@ import (
 
 const hookSecret = "a secret of the tests"
 
-// hookBody returns the body of a hook with the secret hookSecret. more contains further fields,
+// hookBody returns the body of a hook that has the secret hookSecret. more contains further fields,
 // such as `"enabled":false`.
 func hookBody(agentID, source string, more ...string) string {
 	secret := hookSecret
@@ -33,7 +33,8 @@ func hookBody(agentID, source string, more ...string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// newHookWithDelivery creates, with h's key, a hook that has accepted the delivery d1.
+// newHookWithDelivery creates a hook that has accepted the delivery d1. It uses the organization's
+// key.
 func (a *runEnv) newHookWithDelivery(h *testOrg) string {
 	a.t.Helper()
 	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)
@@ -46,7 +47,7 @@ func (a *runEnv) newHook(h *testOrg, source string, more ...string) string {
 	return a.ok("POST", "/api/hooks", hookBody(a.newAgent(h), source, more...), h.key).text(a.t, "id")
 }
 
-// deliver sends a delivery signed with hookSecret in the way that the source signs deliveries.
+// deliver sends a delivery that is signed with hookSecret as the source would sign it.
 func (a *runEnv) deliver(hookID, source, deliveryID, event, body string, headers ...string) answer {
 	a.t.Helper()
 	return a.send(a.delivery(hookID, source, deliveryID, event, body, headers...))
@@ -63,7 +64,7 @@ func (a *runEnv) delivery(hookID, source, deliveryID, event, body string, header
 	return req
 }
 
-// signAs sets the headers of a source's signature, independently of the code under test.
+// signAs sets the headers of a source's signature. It does not use the code under test.
 func signAs(header http.Header, source, deliveryID, event, body string, now time.Time) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	sum := func(key, text string) []byte {
@@ -96,7 +97,7 @@ func signAs(header http.Header, source, deliveryID, event, body string, now time
 	}
 }
 
-// input claims the run and returns the input that a worker would get.
+// input claims the run and returns the input that a worker receives.
 func (a *runEnv) input(tb testing.TB, runID string) (message string, data map[string]any) {
 	tb.Helper()
 	claim := a.claim(tb, runID)

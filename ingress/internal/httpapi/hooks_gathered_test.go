@@ -16,8 +16,8 @@ func (a *runEnv) deliverKeyed(hookID, key string) answer {
 	return a.deliver(hookID, "github", a.fresh(), "push", `{"a":1,"k":"`+key+`"}`).want(a.t, key, 202, "")
 }
 
-// A delivery that joins a run does not count against a budget that limits runs. A used-up budget
-// rejects only deliveries that would start a run.
+// A delivery that joins a run does not count against a budget that limits the number of runs. If
+// such a budget is used up, only deliveries that would start a run are rejected.
 func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -58,8 +58,8 @@ func TestDeliveriesThatJoinCostNothing(t *testing.T) {
 	}
 }
 
-// After a change of the agent or the key, a hook's deliveries do not join runs that were started
-// before.
+// After a hook's agent or key was changed, new deliveries do not join runs that were started before
+// the change.
 func TestAChangedHookBeginsAnotherRun(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -16,8 +16,8 @@ import (
 	"parley/ingress/internal/httpapi/transfer"
 )
 
-// A delivery of the maximum size is accepted, but its payload is not stored. A delivery that is one
-// byte longer is rejected.
+// A delivery of the maximum size is accepted, but its payload is not stored. A delivery with one
+// more byte is rejected.
 func TestLargeDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -46,7 +46,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junkBody is a body of arbitrary bytes. It counts the bytes read from it, which the service keeps in memory.
+// junkBody is a body of arbitrary bytes. It counts the bytes that the service has read and keeps in
+// memory.
 type junkBody struct {
 	left, read   int
 	held, atMost *atomic.Int64
@@ -65,7 +66,7 @@ func (j *junkBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// The number of large unsigned bodies in memory is limited, however many arrive simultaneously.
+// The number of large unsigned bodies in memory is limited, even if many arrive at the same time.
 func TestUnsignedBodiesInMemoryAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -101,8 +102,9 @@ func TestUnsignedBodiesInMemoryAreLimited(t *testing.T) {
 }
 
 // Four strangers send unsigned bodies of the maximum size at 320 KiB per second. The service still
-// accepts the first deliveries of an unverified sender: medium ones immediately, and large ones
-// once the strangers' uploads have proved slow. It aborts those uploads and counts them.
+// accepts the first deliveries of an unverified sender. It accepts medium deliveries immediately.
+// It accepts large ones as soon as the strangers' uploads have proved slow; it then aborts these
+// uploads and counts them.
 func TestFirstDeliveriesDuringUnsignedFloods(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -147,8 +149,8 @@ func TestFirstDeliveriesDuringUnsignedFloods(t *testing.T) {
 	}
 }
 
-// A sender stays verified after a restart of the ingress and on other ingress processes, until the
-// hook is deleted.
+// A verified sender stays verified after a restart of the ingress and at other ingress processes,
+// until the hook is deleted.
 func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -176,8 +178,8 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	}
 }
 
-// The body of a large delivery is read from the database only when there is capacity for the
-// response.
+// The body of a large delivery is read from the database only after capacity for the response was
+// reserved.
 func TestLargeDeliveriesAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, refusals = 900 << 10, 3

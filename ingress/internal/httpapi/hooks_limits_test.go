@@ -12,7 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Deliveries that start no run count against the rate limit. Deliveries over the limit are not logged.
+// Deliveries that start no run count against the rate limit. Deliveries beyond the limit are not
+// logged.
 func TestFilteredDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -35,7 +36,7 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 	}
 }
 
-// Deliveries that are rejected when their run would start count against the rate limit, too.
+// A delivery whose run is rejected counts against the rate limit, too.
 func TestRefusedDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -70,14 +71,14 @@ func TestRefusedDeliveriesCount(t *testing.T) {
 	}
 }
 
-// If a budget has room when it is checked but not when the run is accepted, the delivery is
+// A budget has room when it is checked, but is used up when the run is accepted. The delivery is
 // rejected with a status that lets the source retry.
 func TestABudgetIsUsedUpDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
 	hookIDs := []string{a.newHook(h, "github"), a.newHook(h, "github", `"coalesce":{"key":"{{a}}","windowSeconds":60,"maxWaitSeconds":60}`)}
-	for _, hookID := range hookIDs { // this ingress now caches that there are no budgets
+	for _, hookID := range hookIDs { // this ingress process now caches that there are no budgets
 		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "before", 202, "")
 	}
 	a.exec(`INSERT INTO budgets (id, org_id, scope, metric, period, most) VALUES ('bud_x', $1, 'organization', 'runs', 'day', 1)`, h.org)
@@ -107,7 +108,8 @@ func (m *callbackBody) Read(p []byte) (int, error) {
 	return m.Reader.Read(p)
 }
 
-// deliverDuring sends a GitHub delivery, calls do while its body arrives, and returns the response's status.
+// deliverDuring sends a GitHub delivery and calls do while the body arrives. It returns the status
+// of the response.
 func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	req := a.delivery(hookID, "github", a.fresh(), "push", body)
 	req.Body, req.ContentLength = io.NopCloser(&callbackBody{strings.NewReader(body), do}), int64(len(body))
@@ -116,8 +118,8 @@ func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	return rec.Code
 }
 
-// A hook does not accept a delivery if the hook is disabled or deleted, or its key revoked, while
-// the body arrives.
+// While a delivery's body arrives, its hook is disabled or deleted, or its key is revoked. The
+// delivery is rejected.
 func TestAHookIsDisabledDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -143,8 +145,8 @@ func TestAHookIsDisabledDuringADelivery(t *testing.T) {
 	}
 }
 
-// A body occupies memory only as it arrives, and a large body takes a slot, whatever its
-// Content-Length says.
+// A body occupies memory only as far as it has arrived, whatever its Content-Length is. A large
+// body takes a slot.
 func TestBodiesUseMemoryAsTheyArrive(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// recordedEvent is an event in the form in which its source sends it, and the result expected from a hook's rules.
+// recordedEvent is an event in the form in which its source sends it, with the result that a hook's
+// rules should have.
 type recordedEvent struct {
 	source, file       string
 	deliveryID, event  string
 	template, want     string
-	passes, passesNot  string // filters that the event matches and does not match
-	changed, changedTo string // the change replaces one byte
+	passes, passesNot  string // a filter that the event matches, and one that it does not match
+	changed, changedTo string // a text in the event, and its replacement, which differs in one byte
 }
 
 var recordings = []recordedEvent{
@@ -42,8 +43,8 @@ var recordings = []recordedEvent{
 	},
 }
 
-// A recorded delivery starts one run with the template's message if the filter matches. A changed
-// byte, an old timestamp or a replay starts none.
+// A recorded delivery that matches the filter starts one run with the template's message. A
+// delivery with a changed byte, an old timestamp or a known id starts none.
 func TestRecordedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -87,7 +88,7 @@ func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recordedEvent, body s
 		},
 	} {
 		if r.source == "github" && what == "six minutes old" {
-			continue // its signature contains no time
+			continue // the signature of this source contains no time
 		}
 		req := a.delivery(hookID, r.source, r.deliveryID, r.event, body)
 		change(req)

@@ -9,7 +9,8 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// deliverFrom sends a delivery from a client address. A wrong one is signed with another secret.
+// deliverFrom sends a delivery from a client address. If wrong is true, it is signed with another
+// secret.
 func (a *runEnv) deliverFrom(hookID, address, deliveryID string, wrong bool) answer {
 	a.t.Helper()
 	req := a.delivery(hookID, "hmac", deliveryID, "", `{"b":1}`)
@@ -34,8 +35,8 @@ func statuses(t *testing.T, log answer) (out []string) {
 	return out
 }
 
-// A delivery without a valid signature is in the hook's log, with the reason and its sender's
-// address and without its body. Repetitions share the entry.
+// A delivery without a valid signature appears in the hook's log, with the reason and the sender's
+// address but without the body. Repetitions share one entry.
 func TestRejectedDeliveriesAreLogged(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -74,8 +75,8 @@ func TestRejectedDeliveriesAreLogged(t *testing.T) {
 	}
 }
 
-// Strangers who know a hook's URL add few entries to its log: they hide no other deliveries, and
-// not those of a misconfigured source that was verified before.
+// Strangers who know a hook's URL can add only a few entries to its log. They hide no other
+// deliveries, including those of a verified source that is now misconfigured.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

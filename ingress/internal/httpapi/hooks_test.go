@@ -169,7 +169,7 @@ func TestHooksAreLimited(t *testing.T) {
 	a.from("POST", "/api/hooks", hookBody(a.newAgent(h), "github"), h.key).want(t, "one more", 409, "conflict")
 }
 
-// While two secrets are valid, deliveries signed with either are accepted.
+// While two secrets are valid, deliveries signed with either of them are accepted.
 func TestHookSecretsRotate(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -6,16 +6,16 @@ import (
 	"parley/shared/domain"
 )
 
-// triggered sends run-automation with an idempotency key and returns the run's id. If the message
-// differs, the request differs from earlier ones with the key.
+// triggered sends run-automation with an idempotency key and returns the run's id. The message is
+// part of the request: with another message, the key is used for another request.
 func (a *runEnv) triggered(agentID, key, message string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/internal/run-automation",
 		`{"target":"`+agentID+`","input":{"message":"`+message+`"},"idempotencyKey":"`+key+`"}`, append(headers, "Prefer: respond-async")...).text(a.t, "id")
 }
 
-// Idempotency keys of automations are shared by all API keys of the organization, or by all API
-// keys of one user.
+// All API keys of an organization share their idempotency keys for automations. All API keys of a
+// user share theirs.
 func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -34,7 +34,7 @@ func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	}
 	runs := map[string]string{}
 	for who, keys := range callers {
-		// The messages differ, so the result would be 422 if the two keys shared a scope.
+		// The messages differ, so the status would be 422 if two callers shared an idempotency key.
 		runID := a.triggered(agentID, "nightly", who, keys[0], h.header)
 		if again := a.triggered(agentID, "nightly", who, keys[1], h.header); again != runID {
 			t.Errorf("two keys of %s began the runs %s and %s", who, runID, again)
@@ -61,8 +61,8 @@ func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	a.from("POST", "/api/internal/run-automation", reuse, memberSecond, h.header).want(t, "another request", 422, "idempotency_key_reused")
 }
 
-// A member can read, list and cancel runs that the member's keys triggered, with each of the
-// member's credentials. No other member can.
+// A member can read, list and cancel the runs that the member's keys have triggered, with any of
+// the member's credentials. No other member can.
 func TestMembersShareTheirAutomations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -120,7 +120,7 @@ func TestReplaysRequireReadPermission(t *testing.T) {
 	a.from("POST", "/api/internal/run-automation", body, key, h.header).want(t, "its replay", 403, "permission_denied")
 }
 
-// The successors of a rotated key have access to the same sessions and idempotency keys.
+// A key created by rotation has access to the sessions and idempotency keys of the old key.
 func TestRotatedKeysStayOnePrincipal(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

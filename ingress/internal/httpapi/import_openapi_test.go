@@ -24,7 +24,7 @@ const petsJSON = `{"openapi":"3.0.3","info":{"title":"Pets","version":"1"},"serv
 	"/photos":{"post":{"operationId":"addPhoto","requestBody":{"required":true,"content":{"multipart/form-data":{"schema":{"type":"object","properties":{"file":{"type":"string","format":"binary"}}}}}},
 		"responses":{"201":{"description":"The photo"}}}}}}`
 
-// petsYAML is a part of petsJSON in YAML.
+// petsYAML is a part of petsJSON as YAML.
 const petsYAML = `openapi: 3.1.0
 info: {title: Pets, version: "1"}
 servers: [{url: "https://pets.example.com/v1"}]
@@ -44,7 +44,7 @@ func (w *testEnv) importInto(agentID, body string, headers ...string) answer {
 	return w.do("POST", "/api/agents?action=import-openapi&id="+agentID, body, headers...)
 }
 
-// An import checks the form of its body, then the version, then the content, as a PUT does.
+// Like a PUT, an import first checks the form of its body, then the version, and last the content.
 func TestImportChecksInTheOrderOfPut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -78,7 +78,8 @@ func TestImportChecksInTheOrderOfPut(t *testing.T) {
 	put(`{"createdAt":1}`, good, 400, "invalid_request createdAt:invalid_value")
 }
 
-// If-Match is documented for the import only, because a chat does not change a versioned resource.
+// If-Match is documented only for imports: a chat, at the same path, changes no resource with
+// versions.
 func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	t.Parallel()
 	for _, group := range openapi.Read().Groups {
@@ -91,7 +92,7 @@ func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	}
 }
 
-// names returns the names of the endpoints of the agent at the given path in the response.
+// names returns the names of an agent's endpoints. The agent is at the given path in the response.
 func (a answer) names(tb testing.TB, path string) string {
 	tb.Helper()
 	list, _ := a.json(tb, path).([]any)
@@ -139,7 +140,7 @@ func TestImportOpenAPI(t *testing.T) {
 	if strings.Contains(string(got.body), "hunter2") || strings.Contains(w.log.String(), "hunter2") {
 		t.Error("the header is shown or logged")
 	}
-	// The resulting agent can be read and sent back like any other.
+	// The agent after the import can be read and sent back like any other agent.
 	read := w.do("GET", "/api/agents?id="+agentID, "", ada.auth)
 	back := w.do("PUT", "/api/agents?id="+agentID, string(read.body), ada.auth).want(t, "sending back", 200, "")
 	if one, two := mustJSON(t, read.json(t, "tools")), mustJSON(t, back.json(t, "tools")); one != two {
@@ -190,7 +191,7 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 		want(t, "nothing to keep", 400, "invalid_request headers.X-None:invalid_value")
 }
 
-// Headers are secrets for one server. An imported document must not cause them to be sent to other servers.
+// Headers are secrets for one server. An import must not let a document send them to other servers.
 func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -127,7 +127,7 @@ func TestLists(t *testing.T) {
 		"limit=0": "limit:invalid_value", "limit=101": "limit:invalid_value", "limit=": "limit:invalid_value", "limit=+1": "limit:invalid_value",
 		"limit=ten": "limit:invalid_value", "limit=1.5": "limit:invalid_value", "limit=1&limit=2": "limit:duplicate", "limit=007": "limit:invalid_value",
 		"cursor=": "cursor:invalid_value", "cursor=x": "cursor:invalid_value", "cursor=a&cursor=b": "cursor:duplicate",
-		"cursor=YWdfMDFoNDU1dmI0cGV4NXZza25rMDg0c24wMnE": "cursor:invalid_value", // the cursor of an agent
+		"cursor=YWdfMDFoNDU1dmI0cGV4NXZza25rMDg0c24wMnE": "cursor:invalid_value", // the cursor of a list of agents
 		"limit=0&cursor=x":       "limit:invalid_value cursor:invalid_value",
 		"limit=%zz":              "query:invalid_value",
 		"x=%00":                  "x:invalid_value",

@@ -19,7 +19,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// notifyRecorder records notifications and forwards them to the bus if there is one.
+// notifyRecorder records notifications. If there is a bus, it also forwards them.
 type notifyRecorder struct {
 	mu   sync.Mutex
 	seen []domain.Job
@@ -60,15 +60,15 @@ func (b *notifyRecorder) jobsFor(documentID string) (n int) {
 	return n
 }
 
-// noSearchWorkers is a SearchCaller without workers.
+// noSearchWorkers is a SearchCaller that has no workers to call.
 type noSearchWorkers struct{}
 
 func (noSearchWorkers) Call(context.Context, string, string, []byte, time.Time) ([]byte, error) {
 	return nil, bus.ErrNoToolWorker
 }
 
-// answerSearches responds to searches as a worker does: it finds the documents that the claims
-// allow and whose passages contain the words of the query.
+// answerSearches responds to searches like a worker. It finds the documents that the claims allow
+// and whose passages contain the words of the query.
 func (a *runEnv) answerSearches() {
 	a.t.Helper()
 	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
@@ -116,8 +116,8 @@ func (a *runEnv) answerSearches() {
 	a.t.Cleanup(a.stopSearches)
 }
 
-// document creates a processed document of h with two passages on its only page. Its name, content
-// and passages contain the organization's word.
+// document creates a processed document of an organization, with two passages on its only page. Its
+// name, content and passages contain the organization's word.
 func (a *runEnv) document(h *testOrg) string {
 	a.t.Helper()
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"`+h.word+`.txt","content":"`+h.word+" "+a.fresh()+`","metadata":{"team":"`+h.word+`"}}`,
@@ -126,8 +126,8 @@ func (a *runEnv) document(h *testOrg) string {
 	return documentID
 }
 
-// saveProcessed stores a document as a worker does after processing it: with the given number of pages and
-// all passages on the first one.
+// saveProcessed stores a document like a worker that has processed it. The document has the given
+// number of pages, and all passages are on the first page.
 func (a *runEnv) saveProcessed(documentID string, pages int, passages ...string) {
 	a.t.Helper()
 	at := 0
@@ -139,13 +139,14 @@ func (a *runEnv) saveProcessed(documentID string, pages int, passages ...string)
 	a.exec(`UPDATE documents SET status = 'ready', pages = $2, pages_done = $2, chunks = $3 WHERE id = $1`, documentID, pages, len(passages))
 }
 
-// filePart is a part of a form. If header has lines, they replace the usual header lines of a file.
+// filePart is a part of a form. If header is not empty, it replaces the usual header lines of a
+// file.
 type filePart struct {
 	name, file, content string
 	header              map[string]string
 }
 
-// formFor renders a form as browsers do.
+// formFor renders a form in the way that browsers do.
 func formFor(tb testing.TB, parts ...filePart) (body []byte, contentType string) {
 	tb.Helper()
 	var buf bytes.Buffer
@@ -170,7 +171,7 @@ func formFor(tb testing.TB, parts ...filePart) (body []byte, contentType string)
 	return buf.Bytes(), w.FormDataContentType()
 }
 
-// says checks that the response contains the words.
+// says fails the test unless the response contains the words.
 func (a answer) says(t *testing.T, words string) {
 	t.Helper()
 	if !strings.Contains(string(a.body), words) {
@@ -192,7 +193,8 @@ func (a *runEnv) raw(method, target, contentType string, body []byte, headers ..
 	return a.send(with(req, headers...))
 }
 
-// contents returns the number of stored contents of an organization, linked or not.
+// contents returns the number of stored contents of an organization, including those without a
+// document.
 func (a *runEnv) contents(org string) (n int) {
 	a.t.Helper()
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT count(*) FROM (SELECT hash FROM blobs WHERE org_id = $1

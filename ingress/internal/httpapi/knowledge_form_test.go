@@ -204,7 +204,7 @@ func TestQuotasOfDocuments(t *testing.T) {
 	}
 	one := a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key).text(t, "id")
 	full("another", a.from("POST", "/api/knowledge", `{"url":"https://example.com/a.pdf"}`, h.key))
-	a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key) // equal to the first document
+	a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key) // has the same content as the first document
 	a.rebuild(func(d *Deps) { d.Documents = knowledgedb.DocumentLimits{Bytes: 10} })
 	full("larger", a.from("PUT", "/api/knowledge?id="+one, `{"content":"12345678901"}`, h.key))
 	a.ok("PUT", "/api/knowledge?id="+one, `{"content":"1234567890"}`, h.key)
@@ -213,8 +213,8 @@ func TestQuotasOfDocuments(t *testing.T) {
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"b"}`, h.key)
 }
 
-// A page of another origin cannot send files with a user's cookie. Browsers send forms without a
-// preflight.
+// A page of another origin cannot send files with a user's cookie. The service must check this
+// itself, because browsers send forms without a preflight.
 func TestFormsOfOtherPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

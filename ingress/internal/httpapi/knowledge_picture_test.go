@@ -15,13 +15,13 @@ import (
 	"parley/shared/secrets"
 )
 
-// renderer responds to requests for pictures as a worker does.
+// renderer responds to requests for pictures like a worker.
 type renderer struct {
 	t     *testing.T
 	calls atomic.Int32
-	reply string // if not empty, the reply to all requests
+	reply string // if not empty, the reply to every request
 	err   error
-	asked contract.PageClaims // of the last request
+	asked contract.PageClaims // claims of the last request
 }
 
 // Call verifies the claims of a request.
@@ -74,7 +74,7 @@ func TestPicturesOfPages(t *testing.T) {
 		t.Errorf("%+v", r.asked)
 	}
 
-	// The second time it comes from memory, unless the content has changed.
+	// A second request for a page is served from memory unless the document's content has changed.
 	a.ok("GET", target+"&page=2&picture=true", "", h.key)
 	if n := r.calls.Load(); n != 1 {
 		t.Errorf("rendered %d times", n)
@@ -96,7 +96,8 @@ func TestPicturesOfPages(t *testing.T) {
 	a.from("GET", target+"&page=4&picture=1", "", h.key).want(t, "a missing page", 404, "not_found").says(t, "the document has 3")
 	a.from("GET", "/api/knowledge?id="+a.document(h)+"&page=1&picture=1", "", h.key).want(t, "a text", 404, "not_found").says(t, "not a PDF")
 
-	// A deleted document is in no memory, and another organization never has it.
+	// The pictures of a deleted document are removed from memory. Another organization never gets
+	// them.
 	other := a.newTestOrg("away")
 	a.from("GET", target+"&page=2&picture=1", "", other.key).want(t, "another organization", 404, "not_found")
 	a.ok("DELETE", target, "", h.key)
@@ -120,7 +121,7 @@ func TestFailedPicturesOfPages(t *testing.T) {
 	a.rebuild(func(d *Deps) { d.Searches = &renderer{t: t, reply: `{"failure":"The PDF is damaged."}`} })
 	a.from("GET", target+"1", "", h.key).want(t, "a damaged page", 404, "not_found").says(t, "page 1 has no picture: The PDF is damaged.")
 
-	// Only pictures that are not in memory count.
+	// Only pictures that are not in memory count against the limit.
 	r := &renderer{t: t}
 	a.rebuild(func(d *Deps) { d.Searches = r })
 	for page := range 60 {

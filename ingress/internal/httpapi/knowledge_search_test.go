@@ -102,7 +102,7 @@ func TestFailedSearches(t *testing.T) {
 	a.logsClean("secretword")
 }
 
-// If there is no worker, the bus reports that immediately.
+// If there is no worker, the search fails immediately, because the bus reports it.
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -116,7 +116,7 @@ func TestSearchWithoutWorkers(t *testing.T) {
 	}
 }
 
-// A deleted document also removes its texts from runs.
+// Deleting a document also removes its passages from runs.
 func TestDeletedDocumentsAreErasedFromRuns(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

@@ -21,7 +21,7 @@ import (
 func TestDocumentsAsJSON(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	for body, want := range map[string][2]string{ // name and type, or the problems
+	for body, want := range map[string][2]string{ // name and type of the document, or the problems
 		`{"name":"a.md","content":"# ä\u2028\n\ttext"}`:                             {"a.md", "text/markdown"},
 		`{"name":"dir/b","content":"b","mimeType":"text/HTML; charset=UTF-8; x=y"}`: {"b", "text/html"},
 		`{"name":"c","content":"c","metadata":{}}`:                                  {"c", "text/plain"},
@@ -125,7 +125,7 @@ func TestDocumentsChange(t *testing.T) {
 	if same.text(t, "status") != "ready" || same.text(t, "name") != before.text(t, "name") || same.text(t, "metadata.team") != "home" {
 		t.Errorf("the document after the PUT = %s", same.body)
 	}
-	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // names are searchable
+	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // a new name must be processed, because names are searchable
 	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
 	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != 2 {
 		t.Errorf("%s, then %s", named.body, told.body)
@@ -342,15 +342,15 @@ func TestPagesAndPassages(t *testing.T) {
 	}
 }
 
-// A spreadsheet may have all of its text on one page. Only the beginning of a long page is shown,
-// and only to a few readers simultaneously.
+// A spreadsheet may have all of its text on one page. Of a long page, only the beginning is shown,
+// and only a few clients can read it at the same time.
 func TestLongPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.xlsx","content":"x"}`, h.key).text(t, "id")
 	target := "/api/knowledge?id=" + documentID + "&page=1"
 	for _, passages := range []int{knowledge.MaxPagePassages, knowledge.MaxPagePassages + 1} {
-		var truncated any // omitted unless it is true
+		var truncated any // nil unless the page is truncated
 		if passages > knowledge.MaxPagePassages {
 			truncated = true
 		}
@@ -454,7 +454,7 @@ func TestMetadataOfKnowledge(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}
-	// An empty list does not mean all documents; only null does.
+	// An empty list does not mean all documents. Only null does.
 	change := func(body string) answer { t.Helper(); return w.do("PUT", "/api/agents?id="+agentID, body, ada.auth) }
 	change(`{"tools":{"knowledge":{"documentIds":[]}}}`).want(t, "no documents", 400, "invalid_request tools.knowledge.documentIds:too_short").says(t, "null means all documents")
 	change(`{"tools":{"knowledge":{"metadata":{}}}}`).want(t, "no metadata", 400, "invalid_request tools.knowledge.metadata:too_short")

@@ -13,7 +13,7 @@ import (
 	"parley/shared/domain"
 )
 
-// largeBodies maps endpoints to bodies with the placeholder $message.
+// largeBodies maps endpoints to bodies that contain the placeholder $message.
 func largeBodies(agentID string) map[string]string {
 	return map[string]string{
 		"/api/agents?action=chat&id=" + agentID:               `{"sessionId":"s","message":"$message"}`,
@@ -25,18 +25,18 @@ func largeBodies(agentID string) map[string]string {
 	}
 }
 
-// bodyOfSize returns a body of the given size and its message. Only the first character of the
-// message is escaped.
+// bodyOfSize returns a body of the given size and the message in it. Only the first character of
+// the message is escaped.
 func bodyOfSize(body string, bytes int) (whole, message string) {
 	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // decodes to <
 	return strings.Replace(body, "$message", "\\u003c"+message, 1), "<" + message
 }
 
-// unknownLength hides the length of a body, like a chunked body.
+// unknownLength hides the length of a body, so that the body is sent in chunks.
 type unknownLength struct{ io.Reader }
 
-// A message may fill its request body of up to 2 MiB at every endpoint that accepts messages. The
-// message arrives complete, and the request's slot is released.
+// At every endpoint that accepts messages, a message may fill a request body of up to 2 MiB. The
+// message arrives complete, and the slot of the request is released.
 func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -88,8 +88,8 @@ func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	}
 }
 
-// Visitors of widgets and of the demo may send bodies of only 256 KiB: they need no account, and
-// others pay for their runs.
+// Visitors of widgets and of the demo may send bodies of at most 256 KiB: they need no account, and
+// the organization pays for their runs.
 func TestVisitorsSendShortMessages(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -106,8 +106,8 @@ func TestVisitorsSendShortMessages(t *testing.T) {
 	}
 }
 
-// Large bodies take slots, which are limited per organization. Smaller bodies take none. A slot is
-// released when the run is accepted, while the request still waits.
+// Large bodies take slots, which are limited per organization. Smaller bodies take none. The slot
+// is released when the run is accepted, even if the request then waits for the run.
 func TestLargeBodiesTakeSlots(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

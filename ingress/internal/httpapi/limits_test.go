@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/limitdb"
 )
 
-// countingLimiter is a limiter that never refills, so that every request is visible.
+// countingLimiter is a limiter whose limits never refill, so that the test can count every request.
 type countingLimiter struct {
 	mu   sync.Mutex
 	used map[string]int
@@ -50,8 +50,8 @@ func (c *countingLimiter) LeaseTokens(_ context.Context, bucket string, capacity
 	return limitdb.TokenGrant{Granted: got, Left: float64(capacity - c.used[bucket])}, nil
 }
 
-// limitOn reads the rate limit headers: the tier and the remaining requests. tier is "" if there
-// are none.
+// limitOn reads the rate limit headers: the tier and the number of remaining requests. tier is ""
+// if the headers are missing.
 func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaining int) {
 	t.Helper()
 	policies, limits := a.header[httpx.HeaderPolicy], a.header[httpx.HeaderLimit]
@@ -75,7 +75,8 @@ func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaini
 	return tier, remaining
 }
 
-// TestLimitsShowOnEveryAnswer sends requests in order and checks the cost of each.
+// TestLimitsShowOnEveryAnswer sends requests in a fixed order and checks how many of the remaining
+// requests each one uses.
 func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -156,7 +157,7 @@ func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	}
 }
 
-// wantMember checks that requests without permission count against the limit.
+// wantMember checks that requests without permission count against the member's limit.
 func (a *runEnv) wantMember(t *testing.T, h *testOrg, settings ratelimit.Settings) {
 	t.Helper()
 	for n := range 2 {
@@ -197,13 +198,14 @@ func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 	}
 }
 
-// TestReplaysAtAnotherIngress replays requests at an ingress process that has not cached the keys.
+// TestReplaysAtAnotherIngress replays requests at an ingress process whose cache does not contain
+// the idempotency keys.
 func TestReplaysAtAnotherIngress(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID, gone := a.newAgent(h), a.newAgent(h)
-	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // enough tokens for keys that appear to be new
+	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // enough for keys that the ingress process considers new
 	body := func(agent, key, message string) string {
 		return `{"target":"` + agent + `","input":{"message":"` + message + `"},"idempotencyKey":"` + key + `"}`
 	}
@@ -248,7 +250,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	send(body(agentID, "third", "m")).want(t, "a replay while nothing is counted", 200, "")
 }
 
-// running starts a dispatcher that has not cached any idempotency keys.
+// running starts a dispatcher whose cache contains no idempotency keys.
 func running(t *testing.T, a *runEnv) *dispatch.Dispatcher {
 	t.Helper()
 	d := dispatch.New(dispatch.Config{BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())

@@ -11,7 +11,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// form sends a form as a browser does from one of the service's own pages. headers replace the
+// form sends a form like a browser that shows one of the service's pages. headers replace the
 // browser's headers of the same name.
 func (w *testEnv) form(path string, fields url.Values, headers ...string) answer {
 	w.t.Helper()
@@ -39,8 +39,8 @@ func (a answer) wantPage(t *testing.T, what string, status int, words ...string)
 	}
 }
 
-// wantSession fails the test unless the response leads to the dashboard with a session. It returns the
-// session's header.
+// wantSession fails the test unless the response begins a session and redirects to the dashboard.
+// It returns the header with the session.
 func (a answer) wantSession(t *testing.T, what string) string {
 	t.Helper()
 	if a.status != 303 || a.header.Get("Location") != "/dashboard" || a.session() == "" {

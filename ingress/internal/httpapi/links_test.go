@@ -92,7 +92,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("GET", "/api/auth/session", "", cleo.auth).want(t, "the session that was replaced", 401, "unauthenticated")
 	w.do("GET", "/api/agents", "", "Authorization: Bearer "+a.text(t, "token"), "X-Organization-Id: "+ada.org).want(t, "acting", 200, "")
 
-	// An invitation to an address that was invited before replaces the earlier one.
+	// A new invitation to an address replaces the earlier one.
 	late := invite("dan@example.com")
 	dan := w.signUp("dan@example.com")
 	w.admit(ada, ada.org, dan, domain.RoleMember)
@@ -128,8 +128,8 @@ func (w *testEnv) only(p person, org string) {
 
 const agentBody = `{"name":"a","systemPrompt":"p"}`
 
-// invited returns a person whose account was created by an invitation. Their org is their own
-// organization.
+// invited returns a person whose account was created by an invitation. In the result, org is the
+// person's own organization.
 func (w *testEnv) invited(by person, org, email string, role domain.Role) person {
 	w.t.Helper()
 	token := w.add(by, org, email, role).want(w.t, "inviting", 201, "").token(w.t)
@@ -149,7 +149,7 @@ func TestWhoMayReset(t *testing.T) {
 		invited("fay", domain.RoleOwner)
 	hal := w.invited(eve, eve.org, "hal@example.com", domain.RoleMember)
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
-	for _, known := range []person{gus, hal} { // an owner can add them by their addresses alone
+	for _, known := range []person{gus, hal} { // known people: an owner can add them by their addresses alone
 		w.admit(ada, ada.org, known, domain.RoleMember)
 	}
 	w.only(gus, ada.org)
@@ -227,8 +227,8 @@ func TestReset(t *testing.T) {
 	w.do("POST", "/api/auth/reset", setting(expired)).want(t, "too late", 404, "not_found")
 }
 
-// TestResetLinksEndWithTheirPermission: the permission to reset a password is checked when the link
-// is used.
+// TestResetLinksEndWithTheirPermission checks the permission to reset a password at the time when
+// the link is used.
 func TestResetLinksEndWithTheirPermission(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *testEnv, ada, bea, cleo person){

@@ -12,16 +12,17 @@ import (
 	"parley/shared/domain"
 )
 
-// draw selects the credentials with which a row of the access table is tried if the row returns
-// data.
+// draw selects the credentials with which a row is tested. It applies to rows of the access table
+// that return data.
 type draw struct{ seed, share int }
 
-// newDraw draws all credentials in a long run, and every third one by a seed in a short run. MATRIX_SEED repeats a run.
+// newDraw selects all credentials in a long run. In a short run it selects a third of them, by a
+// random seed. MATRIX_SEED repeats a run.
 func newDraw(t *testing.T) draw {
 	t.Helper()
 	d := draw{share: 1}
 	switch {
-	case underRace: // the race detector needs no complete matrix
+	case underRace: // the race detector does not need the complete matrix
 		d.share = 4
 	case testing.Short():
 		d.share = 3
@@ -36,9 +37,10 @@ func newDraw(t *testing.T) draw {
 	return d
 }
 
-// credentials returns the credentials drawn for a row, numbered from 0: the first credential of
-// each outcome, and a share of the others that differs from row to row. Therefore neither the
-// responses in a run nor the check that every documented response occurs depends on the seed.
+// credentials returns the credentials selected for a row. Rows are numbered from 0. The result
+// contains the first credential of each outcome, and some of the others, which differ from row to
+// row. The outcomes that occur in a run, and whether every documented response occurs, therefore do
+// not depend on the seed.
 func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential] {
 	return func(yield func(int, *credential) bool) {
 		outcomes, n := map[string]bool{}, 0
@@ -56,8 +58,8 @@ func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential]
 	}
 }
 
-// own returns an id of a kind that belongs to c. Rows that only read share one id per caller. Every
-// other row gets a separate id.
+// own returns an id that belongs to c, of the given kind. Rows that only read share one id per
+// caller. Every other row gets an id of its own.
 func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	if r.changes() || c.testOrg == nil {
 		return idKinds[name].own(m.orgPair, c)
@@ -66,7 +68,8 @@ func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	return m.once(name+" of "+caller, func() string { return idKinds[name].own(m.orgPair, c) })
 }
 
-// others returns an id of a kind that belongs to another member of home, shared like own.
+// others returns an id that belongs to another member of home, of the given kind. It is shared in
+// the same way as the ids of own.
 func (m *matrix) others(r *accessRow, name string) string {
 	if r.changes() {
 		return idKinds[name].others(m.orgPair)
@@ -74,14 +77,14 @@ func (m *matrix) others(r *accessRow, name string) string {
 	return m.once(name+" of another member", func() string { return idKinds[name].others(m.orgPair) })
 }
 
-// once returns the value that create returned at the first call with the key.
+// once calls create at the first call with a key. Later calls with this key return the same value.
 func (m *matrix) once(key string, create func() string) string {
 	created, _ := m.shared.LoadOrStore(key, sync.OnceValue(create))
 	give, _ := created.(func() string)
 	return give()
 }
 
-// foreign returns an id of the organization that c does not act in, for rows that name an id.
+// foreign returns an id of an organization in which c does not act, if the row has an id.
 func (m *matrix) foreign(r *accessRow, c *credential) []target {
 	name, away := r.kind(), m.away
 	if name == "" || name == "tpl" || idKinds[name].bearer {

@@ -18,8 +18,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// outcome returns the result of a credential at a row according to the access table: "ok", or
-// status and code.
+// outcome returns the result that the access table defines for a credential at a row: "ok", or the
+// status and code of an error.
 func (r *accessRow) outcome(c *credential) string {
 	role := domain.Role(r.role)
 	switch {
@@ -44,7 +44,7 @@ func (r *accessRow) outcome(c *credential) string {
 	case c.refused != "":
 		return c.refused
 	case c.via == "demo" && c.page == foreignPage && strings.HasPrefix(r.query, "action=chat"):
-		return "403 permission_denied" // then it does not matter which agent or template the chat is for
+		return "403 permission_denied" // whatever agent or template the chat names
 	case c.via == "demo" && r.who != forDemo:
 		return "403 demo_restricted"
 	case c.via == "":
@@ -64,9 +64,9 @@ type target struct{ name, id, outcome string }
 // idKind describes the ids of one kind.
 type idKind struct {
 	prefix string
-	own    func(s *orgPair, c *credential) string // returns a new id of the caller's
-	others func(s *orgPair) string                // returns an id of another member of home
-	open   domain.Role                            // the minimum role that may use the ids of others; "": no role
+	own    func(s *orgPair, c *credential) string // returns a new id that belongs to the caller
+	others func(s *orgPair) string                // returns an id that belongs to another member of home
+	open   domain.Role                            // minimum role that may use ids of other members; "": no role may
 	gone   func(s *orgPair, h *testOrg) string    // returns the id of a deleted resource
 	bearer bool                                   // the id is a token, which any person may use
 }
@@ -81,7 +81,7 @@ var idKinds = map[string]idKind{
 			return agentID
 		},
 	},
-	// An agent with an enabled widget.
+	// Ids of agents with an enabled widget.
 	"wag": {
 		prefix: id.Agent,
 		own:    func(s *orgPair, c *credential) string { return s.newWidgetAgent(c.testOrgOr(s.home), widgetPage) },
@@ -91,7 +91,7 @@ var idKinds = map[string]idKind{
 			return agentID
 		},
 	},
-	// An agent with voice.
+	// Ids of agents with voice.
 	"vag": {
 		prefix: id.Agent,
 		own:    func(s *orgPair, c *credential) string { return s.newVoiceAgent(c.testOrg) },
@@ -111,7 +111,7 @@ var idKinds = map[string]idKind{
 		},
 		open: domain.RoleAdmin,
 	},
-	// The same run for clients of OpenAI's API.
+	// Ids of chat runs, as responses of OpenAI's API.
 	"resp": {
 		prefix: openaiapi.ResponsePrefix,
 		own: func(s *orgPair, c *credential) string {
@@ -159,7 +159,7 @@ var idKinds = map[string]idKind{
 			return invitationID
 		},
 	},
-	// An invitation to the caller's address.
+	// Ids of invitations to the caller's email address.
 	"mine": {
 		prefix: id.Invitation,
 		own:    func(s *orgPair, c *credential) string { return s.inviteTo(c.who, c.testOrg.word) },
@@ -198,7 +198,7 @@ var idKinds = map[string]idKind{
 			return token
 		},
 	},
-	// An agent that has a session "s".
+	// Ids of agents that have a session "s".
 	"at": {
 		prefix: id.Agent,
 		own:    func(s *orgPair, c *credential) string { return s.chatted(c.testOrg, c.plain()...) },
@@ -209,14 +209,15 @@ var idKinds = map[string]idKind{
 			return agentID
 		},
 	},
-	// A session with a template.
+	// Ids of sessions with a template.
 	"named": {
 		prefix: "session",
 		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
 		others: func(s *orgPair) string { return s.named(s.other.auth, s.home.header) },
 		gone:   (*orgPair).endedSession,
 	},
-	// The same session by its id alone, which admins may use for others' sessions, too.
+	// Ids of sessions with a template, in a query that does not name the template. Admins may also
+	// use them for sessions of others.
 	"alone": {
 		prefix: "session",
 		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
@@ -224,12 +225,12 @@ var idKinds = map[string]idKind{
 		open:   domain.RoleAdmin,
 		gone:   (*orgPair).endedSession,
 	},
-	// The name of an automation that was triggered.
+	// Names of automations that were triggered.
 	"auto": {
 		prefix: "automation",
 		own:    func(s *orgPair, c *credential) string { return s.triggered(c.testOrg) },
 	},
-	// A delivery to a hook.
+	// Ids of deliveries to a hook.
 	"dlv": {
 		prefix: "delivery",
 		own:    func(s *orgPair, c *credential) string { _, deliveryID := s.delivered(c.testOrg); return deliveryID },
@@ -239,12 +240,13 @@ var idKinds = map[string]idKind{
 			return deliveryID
 		},
 	},
-	// A run that waits for an approval, and a run that waits for the outcome of a call.
+	// Ids of runs that wait for an approval, and of runs that wait for a person to report the
+	// outcome of a call.
 	"asked":  parkedKind(domain.ActionApproval),
 	"unsure": parkedKind(domain.ActionUnknownOutcome),
-	// A run that waits for its client's results of calls.
+	// Ids of runs that wait until the client sends the results of tool calls.
 	"calls": parkedKind(domain.ActionClientTools),
-	// A text that a run has read. Every member of the organization may read it.
+	// Ids of texts that a run has read. Every member of the organization may read them.
 	"src": {
 		prefix: "src",
 		own:    func(s *orgPair, c *credential) string { return s.read(c.testOrg, c.plain()...) },
@@ -257,7 +259,7 @@ var idKinds = map[string]idKind{
 			return sourceID
 		},
 	},
-	// A file that a run has created. Callers who may read the run may read it.
+	// Ids of files that a run has created. Callers who may read the run may read its files.
 	"file": {
 		prefix: id.File,
 		own:    func(s *orgPair, c *credential) string { return s.made(c.testOrg, c.plain()...) },
@@ -270,7 +272,7 @@ var idKinds = map[string]idKind{
 			return fileID
 		},
 	},
-	// A processed document.
+	// Ids of processed documents.
 	"doc": {
 		prefix: id.Document,
 		own:    func(s *orgPair, c *credential) string { return s.document(c.testOrg) },
@@ -289,7 +291,7 @@ var idKinds = map[string]idKind{
 			return budgetID
 		},
 	},
-	// A hook that has accepted the delivery d1.
+	// Ids of hooks that have accepted the delivery d1.
 	"hook": {
 		prefix: id.Hook,
 		own:    func(s *orgPair, c *credential) string { return s.newHookWithDelivery(c.testOrg) },
@@ -299,7 +301,7 @@ var idKinds = map[string]idKind{
 			return hookID
 		},
 	},
-	// A notification endpoint.
+	// Ids of notification endpoints.
 	"ntf": {
 		prefix: id.Endpoint,
 		own:    func(s *orgPair, c *credential) string { return s.endpoint(c.testOrg) },
@@ -309,7 +311,7 @@ var idKinds = map[string]idKind{
 			return endpointID
 		},
 	},
-	// A notification of an endpoint.
+	// Ids of notifications.
 	"evt": {
 		prefix: id.Notification,
 		own:    func(s *orgPair, c *credential) string { return s.ping(c.testOrg, s.endpoint(c.testOrg)) },
@@ -320,7 +322,7 @@ var idKinds = map[string]idKind{
 			return messageID
 		},
 	},
-	// A finished run.
+	// Ids of finished runs.
 	"ended": {
 		prefix: id.Run,
 		own:    func(s *orgPair, c *credential) string { return s.ended(c.testOrg, c.plain()...) },
@@ -343,7 +345,8 @@ func parkedKind(kind domain.ActionKind) idKind {
 	}
 }
 
-// delivered returns a hook and the id of one of its deliveries, which no other hook has.
+// delivered returns a hook and the id of one of its deliveries. No other hook has a delivery with
+// this id.
 func (s *orgPair) delivered(h *testOrg) (hookID, deliveryID string) {
 	hookID, deliveryID = s.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`), s.fresh()
 	s.deliver(hookID, "hmac", deliveryID, "", `{"a":"`+h.word+`"}`).want(s.t, "delivering", 202, "")
@@ -361,18 +364,18 @@ func (s *orgPair) ping(h *testOrg, endpointID string) string {
 	return s.ok("POST", "/api/notifications?action=test&id="+endpointID, "", h.owner.auth, h.header).text(s.t, "id")
 }
 
-// read returns the id of a text that a run has read.
+// read returns the id of a text that a run of h has read.
 func (s *orgPair) read(h *testOrg, headers ...string) string {
 	return s.saveSource(s.newChat(h, s.newAgent(h), "s", headers...), h.word, h.word+s.fresh())
 }
 
-// made returns the id of a file that a run has created.
+// made returns the id of a file that a run of h has created.
 func (s *orgPair) made(h *testOrg, headers ...string) string {
 	return s.file(s.newChat(h, s.newAgent(h), "s", headers...), h.word)
 }
 
-// newLogin returns the id of another login session of p. The newest one in the list may belong to a
-// concurrent cell.
+// newLogin returns the id of a new login session of p. It does not use the list of sessions, in
+// which a concurrent test may have added a newer one.
 func (s *orgPair) newLogin(p person) (loginID string) {
 	s.t.Helper()
 	hash := secrets.Hash(s.loginAgain(p).token)
@@ -394,7 +397,7 @@ func (s *orgPair) named(headers ...string) string {
 	return name
 }
 
-// endedSession returns a session with a template that its owner has erased.
+// endedSession returns a session with a template, after its owner has erased it.
 func (s *orgPair) endedSession(h *testOrg) string {
 	name := s.named(h.owner.auth)
 	s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
@@ -415,7 +418,8 @@ func (s *orgPair) ended(h *testOrg, headers ...string) string {
 	return runID
 }
 
-// testOrgOr returns the organization in which a credential acts, or other if there is none.
+// testOrgOr returns the organization in which a credential acts. If it acts in none, the result is
+// other.
 func (c *credential) testOrgOr(other *testOrg) *testOrg {
 	if c.testOrg == nil {
 		return other
@@ -423,7 +427,7 @@ func (c *credential) testOrgOr(other *testOrg) *testOrg {
 	return c.testOrg
 }
 
-// placeholder matches the kind of id that a row names.
+// placeholder matches the placeholders of ids in a row. The submatch is the kind of id.
 var placeholder = regexp.MustCompile(`\$(` + strings.Join(kindNames(), "|") + `)\b`)
 
 func kindNames() []string {
@@ -441,18 +445,18 @@ func (r *accessRow) kind() string {
 	return ""
 }
 
-// matrix runs all cells of the access table.
+// matrix runs the requests of all rows of the access table.
 type matrix struct {
 	*orgPair
 	credentials []credential
-	people      map[string]person   // by login token
-	missing     map[string][]target // by kind: ids that are missing for every caller
+	people      map[string]person   // the owner of each login token
+	missing     map[string][]target // by kind: ids that do not exist for any caller
 	cells       atomic.Int64
 
-	shared sync.Map // ids that read-only rows share, by kind and caller
+	shared sync.Map // ids shared by rows that only read, by kind and caller
 
 	mu       sync.Mutex
-	notFound map[string]string // the first 404 seen, by method and path
+	notFound map[string]string // the first 404 response, by method and path
 }
 
 func newMatrix(t *testing.T, a *runEnv) *matrix {
@@ -470,10 +474,10 @@ func newMatrix(t *testing.T, a *runEnv) *matrix {
 	return m
 }
 
-// members contains the kinds of ids in an organization's list of members.
+// members contains the kinds of ids that occur in an organization's list of members.
 var members = map[string]bool{id.User: true, id.Invitation: true}
 
-// missingFor returns ids of a kind that are missing for every caller.
+// missingFor returns ids of a kind that do not exist for any caller.
 func (m *matrix) missingFor(name string, kind idKind) []target {
 	list := []target{
 		{"never existed", unknownID(kind.prefix), ""},
@@ -518,8 +522,8 @@ func unknownID(prefix string) string {
 	return id.New(prefix)
 }
 
-// missingAt returns the missing ids for a row. A path without its id is another path, and a model
-// may be an agent or a template.
+// missingAt returns the missing ids that are tested at a row. An empty id in the path would make it
+// another path. A model may be an agent or a template.
 func (m *matrix) missingAt(r *accessRow) []target {
 	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.HasPrefix(r.query, "model=") || strings.Contains(r.body, `"model":`)
 	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {
@@ -528,7 +532,7 @@ func (m *matrix) missingAt(r *accessRow) []target {
 	})
 }
 
-// targets returns the ids that a permitted caller tries.
+// targets returns the ids with which a permitted caller is tested.
 func (m *matrix) targets(r *accessRow, c *credential) []target {
 	name := r.kind()
 	if name == "" {
@@ -538,21 +542,21 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		return m.pageTargets(name, c)
 	}
 	kind, missing := idKinds[name], m.missingAt(r)
-	if c.page != "" { // the origin does not matter for ids
+	if c.page != "" { // the page's origin does not affect ids
 		missing = missing[:2]
 	}
 	list := asField(r, append([]target{{"own", m.own(r, name, c), "ok"}}, missing...))
-	if r.who == forVoice && c.page == foreignPage { // the caller does not learn which widget lists the page
+	if r.who == forVoice && c.page == foreignPage { // the caller must not find out which widget lists the page
 		list[0].outcome = "403 permission_denied"
 	}
-	if c.via == "demo" { // has no resources
+	if c.via == "demo" { // demo visitors have no resources
 		return list
 	}
 	if r.who == forLink && c.refused != "" && !c.elsewhere {
 		if strings.HasPrefix(c.refused, "401") && len(c.headers) == 1 && strings.HasPrefix(c.headers[0], "Cookie: ") {
-			return list[:1] // the cookie of an ended session does not prevent joining
+			return list[:1] // the cookie of an ended session does not prevent accepting an invitation
 		}
-		return []target{{"own", list[0].id, c.refused}} // nothing else is checked for a bad token
+		return []target{{"own", list[0].id, c.refused}} // a bad token is rejected before anything else is checked
 	}
 	if name == "tpl" || kind.bearer {
 		return list
@@ -571,8 +575,8 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	return asField(r, list)
 }
 
-// asField returns the expected results for ids in a body or a filter: a missing id is an invalid
-// value, and so is an empty parameter.
+// asField changes the expected results for ids in a body or a filter. There, a missing id is an
+// invalid value, and so is an empty parameter.
 func asField(r *accessRow, list []target) []target {
 	reference := r.body == hookRowBody || strings.Contains(r.body, `"target":`) || strings.Contains(r.body, `"templateId":`) || r.query == "hookId=$hook"
 	for i := range list {
@@ -584,7 +588,7 @@ func asField(r *accessRow, list []target) []target {
 	return list
 }
 
-// cell sends a row's request for a target with a credential.
+// cell sends the request of a row with an id and a credential.
 func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	m.cells.Add(1)
 	who, word := c.who, "home"
@@ -614,7 +618,8 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	return m.from(r.method, where, body, append(slices.Clone(headers), "Prefer: respond-async")...)
 }
 
-// spare replaces the login sessions in headers that other rows still need with new login sessions.
+// spare replaces login sessions in headers by new ones, because other rows still need the
+// originals.
 func (m *matrix) spare(headers []string) []string {
 	out := slices.Clone(headers)
 	for i, h := range out {
@@ -629,7 +634,7 @@ func (m *matrix) spare(headers []string) []string {
 
 var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
 
-// shown returns everything that a response reveals except the request id and the rate limit
+// shown returns everything that a response reveals, except for the request id and the rate limit
 // headers.
 func (a answer) shown() string {
 	header := a.header.Clone()
@@ -672,22 +677,23 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 // changes reports whether the request may change something.
 func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
 
-// missingShare is the number of credentials that share the missing ids: each tries every third one.
+// missingShare is the number of credentials that share the missing ids. Each of them is tested with
+// every third id.
 const missingShare = 3
 
-// isMissing reports whether the id belongs to no resource, or to a resource of another kind than
-// the row's.
+// isMissing reports whether the id belongs to no resource, or to a resource of a kind that the row
+// does not accept.
 func (at target) isMissing() bool {
 	return strings.HasPrefix(at.outcome, "40") && at.name != "own" && at.name != "foreign" && at.name != "another member's"
 }
 
-// row runs the cells of a row with the credentials drawn for it.
+// row sends the requests of a row with the credentials that were selected for it.
 func (m *matrix) row(t *testing.T, number int, d draw) {
 	t.Helper()
 	r := &accessTable[number]
 	for n, c := range d.credentials(number, m.credentials) {
 		want := r.outcome(c)
-		if want != "ok" { // the result does not depend on the id
+		if want != "ok" { // every id has the same result
 			missing, none := m.missingAt(r), target{}
 			if r.inPath() {
 				none.id = "none"
@@ -701,15 +707,15 @@ func (m *matrix) row(t *testing.T, number int, d draw) {
 		}
 		for j, at := range m.targets(r, c) {
 			if at.isMissing() && (n+j)%missingShare > 0 {
-				continue // the caller does not matter, so other credentials try this id
+				continue // other credentials are tested with this id, because the caller does not matter
 			}
 			m.check(t, r, c, at, at.outcome, m.cell(r, c, at))
 		}
 	}
 }
 
-// TestAccessMatrix runs the access table row by row: every route with the credentials drawn for it,
-// and every kind of id.
+// TestAccessMatrix tests every row of the access table: each route with the credentials selected
+// for it, and with every kind of id.
 func TestAccessMatrix(t *testing.T) { //nolint:tparallel // the only direct subtest groups the others
 	t.Parallel()
 	m, d := newMatrix(t, newRunEnv(t)), newDraw(t)
@@ -729,8 +735,8 @@ func TestAccessMatrix(t *testing.T) { //nolint:tparallel // the only direct subt
 	}
 }
 
-// TestForeignIDsOverASabotagedStore repeats the cells of foreign ids with a store whose statements
-// lack the organization condition. Row-level security alone gives the same results.
+// TestForeignIDsOverASabotagedStore repeats the requests with foreign ids. The statements of its
+// store lack the organization condition. Row-level security alone must give the same results.
 func TestForeignIDsOverASabotagedStore(t *testing.T) {
 	t.Parallel()
 	a, by := newSabotaged(t)
@@ -753,10 +759,11 @@ func TestForeignIDsOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// A route without a row would not be tested, and a row without a route tests nothing.
+// Each route must have a row, because it would not be tested otherwise. A row without a route would
+// test nothing.
 func TestAccessTableIsComplete(t *testing.T) {
 	t.Parallel()
-	routes, rows := map[string]bool{}, map[string]bool{} // HEAD has the row of GET
+	routes, rows := map[string]bool{}, map[string]bool{} // HEAD shares the row of GET
 	for _, r := range tableFor(t).routes() {
 		routes[r.Method+" "+r.Path+" "+r.Action] = false
 	}

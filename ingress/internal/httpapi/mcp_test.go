@@ -27,14 +27,14 @@ import (
 	"parley/shared/store/pg"
 )
 
-// directTransport sends requests to the service without a network and checks each response against the
-// OpenAPI document.
+// directTransport sends requests to the service without a network. It checks each response against
+// the OpenAPI document.
 type directTransport struct {
 	*runEnv
 	headers []string
 }
 
-// RoundTrip returns the complete response.
+// RoundTrip sends a request and returns the complete response.
 func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.RemoteAddr = "10.0.0.1:1"
@@ -48,8 +48,8 @@ func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return openapitest.Serve(d.t, d.handler, req).Result(), nil
 }
 
-// newWaitingRunEnv returns an environment in which requests wait for runs and events, as in a
-// service that is not stopping.
+// newWaitingRunEnv returns an environment in which requests wait for runs and events, as they do
+// unless the service is stopping.
 func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
 	a := runEnvOf(tb, newTestEnv(tb, limits))
@@ -69,7 +69,7 @@ func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	return a
 }
 
-// toolClient returns the SDK's client, connected with the headers.
+// toolClient returns a client of the MCP SDK, connected with the given headers.
 func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	a.t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -82,7 +82,7 @@ func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	return session
 }
 
-// startWorker executes runs with do as they arrive, until the test ends.
+// startWorker calls do for each new run until the test ends.
 func (a *runEnv) startWorker(do func(runID, message string)) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
@@ -130,8 +130,8 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 // end finishes an accepted run like a worker that has published only the answer.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter finishes an accepted run like a worker that has published events before: told holds the
-// lines of a chunk that begins with event 2.
+// endAfter finishes an accepted run like a worker that has published other events first. told
+// contains these events as lines of a chunk, beginning with event 2.
 func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -144,14 +144,14 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	run.End(run.Status, run.Error, domain.At(claimed.Now), claimed.RetentionSecs)
 	ending, err := executiondb.NewOutcome(claimed.Held(), run)
 	if ending.EndN = 2; run.Message != nil {
-		ending.EndN = 3 // after the message
+		ending.EndN = 3 // the last event follows the message
 	}
 	if n := strings.Count(told, "\n"); n > 0 {
 		ending.Events, ending.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
 	}
 	if err == nil {
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
-		for range 5 { // on a busy machine large results may exceed the statement timeout; a worker retries, too
+		for range 5 { // like a worker, because large results may exceed the statement timeout on a busy machine
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}
@@ -176,7 +176,7 @@ func (a *runEnv) parkForApproval(runID string) {
 	must(a.t, err)
 }
 
-// answers returns a change that finishes a run with an answer.
+// answers returns a change that finishes a run with an answer and citations.
 func answers(text string, cited ...domain.Citation) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.Citations = &text, &domain.Output{Message: text}, cited
@@ -193,7 +193,7 @@ func texts(result *mcp.CallToolResult) string {
 	return strings.Join(said, "\n--\n")
 }
 
-// structured returns a field of a result's structured content.
+// structured returns a field of a tool result's structured content.
 func structured(result *mcp.CallToolResult, name string) string {
 	fields, _ := result.StructuredContent.(map[string]any)
 	text, _ := fields[name].(string)
@@ -292,8 +292,8 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	}
 }
 
-// A large answer counts as a large response over MCP, too. Without capacity, the error names the
-// run.
+// A large answer counts as a large response over MCP, too. If there is no capacity, the error names
+// the run.
 func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -310,7 +310,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 		t.Errorf("response without capacity = %.200q", got)
 	}
 	other.Leave()
-	for range 2 { // the first response has ended
+	for range 2 { // twice, because the first response has released its capacity
 		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
 			t.Errorf("response with capacity has %d bytes: %.200q", len(got), got)
 		}
@@ -320,7 +320,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	}
 }
 
-// Idempotency keys are separate for each caller.
+// Each caller has separate idempotency keys.
 func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -429,7 +429,8 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 	}
 }
 
-// A client receives progress notifications. If it disconnects, the run continues.
+// A client receives progress notifications while its run is in progress. If the client disconnects,
+// the run continues.
 func TestToolCallsReportProgressAndOutliveTheirClients(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -509,7 +510,7 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 		body    string
 		headers []string
 		status  int
-		said    string // the id and code of a JSON-RPC error, or the problems
+		said    string // id and code of a JSON-RPC error, or the problems of an API error
 	}{
 		"a batch":              {"[" + list + "," + list + "]", nil, 400, "null -32600"},
 		"no JSON":              {"{", nil, 400, "null -32700"},
@@ -562,7 +563,8 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 	}
 }
 
-// blames reports whether an error is about this field and code. A JSON-RPC error has only a text.
+// blames reports whether an error contains a problem, given as field and code. A JSON-RPC error
+// contains it as text.
 func (a answer) blames(tb testing.TB, problem string) bool {
 	tb.Helper()
 	return strings.Contains(a.problems(tb)+" ", problem+" ") ||
@@ -597,7 +599,7 @@ func protocolError(t *testing.T, a answer) string {
 	return fmt.Sprintf("%s %d", message.ID, message.Error.Code)
 }
 
-// Every request counts once. A tool call does not count again.
+// Every request counts once against the rate limit. The run of a tool call does not count again.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -608,7 +610,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	agentID := a.newAgent(h)
 	a.startWorker(func(runID, _ string) { a.end(runID, answers("done")) })
 	tool := "x_" + agentID[len(agentID)-5:]
-	for n := range 2 { // the key has not sent a request before
+	for n := range 2 { // the first requests of this key
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
 		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
 			t.Errorf("rate limit after %d calls = %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)

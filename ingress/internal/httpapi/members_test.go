@@ -10,20 +10,21 @@ import (
 	"parley/shared/id"
 )
 
-// add invites an address to an organization or changes a member's role.
+// add invites an address to an organization. If the address belongs to a member, it changes the
+// member's role.
 func (w *testEnv) add(p person, org, email string, role domain.Role) answer {
 	w.t.Helper()
 	return w.do("POST", "/api/organizations/members", `{"email":"`+email+`","role":"`+string(role)+`"}`, p.auth, "X-Organization-Id: "+org)
 }
 
-// admit makes p a member: p accepts an invitation in its session.
+// admit makes p a member. p accepts an invitation in their own session.
 func (w *testEnv) admit(by person, org string, p person, role domain.Role) {
 	w.t.Helper()
 	token := w.add(by, org, p.email, role).want(w.t, "inviting", 201, "").token(w.t)
 	w.do("POST", "/api/auth/accept", accepting(token, ""), p.auth).want(w.t, "accepting", 201, "")
 }
 
-// token returns the token in the response's link.
+// token returns the token of the link in the response.
 func (a answer) token(tb testing.TB) string {
 	tb.Helper()
 	_, token, _ := strings.Cut(a.text(tb, "url"), "?token=")
@@ -136,7 +137,8 @@ func TestRemovingMembers(t *testing.T) {
 	w.add(bea, ada.org, bea.email, domain.RoleMember).want(t, "the last owner steps down", 409, "last_owner")
 }
 
-// TestOwnersAndOrganizationsAreNeverUsedUp lets all owners step down or leave concurrently.
+// TestOwnersAndOrganizationsAreNeverUsedUp lets all owners step down or leave at the same time. One
+// owner must remain, and each person must keep an organization.
 func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -166,7 +168,8 @@ func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	if demoted[http.StatusOK] != owners-1 || demoted[http.StatusConflict] != 1 {
 		t.Errorf("all step down concurrently: %v", demoted)
 	}
-	// A person in two organizations of other owners is removed from both concurrently.
+	// A person is a member of two organizations of other owners. Both remove the person at the same
+	// time.
 	x, y, z := w.signUp("x@example.com"), w.signUp("y@example.com"), w.signUp("z@example.com")
 	w.admit(x, x.org, y, domain.RoleOwner)
 	w.do("POST", "/api/organizations", `{"name":"other"}`, z.auth)

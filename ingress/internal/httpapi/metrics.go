@@ -19,14 +19,14 @@ import (
 	"parley/shared/telemetry"
 )
 
-// metrics counts requests by route, method and status. Each label has few values, whatever callers
-// send.
+// metrics counts requests by route, method and status. No label takes its value from callers, so
+// the number of series is small.
 type metrics struct {
 	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
-	arrived  *prometheus.CounterVec // webhook deliveries
-	cut      *prometheus.CounterVec // uploads that lost their slot
+	arrived  *prometheus.CounterVec // webhook deliveries by source and status
+	cut      *prometheus.CounterVec // uploads that were cut, by route and sender
 	show     gin.HandlerFunc        // responds with all metrics of the registry
 }
 
@@ -61,7 +61,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	}
 
 	for _, source := range domain.HookSources {
-		m.arrived.WithLabelValues(string(source), string(domain.DeliveryAccepted)) // initializes the counters with zero
+		m.arrived.WithLabelValues(string(source), string(domain.DeliveryAccepted)) // initializes the counter with zero
 	}
 
 	m.show = gin.WrapH(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -71,14 +71,14 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 // count counts a finished request. took is the time since its headers arrived.
 func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	route, method := c.FullPath(), c.Request.Method
-	if route == "" { // callers can invent any number of paths and methods
+	if route == "" { // no route: callers can invent any number of paths and methods
 		route, method = "none", "any"
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
 }
 
-// countCut counts an upload that was cut, if the request had one.
+// countCut counts the request's upload if it was cut: aborted to make room for another upload.
 func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 	if !errors.Is(st.Err, transfer.ErrCut) || c.Request.Method == http.MethodGet {
 		return
@@ -90,13 +90,13 @@ func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 	m.cut.WithLabelValues(c.FullPath(), sender).Inc()
 }
 
-// showMetrics handles GET /metrics for programs on this machine and for clients that send
-// METRICS_TOKEN.
+// showMetrics handles GET /metrics. It responds only to programs on this machine and to clients
+// that send METRICS_TOKEN.
 func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		sent, expected := sha256.Sum256([]byte(c.GetHeader("Authorization"))), sha256.Sum256([]byte("Bearer "+a.MetricsToken))
 
-		// The hashes have equal lengths, so the comparison reveals nothing about the token's
+		// The compared hashes have equal lengths, so the comparison does not reveal the token's
 		// length.
 		authorized := a.MetricsToken != "" && subtle.ConstantTimeCompare(sent[:], expected[:]) == 1
 		if !authorized && !a.Proxies.OnThisMachine(c.Request) {
@@ -108,7 +108,7 @@ func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 	}
 }
 
-// countDelivery counts the request if it is a webhook delivery.
+// countDelivery counts a request that is a webhook delivery. It ignores other requests.
 func (m *metrics) countDelivery(st *httpx.State, status int) {
 	if st.Source == "" {
 		return

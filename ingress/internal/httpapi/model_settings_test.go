@@ -13,7 +13,7 @@ import (
 // allSettings has a value for each model setting.
 const allSettings = `"temperature":0.5,"topP":0.25,"maxOutputTokens":100,"reasoningEffort":"low","seed":7,"stop":["END"],"parallelToolCalls":false`
 
-// settingsOf returns the model settings that a response shows, as JSON.
+// settingsOf returns the model settings in a response, as JSON.
 func settingsOf(t *testing.T, a answer) string {
 	t.Helper()
 	shown := map[string]any{}
@@ -58,7 +58,7 @@ func TestAgentsHaveModelSettings(t *testing.T) {
 	put(`{"overridable":`+names+`}`).want(t, "all named", 200, "")
 	stored, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 	must(t, err)
-	if stored.Overridable != nil { // so that it includes the settings of later releases
+	if stored.Overridable != nil { // nil stands for all settings, including those of later releases
 		t.Errorf("overridable is stored as %v", *stored.Overridable)
 	}
 	if list := w.do("GET", "/api/agents", "", ada.auth).want(t, "list", 200, ""); mustJSON(t, list.json(t, "data.0.overridable")) != names {
@@ -86,7 +86,7 @@ func TestModelSettingsAreChecked(t *testing.T) {
 		`"overridable":["seed","seed","tools"]`:                  "overridable[1]:duplicate overridable[2]:invalid_value",
 		`"overridable":["` + strings.Repeat(`x","`, 5000) + `"]`: "",
 
-		// What the model or a fallback model does not accept.
+		// Settings that the model or a fallback model does not accept.
 		`"model":"openai/gpt-5-mini","temperature":0.2,"stop":["x"]`:                                       "temperature:invalid_value stop:invalid_value",
 		`"model":"anthropic/claude-sonnet-4-5","seed":1,"temperature":1.5`:                                 "temperature:invalid_value seed:invalid_value",
 		`"model":"openai/gpt-4o","seed":1,"fallbackModels":["anthropic/claude-sonnet-4-5"]`:                "seed:invalid_value",
@@ -94,7 +94,7 @@ func TestModelSettingsAreChecked(t *testing.T) {
 		`"model":"openai/gpt-4o","reasoningEffort":"low","fallbackModels":["offline","openai/gpt-5-mini"]`: "reasoningEffort:invalid_value",
 	} {
 		got := w.do("POST", "/api/agents", `{"name":"a","systemPrompt":"p",`+fields+`}`, ada.auth)
-		if problems == "" { // only a number of problems is listed
+		if problems == "" { // the list of problems is limited
 			if got.status != 400 || len(got.body) > 32<<10 {
 				t.Errorf("%.40s: %d, %d bytes", fields, got.status, len(got.body))
 			}
@@ -113,7 +113,7 @@ func TestModelSettingsAreChecked(t *testing.T) {
 	put(`{"model":"openai/gpt-5-mini","temperature":null,"stop":null}`).want(t, "without these settings", 200, "")
 	put(`{"temperature":1}`).want(t, "the only accepted value", 200, "")
 
-	// A model may cease to accept a setting. Other changes stay possible.
+	// A model may cease to accept a setting. Other changes of the agent must stay possible.
 	w.exec(`UPDATE agents SET answer_settings = '{"temperature":0.3}' WHERE id = $1`, agentID)
 	put(`{"name":"b"}`).want(t, "another field", 200, "")
 	put(`{"topP":1}`).want(t, "a setting", 400, "invalid_request temperature:invalid_value")
@@ -122,7 +122,7 @@ func TestModelSettingsAreChecked(t *testing.T) {
 	put(`{"topP":0.1}`).want(t, "with another server than OpenAI's", 200, "")
 }
 
-// storedSettings returns the settings of an accepted run's request.
+// storedSettings returns the settings that are stored with an accepted run.
 func (a *runEnv) storedSettings(runID string) string {
 	a.t.Helper()
 	var settings string
@@ -176,7 +176,8 @@ func TestRequestsOverrideModelSettings(t *testing.T) {
 		put(`{"model":null}`)
 	}
 
-	// The settings are part of the request that a key identifies.
+	// The settings are part of the request. The same idempotency key with other settings is
+	// rejected.
 	key := "Idempotency-Key: " + a.fresh()
 	first := doors["trigger"](`,"seed":1`, key).want(t, "first", 202, "")
 	if again := doors["trigger"](`,"seed":1`, key).want(t, "again", 202, ""); again.text(t, "id") != first.text(t, "id") {
@@ -192,7 +193,8 @@ func TestRequestsOverrideModelSettings(t *testing.T) {
 		sayDemo).want(t, "a visitor of the demo", 400, "invalid_request temperature:invalid_value")
 }
 
-// OpenAI's clients send the settings under their own names, and errors have these names.
+// OpenAI's clients send the settings under the names of their protocol, and errors contain these
+// names.
 func TestOpenAIClientsSendModelSettings(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -262,14 +264,15 @@ func TestOpenAIClientsSendModelSettings(t *testing.T) {
 	put(`{"model":"openai/gpt-5-mini"}`)
 	refused(completions, `,"temperature":0.2`, "temperature", "invalid_request")
 
-	// A setting that conflicts with one of the agent is named as the request names it.
+	// A setting of the request conflicts with a setting of the agent. The error contains the name
+	// that the request uses.
 	put(`{"model":"anthropic/claude-sonnet-4-6","topP":0.5}`)
 	refused(completions, `,"temperature":0.5`, "temperature", "invalid_request")
 	put(`{"model":"openai/gpt-5.1","topP":null,"temperature":0.3}`)
 	refused(completions, `,"reasoning_effort":"low"`, "reasoning_effort", "invalid_request")
 }
 
-// A finished run, and its response, have the settings that were used.
+// A finished run and its response show the settings that were used.
 func TestRunsShowTheirModelSettings(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -312,7 +315,8 @@ func TestSystemPromptsHaveVariables(t *testing.T) {
 	put := func(body string) answer { return w.do("PUT", "/api/agents?id="+agentID, body, ada.auth) }
 	put(`{"systemPrompt":"{{y}}"}`).want(t, "a change", 400, "invalid_request systemPrompt:invalid_value")
 
-	// The prompt of an agent from before variables may contain anything, as long as it stays the same.
+	// An agent from before prompt variables may have any text as its prompt, as long as it stays
+	// the same.
 	w.exec(`UPDATE agents SET system_prompt = 'Dear {{customer}}' WHERE id = $1`, agentID)
 	put(`{"name":"b"}`).want(t, "another field of an old agent", 200, "")
 	put(`{"name":"c","systemPrompt":"Dear {{customer}}"}`).want(t, "an old agent as it was read", 200, "")

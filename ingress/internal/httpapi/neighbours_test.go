@@ -17,14 +17,15 @@ import (
 	"parley/shared/apierr"
 )
 
-// at sets the client address of a request, as reported by a trusted proxy.
+// at sets the client address of a request, as a trusted proxy would report it.
 func at(req *http.Request, client string) *http.Request {
 	req.RemoteAddr = "10.0.0.1:1"
 	req.Header.Set("X-Forwarded-For", client)
 	return req
 }
 
-// One client address may take at most half of the slots, with any organizations and credentials.
+// One client address may take at most half of the slots, whatever organizations and credentials it
+// uses.
 func TestTransfersAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -51,7 +52,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	}
 }
 
-// sendForm sends a form from a client address, with its length or chunked.
+// sendForm sends a form from a client address, either with its length or in chunks.
 func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) answer {
 	a.t.Helper()
 	body, contentType := formFor(a.t, form...)
@@ -62,9 +63,9 @@ func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) an
 	return a.send(at(with(req, key), client))
 }
 
-// Eight organizations fill the slots that are not reserved for newcomers with uploads that are fast
-// enough. A newcomer's small and large forms are accepted. When newcomers have taken the last
-// slots, small forms are still accepted. No upload is aborted.
+// Uploads of eight organizations take all slots that are not reserved for newcomers. The uploads
+// are fast enough. Small and large forms of a newcomer are accepted. When newcomers have taken the
+// last slots, small forms are still accepted. No upload is aborted.
 func TestNewcomersDoNotEndUploads(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -104,9 +105,9 @@ func TestNewcomersDoNotEndUploads(t *testing.T) {
 	}
 }
 
-// Sixty-four uploads of eight organizations send 20 KiB per second. A newcomer's large form is
-// accepted, one of the slow uploads is aborted with an error that says so, and the metrics count
-// it.
+// Sixty-four uploads of eight organizations each send 20 KiB per second. A large form of a newcomer
+// is accepted, and one of the slow uploads is aborted. Its error states the reason, and the metrics
+// count it.
 func TestSlowUploadsGiveWay(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -139,7 +140,7 @@ func TestSlowUploadsGiveWay(t *testing.T) {
 		defer uploads.Mu.Unlock()
 		return len(uploads.Open) == 1
 	})
-	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // these uploads are fast enough
+	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // adds uploads that are fast enough
 		takeSlot(t, uploads, httptest.NewRecorder(), reader(n, 0))
 	}
 	a.sendForm("203.0.113.1", h.key, false, largeForm...).want(t, "a newcomer's", 202, "")
@@ -186,9 +187,9 @@ func (a *runEnv) metric(t *testing.T, name string) float64 {
 	return value
 }
 
-// Fourteen strangers in different networks send large bodies with wrong signatures to their own
-// hooks without a pause. None of a victim's large signed deliveries is rejected, although each
-// waits until all strangers have sent another body.
+// Fourteen strangers in different networks continuously send large bodies with wrong signatures to
+// their own hooks. All large signed deliveries to a victim's hook are accepted, although each waits
+// until every stranger has sent another body.
 func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -198,7 +199,7 @@ func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	hooks := make([]string, strangers)
-	for n := range hooks { // before the floods, which slow all requests down
+	for n := range hooks { // before the floods, which slow down all requests
 		hooks[n] = a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
 	}
 	for n, hookID := range hooks {
@@ -257,8 +258,8 @@ func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 	}
 }
 
-// Large deliveries of unverified senders are limited by address and by hook, separately from
-// verified ones.
+// Large deliveries of unverified senders are limited by address and by hook. Deliveries of verified
+// senders are counted separately.
 func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
 	all := &transfer.Limiter{Policy: impatient(hook.LargeDeliveries)}
@@ -302,8 +303,8 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	}
 }
 
-// Strangers who know a hook's address take all of its slots for unverified senders. If the
-// strangers are slow, a sender in another network gets a slot.
+// Strangers who know a hook's URL take all of its slots for unverified senders. If they are slow, a
+// sender in another network still gets a slot.
 func TestAHooksSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []*transfer.Policy{hook.SmallDeliveries, hook.MediumDeliveries, hook.LargeDeliveries} {
@@ -331,15 +332,16 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 	}
 }
 
-// tireless returns a policy in which no transfer is slow and none waits for a slot.
+// tireless returns a variant of the policy in which transfers are never slow and never wait for a
+// slot.
 func tireless(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
 	soon.Patience, soon.Queue = time.Hour, 0
 	return &soon
 }
 
-// impatient returns a policy that judges a transfer's pace immediately and in which none waits for
-// a slot.
+// impatient returns a variant of the policy that judges the pace of a transfer immediately and in
+// which no transfer waits for a slot.
 func impatient(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
 	soon.Patience, soon.Queue = time.Nanosecond, 0

@@ -2,6 +2,6 @@
 
 package httpapi
 
-// underRace reports whether the race detector is enabled, which makes everything several times
+// underRace reports whether the race detector is enabled. With it, everything is several times
 // slower.
 const underRace = false

@@ -22,9 +22,9 @@ import (
 
 const (
 	headerRequestID = "X-Request-Id" // in net/http's canonical form
-	maxLoggedPath   = 200            // bytes
+	maxLoggedPath   = 200            // maximum bytes of a logged path
 
-	statusClientClosed = 499 // logged when the client disconnected before the response, as in nginx; never sent
+	statusClientClosed = 499 // logged if the client disconnected before the response, as in nginx; never sent
 )
 
 // observe wraps every request: it sets the request id, recovers from panics, counts the request and
@@ -49,8 +49,8 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 	}
 }
 
-// begin sets the request's id and trace, and the headers of every response. The request may wait, so
-// observe does not keep its variables on the stack.
+// begin sets the request's id and trace, and the headers of every response. It is a separate
+// function so that its variables do not stay on the stack while the request waits.
 func (a *api) begin(c *gin.Context) *httpx.State {
 	st := httpx.StateFor(c)
 	if openai.OfV1(c) {
@@ -64,10 +64,10 @@ func (a *api) begin(c *gin.Context) *httpx.State {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
 	if len(c.Request.TransferEncoding) > 0 || a.stopping() {
-		// A request with both a length and chunks must be the connection's last (RFC 9112, section 6.1),
-		// because a proxy may have used the length. net/http drops the length silently, so every chunked
-		// request closes its connection. While the ingress drains, all requests do, so that clients
-		// connect to another ingress.
+		// A request with both a length and chunks must be the last one of its connection (RFC 9112,
+		// section 6.1), because a proxy may have used the length. net/http silently drops the
+		// length. The connection is therefore closed after every chunked request. While the ingress
+		// drains, it is closed after every request, so that clients connect to another ingress.
 		header.Set("Connection", "close")
 	}
 	return st
@@ -92,9 +92,10 @@ func catch(c *gin.Context) {
 	}
 }
 
-// loggedStatus returns the status for the log and the metrics. If the client has disconnected, any
-// error counts as statusClientClosed and not as a fault of the service, for example a cancelled database
-// call. Without an error the status stays, for example of a stream that its client closed.
+// loggedStatus returns the status for the log and the metrics. If the client has disconnected, an
+// error such as a cancelled database call is not a fault of the service, and the status is
+// statusClientClosed. If there is no error, the status stays, for example of a stream that its
+// client closed.
 func loggedStatus(c *gin.Context, st *httpx.State) int {
 	if st.Err == nil || st.Panicked || c.Request.Context().Err() == nil || stoppedByService(st.Err) {
 		return c.Writer.Status()
@@ -102,15 +103,15 @@ func loggedStatus(c *gin.Context, st *httpx.State) int {
 	return statusClientClosed
 }
 
-// stoppedByService reports whether the service itself stopped reading from the client. That cancels the
-// request's context as if the client had disconnected.
+// stoppedByService reports whether the service itself stopped reading from the client. In this
+// case, too, the request's context is cancelled as if the client had disconnected.
 func stoppedByService(err error) bool {
 	code := apierr.CodeFor(err)
 	return code == apierr.Overloaded || code == apierr.RateLimited || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// requestIDFor returns the caller's request id if it has 1 to 128 visible ASCII characters, else a
-// new one.
+// requestIDFor returns the caller's request id if it has 1 to 128 visible ASCII characters.
+// Otherwise it returns a new id.
 func requestIDFor(req *http.Request) string {
 	given := req.Header[headerRequestID]
 	if len(given) == 1 && len(given[0]) >= 1 && len(given[0]) <= 128 && httpx.IsVisible(given[0]) {
@@ -119,8 +120,8 @@ func requestIDFor(req *http.Request) string {
 	return rand.Text()
 }
 
-// traceparent returns the request's W3C traceparent if it is well-formed and of version 00 (00-<32
-// hex>-<16 hex>-<2 hex>), else "".
+// traceparent returns the request's W3C traceparent header, or "" if the header is malformed. Only
+// version 00 is accepted: 00-<32 hex>-<16 hex>-<2 hex>.
 func traceparent(req *http.Request) string {
 	given := req.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) != 55 {
@@ -138,15 +139,15 @@ func traceparent(req *http.Request) string {
 		}
 	}
 
-	// The specification forbids ids of zeros only.
+	// The specification forbids ids that consist of zeros only.
 	if strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
 		return ""
 	}
 	return given[0]
 }
 
-// log writes one line per request with fixed keys. The line contains no header, query or body. For
-// an error with a code it contains the code and the cause, but not the message to the caller.
+// log writes one line with fixed keys per request. The line contains no header, query or body. For
+// an error with a code, it contains the code and the cause, but not the message to the caller.
 // Successful health checks are logged at debug level only.
 func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duration) {
 	level := zerolog.InfoLevel
@@ -181,7 +182,8 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 	e.Msg("request")
 }
 
-// isOperational reports whether a path is only for probes and monitoring, which request it often.
+// isOperational reports whether a path is requested only by probes and monitoring, which do so
+// often.
 func isOperational(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/metrics"
 }

@@ -53,7 +53,7 @@ func TestTraceparent(t *testing.T) {
 	}
 }
 
-// bare returns the observe middleware around one handler, and its log.
+// bare returns a handler inside the observe middleware, and the middleware's log.
 func bare(t *testing.T, handle gin.HandlerFunc) (http.Handler, *lockedBuffer) {
 	t.Helper()
 	log := &lockedBuffer{}
@@ -94,7 +94,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// A disconnected client is not logged as an error, but failures with another cause are.
+// An error that a client causes by disconnecting is not logged as an error. Other failures are.
 func TestDisconnectedClientsAreNotErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -212,7 +212,7 @@ func TestMetricsAreForOperators(t *testing.T) {
 	for name, c := range map[string]struct {
 		from    string
 		headers []string
-		shown   bool // without a token in the settings
+		shown   bool // expected result if no token is configured
 	}{
 		"this machine":               {here, nil, true},
 		"this machine, IPv6":         {"[::1]:1", nil, true},

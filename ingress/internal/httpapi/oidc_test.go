@@ -16,14 +16,14 @@ import (
 	"parley/shared/apierr"
 )
 
-// browser goes through a login at the provider step by step, and may make mistakes.
+// browser performs a login at the provider step by step. A test can make each step fail.
 type browser struct {
 	w *testEnv
 	p *openIDProvider
 
-	headers  []string // sent with its requests to the service
-	cookie   string   // the cookie of the login attempt
-	takeOver bool     // set when the login begins
+	headers  []string // headers of requests to the service
+	cookie   string   // cookie of the login in progress
+	takeOver bool     // set before the login begins
 }
 
 func (w *testEnv) useProvider(p *openIDProvider) {
@@ -40,14 +40,14 @@ func newBrowser(t *testing.T, email string) *browser {
 	return b
 }
 
-// is sets the person who uses the browser.
+// is sets the identity of the person who uses the browser.
 func (b *browser) is(subject, email string) {
 	b.p.set(func() {
 		b.p.claims = map[string]any{"sub": subject, "email": email, "email_verified": true, "name": "Grace"}
 	})
 }
 
-// begin goes to the provider and returns the URL of the callback.
+// begin begins a login and returns the URL of the provider's redirect to the service.
 func (b *browser) begin(t *testing.T, next string) string {
 	t.Helper()
 	target := account.OIDCPath
@@ -90,7 +90,7 @@ func (b *browser) visit(t *testing.T, address string) string {
 	return path
 }
 
-// back sends the callback's request.
+// back sends the callback request to which the provider has redirected the browser.
 func (b *browser) back(path string) answer {
 	headers := b.headers
 	if b.cookie != "" {
@@ -105,7 +105,7 @@ func (b *browser) back(path string) answer {
 	return b.w.do("GET", path, "", headers...)
 }
 
-// session returns the header of the session that the response began, or "".
+// session returns the header with the session that the response has begun, or "".
 func (a answer) session() string {
 	for _, cookie := range a.header["Set-Cookie"] {
 		if value, _, _ := strings.Cut(cookie, ";"); strings.HasPrefix(value, auth.CookieName+"=ps_") {
@@ -115,7 +115,7 @@ func (a answer) session() string {
 	return ""
 }
 
-// page sends a request as a browser that follows a link, so that errors are pages.
+// page sends a request like a browser that follows a link. Errors are therefore pages.
 func (w *testEnv) page(t *testing.T, target string, headers ...string) answer {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
@@ -152,7 +152,7 @@ func TestOpenIDMakesPeople(t *testing.T) {
 	if replayed.session() != "" || !strings.Contains(b.w.log.String(), "invalid_grant") {
 		t.Error("a replayed callback logs in")
 	}
-	// The subject identifies the person, even if their address has changed.
+	// The subject identifies the person, even after their email address has changed.
 	b.is("sub-1", "renamed@example.com")
 	again := b.back(b.begin(t, ""))
 	if again.header.Get("Location") != "/dashboard" {
@@ -182,10 +182,10 @@ func TestOpenIDRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		bend     func(*browser)
-		path     func(string) string // changes the callback
+		path     func(string) string // changes the path of the callback
 		problems string
 		status   int
-		cause    string // the cause in the log
+		cause    string // cause of the error in the log
 	}{
 		"wrong nonce":              {bend: claim("nonce", "another"), problems: "unauthenticated", status: 401, cause: "belongs to another login attempt"},
 		"no nonce":                 {bend: bent(func(claims map[string]any) { delete(claims, "nonce") }), problems: "unauthenticated", status: 401, cause: "belongs to another login attempt"},
@@ -234,8 +234,8 @@ func TestOpenIDRefuses(t *testing.T) {
 	}
 }
 
-// The name of a first login follows the same rules as names that people send: it has no hidden
-// characters.
+// The name of a new account from the provider follows the same rules as names in request bodies. It
+// contains no hidden characters.
 func TestOpenIDNamesHaveNoHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "")
@@ -316,8 +316,8 @@ func TestOpenIDAndAccounts(t *testing.T) {
 	b.back(b.begin(t, "")).want(t, "another subject that takes over", 409, "email_taken")
 }
 
-// TestOpenIDTakesAddressesOver: an address belongs to the person for whom the provider has verified
-// it.
+// TestOpenIDTakesAddressesOver checks that an email address belongs to the person for whom the
+// provider has verified it.
 func TestOpenIDTakesAddressesOver(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "cfo@example.com")
@@ -353,8 +353,8 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 	b.w.loginFrom("dan@example.com", password, home).want(t, "and its password", 200, "")
 }
 
-// TestOpenIDSignupsAreBounded: an identity's first login creates an account and counts as a
-// sign-up; later logins do not.
+// TestOpenIDSignupsAreBounded checks that the first login of an identity, which creates an account,
+// counts as a sign-up. Later logins do not count.
 func TestOpenIDSignupsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "ada@example.com")
@@ -410,7 +410,7 @@ func TestOpenIDProviderMayBeUnreachable(t *testing.T) {
 		t.Errorf("an unreachable provider got %d requests within the pause", n)
 	}
 	p.set(func() { p.down = false })
-	w.useProvider(p) // as if the pause had ended; package openid tests the pause
+	w.useProvider(p) // as if the provider's pause were over; package openid tests the pause
 	if a := w.do("GET", account.OIDCPath, ""); a.status != http.StatusSeeOther {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}

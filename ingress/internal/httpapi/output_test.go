@@ -12,7 +12,8 @@ import (
 
 const lampSchema = `{"type":"object","required":["name","watts"],"properties":{"name":{"type":"string"},"watts":{"type":"integer"}}}`
 
-// answersJSON returns the change of a run whose answer matches a schema, with a citation of a value.
+// answersJSON returns a change that finishes a run with a JSON answer, which matches the schema and
+// has a citation.
 func answersJSON(data string) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output = &data, &domain.Output{Message: data, Data: json.RawMessage(data)}
@@ -20,7 +21,7 @@ func answersJSON(data string) func(*domain.Run) {
 	}
 }
 
-// mismatches is the change of a run whose answer does not match its schema.
+// mismatches finishes a run with an answer that does not match its schema.
 func mismatches(run *domain.Run) {
 	run.Status, run.Error = domain.RunFailed, &domain.RunError{
 		Code: "output_invalid", Message: "The answer does not match the output schema: /watts: got string, want integer.",
@@ -28,7 +29,8 @@ func mismatches(run *domain.Run) {
 	}
 }
 
-// newOutputEnv returns an environment whose worker answers with JSON, and the asked schemas by message.
+// newOutputEnv returns an environment with a worker that answers in JSON. It also returns the
+// requested schemas by message.
 func newOutputEnv(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	t.Helper()
 	a = newWaitingRunEnv(t, unlimited)
@@ -53,7 +55,7 @@ func (a *runEnv) inputOf(runID string) (in domain.Input) {
 	return in
 }
 
-// TestAnswersMatchASchema asks for JSON on every endpoint that runs agents.
+// TestAnswersMatchASchema requests JSON answers at every endpoint that runs agents.
 func TestAnswersMatchASchema(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newOutputEnv(t)
@@ -93,7 +95,7 @@ func TestAnswersMatchASchema(t *testing.T) {
 		}
 	}
 
-	// The response's format is also in the response that is read later.
+	// A response that is read later contains the requested format, too.
 	made := a.from("POST", "/v1/responses", v1+`"input":"m",`+textFormat+`}`, h.key)
 	if again := a.from("GET", "/v1/responses/"+made.text(t, "id"), "", h.key); !strings.Contains(string(again.body), `"name":"lamp"`) {
 		t.Errorf("read later: %s", again.body)
@@ -104,7 +106,8 @@ func TestAnswersMatchASchema(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatMatchesNoSchema shows the paths of the mismatches on every endpoint.
+// TestAnAnswerThatMatchesNoSchema checks, at every endpoint, that the error lists the paths of the
+// mismatches.
 func TestAnAnswerThatMatchesNoSchema(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newOutputEnv(t)
@@ -125,7 +128,7 @@ func TestAnAnswerThatMatchesNoSchema(t *testing.T) {
 	}
 }
 
-// TestFaultsOfSchemasNameTheirField sends schemas that cannot be used.
+// TestFaultsOfSchemasNameTheirField sends invalid schemas. The error names the field.
 func TestFaultsOfSchemasNameTheirField(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -154,7 +157,8 @@ func TestFaultsOfSchemasNameTheirField(t *testing.T) {
 	}
 }
 
-// TestAgentsAndHooksHaveSchemas stores, reads, changes and removes the schema of an agent and of a hook.
+// TestAgentsAndHooksHaveSchemas stores, reads, changes and removes the schemas of an agent and of a
+// hook.
 func TestAgentsAndHooksHaveSchemas(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -162,7 +166,7 @@ func TestAgentsAndHooksHaveSchemas(t *testing.T) {
 	agent := a.ok("POST", "/api/agents", `{"name":"n","systemPrompt":"p","allowedCallers":["system"],"outputSchema":`+lampSchema+`}`, h.key)
 	agentID := agent.text(t, "id")
 	hook := a.ok("POST", "/api/hooks", strings.TrimSuffix(hookBody(agentID, "github", `"keyId":"`+h.keyID+`"`), "}")+`,"outputSchema":`+lampSchema+`}`, h.key)
-	// The run of a delivery must match the schema of its hook.
+	// The run of a delivery gets the schema of the hook.
 	delivered := a.deliver(hook.text(t, "id"), "github", "d1", "push", `{"a":"⟧{{b}}"}`).want(t, "delivered", 202, "")
 	if in := a.inputOf(delivered.text(t, "runId")); in.Output == nil || string(in.Output.Schema) != lampSchema {
 		t.Errorf("the input of a delivery's run is %+v", in)
@@ -187,7 +191,8 @@ func TestAgentsAndHooksHaveSchemas(t *testing.T) {
 		}
 	}
 
-	// The configuration of a version has no schema, not the schema null.
+	// The stored configuration contains no schema. In particular, it does not contain the schema
+	// null.
 	var config string
 	must(t, a.sql.QueryRowContext(t.Context(), `SELECT config FROM agent_configs WHERE target_id = $1 ORDER BY version DESC LIMIT 1`, agentID).Scan(&config))
 	if strings.Contains(config, "outputSchema") {
@@ -195,7 +200,7 @@ func TestAgentsAndHooksHaveSchemas(t *testing.T) {
 	}
 }
 
-// TestToolsHaveTheSchemasOfTheirAgents calls an agent with a schema through MCP.
+// TestToolsHaveTheSchemasOfTheirAgents calls an agent that has a schema through MCP.
 func TestToolsHaveTheSchemasOfTheirAgents(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newOutputEnv(t)
@@ -215,7 +220,7 @@ func TestToolsHaveTheSchemasOfTheirAgents(t *testing.T) {
 	}
 }
 
-// TestOutputNull asks an agent with a schema for text.
+// TestOutputNull requests text from an agent that has a schema.
 func TestOutputNull(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newOutputEnv(t)
@@ -229,7 +234,7 @@ func TestOutputNull(t *testing.T) {
 		}
 	}
 
-	// It is another request than one without output.
+	// A request with output null differs from a request without output, so they cannot share a key.
 	key := "Idempotency-Key: one"
 	chat := "/api/agents?action=chat&id=" + agentID
 	a.from("POST", chat, `{"sessionId":"s","message":"m","output":null}`, h.key, key).want(t, "null", 200, "")

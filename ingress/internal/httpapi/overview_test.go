@@ -44,7 +44,7 @@ type homeShown struct {
 	} `json:"budgets"`
 }
 
-// done returns the names of the steps; those that are not done are in brackets.
+// done returns the names of the first steps. Names in brackets are steps that are not done.
 func (h *homeShown) done() string {
 	names := make([]string, len(h.Steps))
 	for i, s := range h.Steps {
@@ -61,8 +61,8 @@ func (a *runEnv) home(headers ...string) (got homeShown) {
 	return got
 }
 
-// Each first step is done once the organization's data says so. Members see only the step that they
-// can take, and another organization's data counts for nobody.
+// A first step is done if the organization's data shows it. Members see only the step that they can
+// take. The data of another organization has no effect.
 func TestFirstStepsAreTickedOff(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -88,7 +88,7 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 	steps("chat document key (schedule) (embed)")
 	trigger := []string{"POST", "/api/internal/run-automation", `{"target":"` + agentID + `","input":{"message":"m"}}`}
 	a.ok(trigger[0], trigger[1], trigger[2], key, h.header, "Prefer: respond-async")
-	steps("chat document key (schedule) (embed)") // a program, not a scheduler
+	steps("chat document key (schedule) (embed)") // a program calls the agent, but not on a schedule
 	a.ok(trigger[0], trigger[1], trigger[2], key, h.header, "Prefer: respond-async", "X-Trigger-Type: schedule")
 	a.ok("POST", "/api/agents", `{"name":"a","systemPrompt":"p","widget":{"enabled":true,"allowedOrigins":[]}}`, p.auth, h.header)
 	steps("chat document key schedule (embed)")
@@ -102,7 +102,7 @@ func TestFirstStepsAreTickedOff(t *testing.T) {
 	}
 }
 
-// The overview lists what needs an admin. Members see only the runs that wait for themselves.
+// The overview lists everything that requires an admin. Members see only runs that wait for them.
 func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -115,7 +115,7 @@ func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	for session, headers := range map[string][]string{"o": {h.owner.auth, h.header}, "m": {h.member.auth, h.header}, "k": {h.key}} {
 		a.park(a.newChat(h, agentID, session, headers...), "publish", domain.ActionApproval)
 	}
-	a.park(a.newChat(h, agentID, "client", h.key), "weather", domain.ActionClientTools) // no decision of a person
+	a.park(a.newChat(h, agentID, "client", h.key), "weather", domain.ActionClientTools) // waits for results of the client, not for a person
 	failed := []string{a.document(h), a.document(h), a.document(h), a.document(h)}
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'encrypted', error_message = 'the PDF is encrypted' WHERE org_id = $1`, h.org)
 	a.exec(`UPDATE documents SET error_code = 'deleting' WHERE id = $1`, failed[0])
@@ -159,7 +159,7 @@ func TestOverviewListsWhatNeedsAttention(t *testing.T) {
 	}
 	a.from("GET", "/api/home?limit=1", "", h.key).want(t, "a parameter", 400, "invalid_request limit:unknown_field")
 
-	// After a delivery with a valid signature, deliveries of strangers no longer count.
+	// After a delivery with a valid signature, deliveries of strangers are no longer listed.
 	a.deliverFrom(hookID, "192.0.2.1", "d2", false).want(t, "delivering", 202, "")
 	a.deliverFrom(hookID, "198.51.100.7", "d3", true)
 	if got := a.home(h.key); len(got.Webhooks) > 0 {

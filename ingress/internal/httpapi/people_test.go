@@ -12,7 +12,7 @@ import (
 	"parley/shared/domain"
 )
 
-// loginFrom tries a password from a client address.
+// loginFrom tries to log in with a password from a client address.
 func (w *testEnv) loginFrom(email, password, address string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", "/api/auth/login", strings.NewReader(`{"email":"`+email+`","password":"`+password+`"}`))
@@ -55,7 +55,8 @@ func TestAnAccountIsLimitedOverAllAddresses(t *testing.T) {
 	w.loginFrom(ada.email, password, home).want(t, "an address with one", 200, "")
 }
 
-// TestAddressesAreLimitedOverAllAccounts: one address cannot try a password on every account.
+// TestAddressesAreLimitedOverAllAccounts checks that one client address cannot try a password on
+// every account.
 func TestAddressesAreLimitedOverAllAccounts(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -67,11 +68,11 @@ func TestAddressesAreLimitedOverAllAccounts(t *testing.T) {
 	w.loginFrom(ada.email, password, home).want(t, "another address", 200, "")
 }
 
-// TestPasswordsAreNormalized: the same password typed on two keyboards is the same.
+// TestPasswordsAreNormalized logs in with a password that two keyboards encode differently.
 func TestPasswordsAreNormalized(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
-	const composed, decomposed = "caf\u00e9 au lait", "cafe\u0301\u00a0au lait" // the second also has a no-break space
+	const composed, decomposed = "caf\u00e9 au lait", "cafe\u0301\u00a0au lait" // the second form also contains a no-break space
 	signUp := func(email, password string) answer {
 		return w.do("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`"}`)
 	}
@@ -92,7 +93,8 @@ func TestPasswordsAreNormalized(t *testing.T) {
 	w.loginFrom(cleo.email, decomposed, home).want(t, "a hash of the password as it was typed", 200, "")
 }
 
-// TestPasswordsHaveTheirFullCost: the service does not use the cheap hashes of the other tests.
+// TestPasswordsHaveTheirFullCost checks that the service itself does not use the cheap hashes of
+// the other tests.
 func TestPasswordsHaveTheirFullCost(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -146,7 +148,7 @@ func TestNamesAndAddressesHaveNoHiddenCharacters(t *testing.T) {
 	}
 }
 
-// Every endpoint rejects a name of only white space.
+// Every endpoint rejects a name that consists of white space.
 func TestNoNameIsBlank(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -20,21 +20,21 @@ import (
 
 const clientSecret = "client-secret"
 
-// openIDProvider is an OpenID provider on loopback. It logs in the configured person immediately
-// and follows the protocol unless a test changes that.
+// openIDProvider is an OpenID provider on the loopback interface. It logs in the configured person
+// immediately. It follows the protocol unless a test changes its behavior.
 type openIDProvider struct {
 	*httptest.Server
 	t   *testing.T
 	key *rsa.PrivateKey
 
 	mu     sync.Mutex
-	claims map[string]any              // claims of the next ID tokens
-	info   map[string]any              // claims of the next userinfo responses
+	claims map[string]any              // claims of new ID tokens
+	info   map[string]any              // claims of new userinfo responses
 	bend   func(claims map[string]any) // changes an ID token before it is signed
 	alg    string                      // algorithm of ID tokens: RS256, none, HS256
 	down   bool
 	calls  map[string]int
-	codes  map[string]url.Values // the parameters of the authorization request, by code
+	codes  map[string]url.Values // parameters of authorization requests, by code
 }
 
 func newOpenIDProvider(t *testing.T) *openIDProvider {
@@ -108,7 +108,7 @@ func (p *openIDProvider) authorize(w http.ResponseWriter, req *http.Request) {
 	http.Redirect(w, req, q.Get("redirect_uri")+"?code="+code+"&state="+url.QueryEscape(q.Get("state")), http.StatusFound)
 }
 
-// token accepts each code once, with the correct verifier and client secret.
+// token exchanges each code once. It requires the correct verifier and client secret.
 func (p *openIDProvider) token(w http.ResponseWriter, req *http.Request) {
 	must(p.t, req.ParseForm())
 	q, known := p.codes[req.PostForm.Get("code")]

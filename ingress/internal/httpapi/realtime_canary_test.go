@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	spokenSamples = contract.VoiceRate / 2 // length of a sentence in these tests
+	spokenSamples = contract.VoiceRate / 2 // number of samples of a sentence in these tests
 	frameSamples  = contract.VoiceRate / 10
 )
 
-// recite is a voice worker that transcribes audio by reading its bytes as text. It synthesizes the
-// first sentence of an answer as the bytes of the sentence.
+// recite is a voice worker that transcribes audio by reading its bytes as text. It speaks the first
+// sentence of an answer by sending the sentence's bytes as audio.
 func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	var heard bytes.Buffer
 	said := map[string]bool{}
@@ -54,7 +54,7 @@ func spell(line *bus.WorkerVoiceLine, c *contract.VoiceCommand) {
 	_ = line.Report(contract.VoiceReport{Type: contract.VoiceSegment, Answer: c.Answer, Start: c.Start, End: end, Samples: spokenSamples})
 }
 
-// busRecorder records every message on the test's bus.
+// busRecorder records every message on the bus of the test.
 type busRecorder struct {
 	mu   sync.Mutex
 	seen []*nats.Msg
@@ -76,7 +76,7 @@ func (a *runEnv) tap() *busRecorder {
 	return tap
 }
 
-// ends returns the inboxes in which the two ends of an organization's voice sessions receive
+// ends returns the bus subjects on which both sides of an organization's voice sessions receive
 // messages.
 func (p *busRecorder) ends(org string) map[string]bool {
 	ends := map[string]bool{}
@@ -88,7 +88,7 @@ func (p *busRecorder) ends(org string) map[string]bool {
 			ends[m.Reply] = true
 		}
 	}
-	for _, m := range p.seen { // the replies contain the inboxes of the other ends
+	for _, m := range p.seen { // replies contain the subjects of the other sides
 		if ends[m.Subject] && m.Reply != "" {
 			ends[m.Reply] = true
 		}
@@ -96,7 +96,8 @@ func (p *busRecorder) ends(org string) map[string]bool {
 	return ends
 }
 
-// check fails the test if a word of an organization appears anywhere but in its own voice sessions.
+// check fails the test if a word of an organization occurs anywhere except in its own voice
+// sessions.
 func (p *busRecorder) check(t *testing.T, word, org string) {
 	t.Helper()
 	p.mu.Lock()
@@ -115,17 +116,17 @@ func (p *busRecorder) check(t *testing.T, word, org string) {
 	}
 }
 
-// recordingConn is a voice connection that records everything it receives, audio as text.
+// recordingConn is a voice connection that records all received events. It records audio as text.
 type recordingConn struct {
 	*voiceConn
 	seen bytes.Buffer
 }
 
-// turn reads an answer up to the end of its first sentence, reports this sentence as played, and
-// returns the answer's run.
+// turn reads an answer up to the end of its first sentence and reports this sentence as played. It
+// returns the run of the answer.
 func (k *recordingConn) turn() (runID string) {
 	k.Helper()
-	sound := map[string]int{} // samples by item, because the rest of the previous answer may arrive, too
+	sound := map[string]int{} // samples by item, because the rest of the previous answer may arrive as well
 	for {
 		event, code := k.read()
 		if event == nil {
@@ -156,9 +157,10 @@ func (k *recordingConn) turn() (runID string) {
 	}
 }
 
-// An organization's voice content is not visible to others: not to another organization with a
-// session of the same name at the same worker at the same time, not in the log, and on the bus only
-// in its own voice sessions.
+// The content of an organization's voice sessions is not visible to others. At the same time,
+// another organization has a session of the same name at the same worker; it does not receive the
+// content. The log does not contain it, and the bus carries it only in the organization's own
+// sessions.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnvOf(t, manyRequests, recite)
@@ -210,8 +212,8 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// awaitStoredTexts waits until the playback of all of an organization's turns is stored, and returns the
-// stored texts of the turns.
+// awaitStoredTexts waits until the playback positions of all of an organization's turns are stored.
+// It returns the stored texts of the turns.
 func (b *voiceEnv) awaitStoredTexts(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent
@@ -225,8 +227,7 @@ func (b *voiceEnv) awaitStoredTexts(h *testOrg, agent string, runs []string) str
 	return kept
 }
 
-// tryAll returns all responses that an organization gets when it requests another organization's
-// turns.
+// tryAll requests the turns of another organization and returns all responses.
 func (b *voiceEnv) tryAll(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	var shown strings.Builder

@@ -20,10 +20,10 @@ import (
 	"parley/shared/contract"
 )
 
-// voicePatience is the timeout of a test for an expected event.
+// voicePatience is how long a test waits for an expected event.
 const voicePatience = 20 * time.Second
 
-// offered is the header with which a WebSocket client offers subprotocols.
+// offered is the beginning of the header with which a WebSocket client offers subprotocols.
 const offered = "Sec-WebSocket-Protocol: "
 
 // upgrades contains the headers of a WebSocket request.
@@ -38,7 +38,7 @@ func (a *runEnv) newVoiceAgent(h *testOrg, more ...string) string {
 		strings.Join(more, "")+`}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// voiceOutcome returns the expected result of a credential that requests a voice connection.
+// voiceOutcome returns the expected result of a request for a voice connection with a credential.
 func (c *credential) voiceOutcome() string {
 	shown := strings.Contains(strings.Join(c.headers, "\n"), "X-Api-Key: ") || strings.Contains(strings.Join(c.headers, "\n"), "Authorization: ")
 	switch {
@@ -54,8 +54,8 @@ func (c *credential) voiceOutcome() string {
 	return "ok"
 }
 
-// voiceEnv is an environment on a network, with a voice worker that transcribes nothing and an
-// agent with voice.
+// voiceEnv is an environment on a network. It has an agent with voice, and a voice worker that
+// transcribes nothing.
 type voiceEnv struct {
 	*runEnv
 	*testOrg
@@ -68,7 +68,7 @@ func newVoiceEnv(t *testing.T, limits ratelimit.Settings) *voiceEnv {
 	return newVoiceEnvOf(t, limits, attend)
 }
 
-// newVoiceEnvOf is newVoiceEnv with a worker that serves voice sessions with serve.
+// newVoiceEnvOf is newVoiceEnv with a worker that calls serve for each voice session.
 func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.WorkerVoiceLine)) *voiceEnv {
 	t.Helper()
 	a := newWaitingRunEnv(t, limits)
@@ -112,7 +112,7 @@ func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	}
 }
 
-// eventually waits until so returns true.
+// eventually waits until the function so returns true. After a timeout, it fails the test.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -132,7 +132,7 @@ type voiceConn struct {
 	id     string // the session's id
 }
 
-// dial requests a voice connection. If the request fails, it returns the response.
+// dial requests a voice connection. If the request is rejected, it returns the response.
 func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*voiceConn, answer) {
 	t.Helper()
 	options := &websocket.DialOptions{HTTPHeader: http.Header{}}
@@ -172,7 +172,7 @@ func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *voiceCon
 	return k
 }
 
-// read returns the next event. It returns nil and the status code when the connection has ended.
+// read returns the next event. When the connection has ended, it returns nil and the status code.
 func (k *voiceConn) read() (map[string]any, websocket.StatusCode) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), voicePatience)
@@ -188,7 +188,7 @@ func (k *voiceConn) read() (map[string]any, websocket.StatusCode) {
 	return event, 0
 }
 
-// until reads up to an event of the given type and returns it.
+// until reads events up to the first one of the given type, and returns it.
 func (k *voiceConn) until(kind string) map[string]any {
 	k.Helper()
 	var seen []string
@@ -206,7 +206,7 @@ func (k *voiceConn) until(kind string) map[string]any {
 	}
 }
 
-// ended reads to the end of the connection and returns the code of the last error.
+// ended reads until the connection ends. It returns the code of the last error and the status.
 func (k *voiceConn) ended() (code string, status websocket.StatusCode) {
 	k.Helper()
 	for {
@@ -229,7 +229,7 @@ func (k *voiceConn) send(events ...string) {
 	}
 }
 
-// inWriting makes the agent's answers text instead of audio.
+// inWriting is an event that makes the agent answer in text instead of audio.
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
 // says sends a text message and requests an answer.
@@ -241,8 +241,8 @@ func (k *voiceConn) says(text string) {
 		`{"type":"response.create"}`)
 }
 
-// answered reads to the end of an answer and returns its status, its text or error code, and its
-// run.
+// answered reads to the end of an answer. It returns the answer's status, its text or error code,
+// and its run.
 func (k *voiceConn) answered() (status, text, runID string) {
 	k.Helper()
 	response := k.until("response.done")["response"].(map[string]any)

@@ -22,13 +22,13 @@ func (a *runEnv) secretFor(agentID, query, settings string, headers ...string) (
 	return got.text(a.t, "value"), got.text(a.t, "session.id")
 }
 
-// asProtocol offers a credential as a subprotocol, as browsers do.
+// asProtocol returns the header that offers a credential as a subprotocol, as browsers do.
 func asProtocol(credential string) string {
 	return offered + "realtime, openai-insecure-api-key." + credential
 }
 
-// A page uses a client secret to talk with its agent: as the secret's creator, in the secret's
-// session, with the secret's settings.
+// A page uses a client secret to talk with an agent. It acts as the creator of the secret, in the
+// session and with the settings of the secret.
 func TestAPageConnectsWithAClientSecret(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -66,7 +66,7 @@ func TestAPageConnectsWithAClientSecret(t *testing.T) {
 	}
 }
 
-// A client secret opens only the connection that it was created for.
+// A client secret opens only connections with its own agent, session and organization.
 func TestAClientSecretOpensOnlyItsConnection(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -119,7 +119,8 @@ func TestAClientSecretOpensOnlyItsConnection(t *testing.T) {
 	}
 }
 
-// The problems of a request for a client secret are reported immediately.
+// An invalid request for a client secret is rejected with all its problems before a connection uses
+// the secret.
 func TestClientSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -172,8 +173,8 @@ func TestClientSecretsAreRefused(t *testing.T) {
 	}
 }
 
-// A connection outlives the client secret that opened it, and ends soon after the credential that
-// created the secret.
+// A connection continues after the client secret that opened it has expired. It ends soon after the
+// credential that created the secret becomes invalid.
 func TestConnectionsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -205,13 +206,13 @@ func TestConnectionsEndWithTheirCredential(t *testing.T) {
 		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
 	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
-	for _, k := range []*voiceConn{stays, demoted} { // the caller has a lower role than before, but the session is still the caller's own
+	for _, k := range []*voiceConn{stays, demoted} { // demoted has lost a role, but the session still belongs to the caller
 		k.send(inWriting)
 		k.until("session.updated")
 	}
 }
 
-// A caller with a lower role than before continues its own session.
+// A caller whose role was lowered can continue their own session.
 func TestAConnectionOutlivesAChangeOfRole(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)

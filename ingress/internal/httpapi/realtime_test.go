@@ -18,8 +18,8 @@ import (
 	"parley/shared/id"
 )
 
-// A voice session is a chat. Its turns are runs of a session with the earlier turns as their
-// history, and the session is read like any other.
+// A voice session is a chat. Its turns are runs in a session, and the earlier turns are the history
+// of each run. The session can be read like any other.
 func TestAVoiceConnectionIsAChat(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -60,7 +60,7 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 	})
 }
 
-// A connection without a session name gets a new session, whose runs are stored for a limited time.
+// A connection that names no session gets a new one. Its runs are stored for a limited time.
 func TestAnUnnamedVoiceSession(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -79,8 +79,8 @@ func TestAnUnnamedVoiceSession(t *testing.T) {
 	}
 }
 
-// Sessions belong to their principals: two principals' sessions with the same name and agent are
-// separate.
+// Sessions belong to their principals. Two principals with sessions of the same name and agent have
+// separate sessions.
 func TestVoiceSessionsNeverMeet(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -110,8 +110,8 @@ func TestVoiceSessionsNeverMeet(t *testing.T) {
 	}
 }
 
-// After an interruption the session continues from the part that was played. A connection cannot
-// change other runs.
+// After an interruption, the session continues from the part of the answer that was played. A
+// connection cannot change other runs.
 func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -152,7 +152,7 @@ func (b *voiceEnv) becomes(runID string, want domain.RunStatus) {
 	})
 }
 
-// Each turn is a request with the caller's current permissions.
+// Each turn is checked as a separate request, with the caller's current permissions.
 func TestTurnsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -178,7 +178,7 @@ func TestTurnsAreRefusedOneByOne(t *testing.T) {
 		turn(c.what, c.want)
 	}
 	b.ok("DELETE", "/api/agents?id="+b.agent, "", b.owner.auth)
-	for range 14 - 6 { // rejected turns count, as did the request for the connection
+	for range 14 - 6 { // the rejected turns have counted, and so has the request for the connection
 		turn("deleted", "failed model_not_found")
 	}
 	turn("too many", "failed rate_limited")
@@ -245,8 +245,8 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 	}
 }
 
-// For every page, another organization's agent looks like a missing one: neither its widget nor its
-// settings are revealed.
+// To every page, another organization's agent looks like an agent that does not exist. The response
+// reveals neither its widget nor its settings.
 func TestVoiceOfOthersIsMissing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -259,7 +259,7 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	for _, page := range [][]string{nil, {"Origin: http://parley.test"}, {"Origin: https://evil.test"}, {"Origin: " + widgetPage}, {"Origin: null"}} {
 		for n, model := range models {
 			got := a.from("GET", voice.RealtimePath+"?model="+model, "", upgrading(append(page, h.key, "X-Request-Id: same")...)...)
-			got.header.Del("Ratelimit") // this request counts
+			got.header.Del("Ratelimit") // differs, because this request counts
 			var shown strings.Builder
 			must(t, got.header.Write(&shown))
 			answered := strconv.Itoa(got.status) + "\n" + shown.String() + "\n" + string(got.body)
@@ -270,11 +270,11 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	}
 }
 
-// upgrading returns the headers of a WebSocket request and others.
+// upgrading returns the headers of a WebSocket request, followed by the given headers.
 func upgrading(headers ...string) []string { return slices.Concat(upgrades, headers) }
 
-// Only the dashboard may use the microphone and open voice connections. For its scripts, "self"
-// includes the host's WebSockets.
+// Only the dashboard may use the microphone and open voice connections. In its
+// Content-Security-Policy, "self" includes WebSockets of the same host.
 func TestTheDashboardMayListen(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -297,7 +297,7 @@ func TestTheDashboardMayListen(t *testing.T) {
 	}
 }
 
-// Connections take slots and release them.
+// A voice connection takes slots. It releases them when it ends.
 func TestVoiceConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)

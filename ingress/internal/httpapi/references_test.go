@@ -10,8 +10,8 @@ import (
 	"parley/shared/id"
 )
 
-// An id in a body or filter must exist in the organization. Otherwise the error is 400 with the
-// field.
+// An id in a body or filter must exist in the organization. Otherwise the status is 400 and the
+// error names the field.
 func TestReferencesAreNamed(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -50,7 +50,7 @@ func TestReferencesAreNamed(t *testing.T) {
 	}
 }
 
-// null removes optional parts of an agent. Required parts cannot be removed.
+// The value null removes an optional part of an agent. Required parts cannot be removed.
 func TestNullRemovesOptionalParts(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -85,7 +85,7 @@ func TestNullRemovesOptionalParts(t *testing.T) {
 	}
 }
 
-// A PUT during a DELETE succeeds or gets 404 or 409, but never 503.
+// A PUT during a DELETE either succeeds or gets 404 or 409. It never gets 503.
 func TestPutDuringDelete(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -117,7 +117,7 @@ func TestPutDuringDelete(t *testing.T) {
 	}
 }
 
-// A change of a document that is being deleted gets 409 and not 503.
+// A change to a document that is being deleted gets 409, not 503.
 func TestDocumentsThatAreBeingDeletedConflict(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

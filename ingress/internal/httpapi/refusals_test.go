@@ -8,7 +8,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// fail finishes an accepted run as a worker does whose model call a provider has refused.
+// fail finishes an accepted run like a worker after a model provider has rejected its call.
 func (a *runEnv) fail(runID string, refusal domain.ProviderError) {
 	a.t.Helper()
 	claim := a.claim(a.t, runID)
@@ -26,8 +26,9 @@ func (a *runEnv) fail(runID string, refusal domain.ProviderError) {
 	must(a.t, err)
 }
 
-// TestOnlyAdminsSeeWhyAProviderRefused checks every response with the run's error: admins get the
-// provider's response in whole runs and on timelines, and members get what they got before.
+// TestOnlyAdminsSeeWhyAProviderRefused checks every response that contains the error of a run.
+// Admins see the provider's response in whole runs and in timelines. Members see only Parley's own
+// error.
 func TestOnlyAdminsSeeWhyAProviderRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

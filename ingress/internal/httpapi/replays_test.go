@@ -15,14 +15,14 @@ import (
 	"parley/ingress/internal/httpapi/openai"
 )
 
-// replayOver is a request that repeats another one with its idempotency key.
+// replayOver is a request that repeats an earlier one with the same idempotency key.
 type replayOver struct {
 	name string
 	ask  func() answer
 }
 
-// replays returns requests to an agent over each protocol with idempotency keys. The requests of
-// one endpoint are for the same run.
+// replays returns requests with idempotency keys, to an agent over each protocol. Requests to the
+// same endpoint are for the same run.
 func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver {
 	t.Helper()
 	var all []replayOver
@@ -56,19 +56,19 @@ func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver 
 		got := answer{status: http.StatusOK, header: http.Header{}, body: []byte(texts(result))}
 		if code, detail, failed := strings.Cut(texts(result), ": the run "); result.IsError && failed && code == "rate_limited" {
 			got.status = http.StatusTooManyRequests
-			got.header.Set("Retry-After", "1") // a tool result has no Retry-After header
+			got.header.Set("Retry-After", "1") // a tool result has no Retry-After header, so set one
 			got.header.Set(openai.HeaderRunID, strings.Fields(detail)[0])
 		}
 		return got
 	}})
 }
 
-// Over each protocol a replay's result is read from the database only when there is capacity for
-// it. Otherwise the replay is rejected like a read of the run. The error names the run; no memory
-// is used, no run starts, and the request may be repeated.
+// Over each protocol, the result of a replay is read from the database only if there is capacity
+// for it. Otherwise the replay is rejected like a request to read the run. The error names the run.
+// The rejected replay uses no memory, starts no run, and may be repeated.
 func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
-	const size, refusals = 1 << 20, 3 // a run object contains its answer twice: reading a replay costs more than twice the size
+	const size, refusals = 1 << 20, 3 // a run object contains its answer twice, so a replay uses more than twice the size
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	large := strings.Repeat("x", size)
@@ -131,8 +131,8 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 	}
 }
 
-// A request that waited for its run is rejected if there is no capacity for the large result, and
-// gets the result when it is repeated.
+// A request has waited for its run, but there is no capacity for the large result. The request is
+// rejected. When it is repeated, it gets the result.
 func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -158,7 +158,8 @@ func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	}
 }
 
-// A tool call whose run expires reports that the run has expired, not that it was erased.
+// If the run of a tool call expires, the error says that the run has expired, and not that it was
+// erased.
 func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -182,7 +183,7 @@ func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	}
 }
 
-// A list of many large agents is read page by page, and each agent appears once.
+// A list of many large agents consists of several pages, and each agent appears once.
 func TestPagesOfAgentsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -221,8 +222,8 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 	}
 }
 
-// A tool call that attaches to a run in progress with a large log reads the log and then waits.
-// While it waits, it does not block other large responses.
+// A tool call attaches to a run in progress that has a large log. It reads the log and then waits
+// for the run. During this wait, it does not block other large responses.
 func TestAttachedToolCallsReleaseTheirTurn(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -256,7 +257,8 @@ func TestAttachedToolCallsReleaseTheirTurn(t *testing.T) {
 	a.from("GET", "/api/runs?id="+large, "", victim.key).want(t, "a large run beside it", 200, "")
 }
 
-// A replay gets its run whatever has become of what the request refers to.
+// A replay gets its run even if the resources to which its request refers have changed or were
+// deleted.
 func TestReplaysOutliveWhatTheyReferTo(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -294,7 +296,7 @@ func TestReplaysOutliveWhatTheyReferTo(t *testing.T) {
 		t.Errorf("after the answer was finished: %s, want %s", got, sixth)
 	}
 
-	// The same in an AG-UI thread: at first the session lacks the answer.
+	// The AG-UI thread contains an answer that the session does not contain at first.
 	chat, thread := "/api/agents?action=chat&format=ag-ui&id="+agentID, aguiMessages(t, "t", "user 1: m", "assistant x: hm", "user 2: last")
 	c := edge{a, a.handler}.open("POST", chat, thread, h.key, "Idempotency-Key: k7")
 	seventh := a.runsOf("last", 1)[0]

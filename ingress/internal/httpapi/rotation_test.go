@@ -65,8 +65,8 @@ func TestRotatingKeys(t *testing.T) {
 			t.Errorf("%s ends %v off", shown.id, left)
 		}
 	}
-	// An overlap does not extend beyond the key's own expiry, and an overlap of 0 ends the key
-	// immediately.
+	// The overlap of a rotation does not extend the old key's own expiry. With an overlap of 0, the
+	// old key expires immediately.
 	rotate(freshID, `{"overlapSeconds":604800}`, ada.auth).want(t, "a week", 201, "")
 	rotate(oldID, `{"overlapSeconds":0}`, ada.auth).want(t, "at once", 201, "")
 	w.do("GET", "/api/auth/session", "", old).want(t, "the old key after that", 401, "unauthenticated")
@@ -75,7 +75,7 @@ func TestRotatingKeys(t *testing.T) {
 	rotate(freshID, `{}`, ada.auth).want(t, "a revoked key", 404, "not_found")
 }
 
-// keyEnd returns the expiry of a key from the list.
+// keyEnd returns the expiry of a key, as shown in the list of keys.
 func (w *testEnv) keyEnd(t *testing.T, p person, keyID string) time.Time {
 	t.Helper()
 	all := w.do("GET", "/api/keys?limit=100", "", p.auth).want(t, "listing", 200, "")
@@ -91,7 +91,7 @@ func (w *testEnv) keyEnd(t *testing.T, p person, keyID string) time.Time {
 	return time.Time{}
 }
 
-// TestRevocationOnAnotherIngress uses a second resolver on the same database that gets no
+// TestRevocationOnAnotherIngress uses a second resolver on the same database. This resolver gets no
 // notifications.
 func TestRevocationOnAnotherIngress(t *testing.T) {
 	t.Parallel()

@@ -26,8 +26,8 @@ func (a *api) routes() []httpx.Route {
 		a.openai.Routes(), a.voice.Routes())
 }
 
-// pages returns all other routes. The gate does not check these. Probes ignore their query, because
-// load balancers add parameters.
+// pages returns all other routes. The gate does not check their requests. Probes ignore the query,
+// because load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
 	return []httpx.Route{
@@ -63,8 +63,8 @@ func (a *api) pages(m *metrics) []httpx.Route {
 	}
 }
 
-// strictQuery wraps a page's handler with a check of its query. It calls fail if the query repeats
-// a parameter or has a parameter other than names.
+// strictQuery wraps a page's handler with a check of the query. If the query repeats a parameter or
+// has a parameter that is not in names, strictQuery calls fail.
 func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names ...string) gin.HandlerFunc {
 	r := httpx.Route{List: names}
 	return func(c *gin.Context) {
@@ -95,7 +95,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 
 	e.UseRawPath = true // proxies in front of the ingress may protect paths, and to them an escaped slash is not a separator
 	e.ContextWithFallback = false
-	// auth determines client addresses behind proxies; gin itself trusts no proxy.
+	// auth determines the client addresses behind proxies, so gin itself must trust no proxy.
 	if err := e.SetTrustedProxies(nil); err != nil {
 		panic(err) // an empty list is always valid
 	}
@@ -134,7 +134,8 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	return e
 }
 
-// actionsElsewhere returns the methods of the actions that a route's path has with other methods only.
+// actionsElsewhere returns the actions that a route's path has with other methods only, and the
+// methods.
 func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
 	methods := map[string]string{}
 	for _, other := range all {
@@ -150,7 +151,7 @@ func actionsElsewhere(all []httpx.Route, r httpx.Route) map[string]string {
 	return methods
 }
 
-// wantsPage reports whether a browser navigates to a path that is not one of the API.
+// wantsPage reports whether a browser navigates to a path that is not part of the API.
 func wantsPage(c *gin.Context) bool {
 	at := c.Request.URL.Path
 	return (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) &&
@@ -158,7 +159,7 @@ func wantsPage(c *gin.Context) bool {
 		slices.ContainsFunc(httpx.ReadAccept(c.Request.Header), func(r httpx.MediaRange) bool { return r.Media == "text/html" })
 }
 
-// groupRoutes groups the routes by method and path and keeps the table's order.
+// groupRoutes groups the routes by method and path. It keeps the order of the table.
 func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 	var out [][]httpx.Route
 	at := map[string]int{}
@@ -177,7 +178,8 @@ func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 }
 
 // byAction returns a handler that selects one of the group's routes by the query's action. The
-// group's first route is for requests without an action, or for every action without a route.
+// first route of the group handles requests without an action. If its action is "*", it also
+// handles actions that have no route.
 func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	none := group[0]
 	if len(group) == 1 {
@@ -194,7 +196,8 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 		actions[r.Action] = a.gate(r)
 	}
 
-	// The gate checks the credential and the limit of a request with an unknown action, too.
+	// A request with an unknown action passes the gate, too, so that its credential and limit are
+	// checked.
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {
@@ -223,9 +226,9 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	}
 }
 
-// noRoute returns the handler of requests without a route. It counts requests with the demo header.
-// Demo callers without a valid credential get the demo's errors; other callers get the given error
-// and their current limit.
+// noRoute returns the handler for requests without a route. Requests with the demo header are
+// counted. A demo caller without a valid credential gets the demo's errors. Any other caller gets
+// the error answer and sees the current limit.
 func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)

@@ -32,16 +32,16 @@ import (
 	"parley/shared/testkit"
 )
 
-// runEnv is an environment in which runs are accepted and finished. Requests do not wait in it: if
-// a run has not finished, the response is 202.
+// runEnv is an environment in which runs are accepted and finished. Requests do not wait for runs:
+// if the run has not finished, the response is 202.
 type runEnv struct {
 	*testEnv
-	sql  *sql.DB // a superuser's connection, without row-level security
+	sql  *sql.DB // a superuser's connection, which ignores row-level security
 	bus  *bus.Bus
 	nats string // URL of its NATS server
 	next atomic.Int64
 
-	stopSearches func() // stops the responses to searches
+	stopSearches func() // stops the worker that responds to searches
 }
 
 // unlimited contains rate limits that no test reaches.
@@ -55,8 +55,8 @@ func newRunEnv(tb testing.TB) *runEnv {
 	return runEnvOf(tb, newTestEnv(tb, unlimited))
 }
 
-// newSabotaged returns an environment with a store whose statements and database functions lack
-// their organization conditions.
+// newSabotaged returns an environment whose store is sabotaged: its statements and database
+// functions lack their organization conditions.
 func newSabotaged(tb testing.TB) (*runEnv, *testkit.Sabotage) {
 	tb.Helper()
 	dsn := testkit.Postgres(tb)
@@ -95,8 +95,8 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	}
 	tb.Cleanup(wg.Wait)
 	watch := changes.New(b.NewChangeWatch(), zerolog.Nop())
-	watch.Drain() // requests to a recorder do not end otherwise
-	d.Drain()     // requests that wait for a run get a response immediately
+	watch.Drain() // otherwise, requests to a recorder would never end
+	d.Drain()     // requests that wait for a run then get a response immediately
 	hub.Drain()
 	w.notifyRecorder.next = b
 	searches, err := b.NewToolCaller()
@@ -118,7 +118,8 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	return a
 }
 
-// newReaders returns the watch with which one ingress finds runs that have lost all readers.
+// newReaders returns the watch with which an ingress process detects runs that have lost all
+// readers.
 func newReaders(b *bus.Bus, d *dispatch.Dispatcher, hub *stream.Hub) *readers.Watch {
 	reads := func(runID string) bool { return d.Awaited(runID) || hub.Reads(runID) }
 	return readers.New(b.NewInbox(), b, dispatch.ReadRuns{Dispatcher: d}, reads, zerolog.Nop())
@@ -134,8 +135,8 @@ func (a *runEnv) exec(query string, args ...any) {
 	must(a.t, err)
 }
 
-// from sends a request from a new client address, so that tests with many requests do not reach
-// limits per address.
+// from sends a request from a new client address. Tests with many requests therefore do not reach
+// the limits per address.
 func (a *runEnv) from(method, target, body string, headers ...string) answer {
 	a.t.Helper()
 	n := a.next.Add(1)
@@ -157,7 +158,7 @@ func (a *runEnv) from(method, target, body string, headers ...string) answer {
 	return a.send(req)
 }
 
-// ok is from for requests that must succeed.
+// ok is from for requests that must succeed. It fails the test if one does not.
 func (a *runEnv) ok(method, target, body string, headers ...string) answer {
 	a.t.Helper()
 	got := a.from(method, target, body, headers...)
@@ -167,7 +168,7 @@ func (a *runEnv) ok(method, target, body string, headers ...string) answer {
 	return got
 }
 
-// finish finishes accepted runs with an answer, as a worker does.
+// finish finishes accepted runs with an answer, like a worker.
 func (a *runEnv) finish(answerText string, runIDs ...string) {
 	a.t.Helper()
 	claims, err := a.store.Executions.Claim(a.t.Context(), runIDs)
@@ -181,13 +182,13 @@ func (a *runEnv) finish(answerText string, runIDs ...string) {
 		run.End(domain.RunCompleted, nil, domain.At(claim.Run.Now), claim.Run.RetentionSecs)
 		ending, err := executiondb.NewOutcome(claim.Run.Held(), run)
 		must(a.t, err)
-		ending.EndN = 3 // after the message
+		ending.EndN = 3 // the last event follows the message
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
 		must(a.t, err)
 	}
 }
 
-// claim claims a run. It waits until no other transaction locks the run.
+// claim claims a run for execution. It waits while another transaction locks the run.
 func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	tb.Helper()
 	for {
@@ -199,7 +200,7 @@ func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	}
 }
 
-// claimAccepted claims an accepted run, as a worker does.
+// claimAccepted claims an accepted run, like a worker.
 func (a *runEnv) claimAccepted(runID string) lease.Held {
 	a.t.Helper()
 	claim := a.claim(a.t, runID)
@@ -209,8 +210,8 @@ func (a *runEnv) claimAccepted(runID string) lease.Held {
 	return claim.Run.Held()
 }
 
-// park parks an accepted run, as a worker does, until a person decides on the approval or the
-// outcome of its call call_1. All data of the call contains word.
+// park parks an accepted run, like a worker, until a person decides about its tool call call_1.
+// kind is an approval or a report of the outcome. All data of the call contains word.
 func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	a.t.Helper()
 	ctx, held := a.t.Context(), a.claimAccepted(runID)
@@ -234,7 +235,8 @@ func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	}
 }
 
-// saveSource starts an accepted run that reads a text, and returns the text's id.
+// saveSource executes an accepted run up to the point where it reads a text. It returns the id of
+// the text.
 func (a *runEnv) saveSource(runID, word, text string) string {
 	a.t.Helper()
 	held := a.claimAccepted(runID)
@@ -249,14 +251,14 @@ func (a *runEnv) saveSource(runID, word, text string) string {
 
 // testOrg is an organization with its people and its keys.
 type testOrg struct {
-	org, word            string // word is in every text that the organization's people write
+	org, word            string // word occurs in every text that the organization's people write
 	owner, admin, member person
 	key                  string // headers of API keys
 	keyID                string // id of key
 	ownerKey             string
 	adminKey             string
 	memberKey            string
-	header               string // names the organization
+	header               string // header that names the organization
 }
 
 // newTestOrg creates an organization whose texts all contain word.
@@ -275,7 +277,7 @@ func (a *runEnv) newTestOrg(word string) *testOrg {
 	return h
 }
 
-// person signs up a person whose address is proven.
+// person signs up a person and proves their email address.
 func (a *runEnv) person(name string) person {
 	a.t.Helper()
 	email := name + "-" + a.fresh() + "@example.com"
@@ -290,14 +292,14 @@ func (p *person) carry(token string) {
 	p.token, p.auth, p.cookie = token, "Authorization: Bearer "+token, "Cookie: parley_session="+token
 }
 
-// enter makes p a member of an organization and that organization the default of p's requests.
+// enter makes p a member of an organization. From then on, p's requests act in this organization.
 func (a *runEnv) enter(p person, org string, role domain.Role) {
 	a.t.Helper()
 	a.exec(`INSERT INTO memberships (org_id, user_id, role, created_at) VALUES ($1, $2, $3, '2001-01-01')`, org, p.id, role)
 	a.api.Auth.ForgetToken(p.token)
 }
 
-// loginAgain returns another login session of p without the cost of a password check.
+// loginAgain returns a further login session of p without checking a password, which would be slow.
 func (a *runEnv) loginAgain(p person) person {
 	a.t.Helper()
 	p.carry(secrets.NewSessionToken())
@@ -319,15 +321,15 @@ func (a *runEnv) newAgent(h *testOrg) string {
 		`"url":"https://`+h.word+`.example.com/","headers":{"authorization":"`+h.word+` secret"}}]}}}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// newChat returns a run that a chat with an agent has created. No worker has executed it yet.
+// newChat sends a chat message to an agent and returns the new run. No worker executes the run.
 func (a *runEnv) newChat(h *testOrg, agentID, sessionID string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"`+sessionID+`","message":"`+h.word+` message"}`,
 		append(headers, "Prefer: respond-async", "Idempotency-Key: "+h.word+a.fresh())...).text(a.t, "id")
 }
 
-// newLoneMember returns a person who is a member of h only, has an account through an invitation and has
-// never logged in.
+// newLoneMember returns a person who is a member of h only. The account was created by an
+// invitation, and the person has never logged in.
 func (a *runEnv) newLoneMember(h *testOrg) string {
 	a.t.Helper()
 	userID := id.New(id.User)
@@ -336,7 +338,7 @@ func (a *runEnv) newLoneMember(h *testOrg) string {
 	return userID
 }
 
-// newMember returns a person who is a member of h and of their own organization.
+// newMember returns a person who is a member of h and also has a separate organization.
 func (a *runEnv) newMember(h *testOrg) string {
 	a.t.Helper()
 	userID, org := a.newLoneMember(h), id.New(id.Organization)
@@ -345,14 +347,15 @@ func (a *runEnv) newMember(h *testOrg) string {
 	return userID
 }
 
-// invite creates an invitation and returns its id and its link's token.
+// invite creates an invitation. It returns the invitation's id and the token of its link.
 func (a *runEnv) invite(h *testOrg) (invitationID, token string) {
 	a.t.Helper()
 	got := a.ok("POST", "/api/organizations/members", `{"email":"`+a.fresh()+`@invited.example.com","role":"member"}`, h.owner.auth, h.header)
 	return got.text(a.t, "id"), tokenFor(got.text(a.t, "url"))
 }
 
-// inviteTo invites a person to an organization named word and returns the invitation's id.
+// inviteTo creates an organization named word and invites a person to it. It returns the
+// invitation's id.
 func (a *runEnv) inviteTo(p person, word string) string {
 	a.t.Helper()
 	org, invitationID := id.New(id.Organization), id.New(id.Invitation)
@@ -362,7 +365,7 @@ func (a *runEnv) inviteTo(p person, word string) string {
 	return invitationID
 }
 
-// resetToken creates a link that sets a new password.
+// resetToken creates a link with which a member sets a new password. It returns the token.
 func (a *runEnv) resetToken(h *testOrg) string {
 	a.t.Helper()
 	return tokenFor(a.ok("POST", "/api/organizations/members?action=reset&id="+a.newLoneMember(h), "", h.owner.auth, h.header).text(a.t, "url"))

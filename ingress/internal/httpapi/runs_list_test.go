@@ -14,7 +14,7 @@ import (
 const pageMax = 1 << 20
 
 // fullRun returns a change that finishes a run with a long answer, citations, and a tool call with
-// large input and output.
+// a large input and output.
 func fullRun(answer string, bytes int) func(*domain.Run) {
 	much := json.RawMessage(`{"text":"` + strings.Repeat("x", bytes) + `"}`)
 	return func(r *domain.Run) {
@@ -28,8 +28,8 @@ func fullRun(answer string, bytes int) func(*domain.Run) {
 	}
 }
 
-// A list shows short forms of runs, whether their results are small or so large that the summaries
-// are stored separately. Fields in both forms are equal.
+// A list shows the short forms of runs. Summaries of large results are stored separately; the list
+// is the same for these. Fields that exist in both forms have equal values.
 func TestListedRunsAreInShort(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -79,7 +79,7 @@ func TestListedRunsAreInShort(t *testing.T) {
 	}
 }
 
-// A list of runs with large results is small. Erasing a run also erases its summary.
+// A list of runs is small even if their results are large. Erasing a run also erases its summary.
 func TestListsOfLargeRunsAreSmall(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -103,14 +103,14 @@ func TestListsOfLargeRunsAreSmall(t *testing.T) {
 	}
 }
 
-// A page has at most 1 MiB. Its cursor continues after its last run, so that the pages contain each
-// run exactly once.
+// A page has at most 1 MiB. The next page begins after the last run of a page, so that all pages
+// together contain each run exactly once.
 func TestPagesOfRunsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
-	name := strings.Repeat("<", 160) // six bytes each in JSON
+	name := strings.Repeat("<", 160) // each character takes six bytes in JSON
 	calls := make([]domain.ToolCall, 140)
 	for i := range calls {
 		calls[i] = domain.ToolCall{ID: fmt.Sprint(i), Name: name, Status: "failed"}

@@ -22,8 +22,8 @@ func (a answer) ids(tb testing.TB) []string {
 	return out
 }
 
-// A search finds finished runs by the words of their questions and answers: a caller's own, or for
-// admins those of the organization.
+// A search finds finished runs by words of their questions and answers. It finds the caller's own
+// runs and, for admins, the organization's runs.
 func TestRunsAreSearched(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -81,8 +81,8 @@ func TestRunsAreSearched(t *testing.T) {
 	}
 }
 
-// An export has all runs of a filter, with longer texts than a list, and spreadsheets execute nothing
-// in it.
+// An export contains all runs that match a filter, with longer texts than a list. It contains
+// nothing that spreadsheets execute.
 func TestRunsAreExported(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

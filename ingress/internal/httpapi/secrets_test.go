@@ -13,7 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// withKeys returns an environment with a database, a value of SECRETS_KEY and encrypted content.
+// withKeys returns an environment on a database, with a value of SECRETS_KEY. Stored
+// content is encrypted.
 func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	t.Helper()
 	s, err := store.Open(dsn, 8)
@@ -23,7 +24,7 @@ func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	return runEnvOf(t, newTestEnvWithKeys(t, dsn, s, unlimited, setting))
 }
 
-// unopened returns the metric of values of a kind that could not be opened.
+// unopened returns the metric that counts values of a kind that could not be decrypted.
 func (w *testEnv) unopened(t *testing.T, kind sealdb.Kind) float64 {
 	t.Helper()
 	families, err := w.sealed.Gather()
@@ -39,7 +40,7 @@ func (w *testEnv) unopened(t *testing.T, kind sealdb.Kind) float64 {
 	return 0
 }
 
-// errorLines returns the number of log lines which say that a value of a kind cannot be opened.
+// errorLines returns the number of log lines saying that a value of a kind cannot be decrypted.
 func (w *testEnv) errorLines(kind sealdb.Kind, words ...string) int {
 	n := 0
 next:
@@ -54,8 +55,8 @@ next:
 	return n
 }
 
-// A request that needs a value sealed with a missing key gets 503, and the log reports it to the
-// operator. After resealing, the old key is not needed any more.
+// A request needs a value that is sealed with a missing key. The response is 503, and the log
+// reports the missing key to the operator. After resealing, the old key is no longer needed.
 func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	t.Parallel()
 	dsn, both := testkit.Postgres(t), sealedtest.KeyB+","+sealedtest.KeyA
@@ -96,7 +97,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 		id    string
 		times int
 	}{
-		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // the hook is cached for a moment
+		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // the hook is still cached at the first request
 		{sealdb.KindWidget, `"agent_id":"` + widgetID + `"`, 1},
 		{sealdb.KindContent, `"hash":"`, 1},
 		{sealdb.KindDelivery, `"delivery_id":"d1"`, 1},
@@ -118,8 +119,8 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	_, err := sealed.Reseal(t.Context(), rotating.store.Seals, sealedtest.Box(t, both),
 		func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
 	must(t, err)
-	// A visitor who returns while both keys are set gets a visitor name that is sealed with the new
-	// key.
+	// While both keys are configured, a returning visitor gets a visitor name that is sealed with
+	// the new key.
 	anonymous = rotating.visit(widgetID, `"`+anonymous+`"`, widgetPage).want(t, "an anonymous visitor, with both", 201, "").text(t, "visitor")
 
 	fresh := withKeys(t, dsn, sealedtest.KeyB)
@@ -139,8 +140,8 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	}
 }
 
-// During the rotation of its secret a hook has two secrets. If only one of them can be opened,
-// the hook still accepts deliveries.
+// While its secret is being rotated, a hook has two secrets. If one of them cannot be decrypted,
+// the hook still accepts deliveries signed with the other.
 func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -12,8 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// The messages of a session with large answers come in pages of at most 1 MiB or one turn, which
-// contain each message exactly once. A turn of more than 8 MiB is truncated and marked as such.
+// A page of a session's messages has at most 1 MiB or a single turn. All pages together contain
+// each message exactly once. A turn of more than 8 MiB is truncated and marked as truncated.
 func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -70,7 +70,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// A timeline of large steps has the same content as one of small steps.
+// The timeline of large steps has the same content as a timeline of small steps.
 func TestTimelinesOfLargeSteps(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -105,7 +105,7 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 			}
 			lines = append(lines, line)
 		}
-		slices.Sort(lines) // the order depends on times that are nearly equal here
+		slices.Sort(lines) // the order depends on times that are nearly equal
 		told = append(told, strings.Join(lines, "; "))
 	}
 	if told[0] != told[1] || !strings.Contains(told[0], "refused") || !strings.Contains(told[0], "xxxxxxxxxx [a b]") {

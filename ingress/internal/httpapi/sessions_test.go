@@ -53,8 +53,8 @@ func TestSessionsQueries(t *testing.T) {
 	}
 }
 
-// A session's id is enough if it is unique: the caller's own session, or, if there is none, another
-// one that the caller may read.
+// The id of a session suffices if it is unique among the caller's own sessions. If none of these
+// has the id, it must be unique among the other sessions that the caller may read.
 func TestSessionsAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -135,7 +135,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 		{"", memberSays, "mine/member s/member"},
 		{"?principal=" + h.member.id, memberSays, "mine/member s/member"},
 		{"?principal=" + h.owner.id, memberSays, ""},
-		{"", []string{h.memberKey, h.header}, ""}, // the key is a separate principal
+		{"", []string{h.memberKey, h.header}, ""}, // an organization's key is a separate principal
 		{"", []string{other.owner.auth, other.header}, ""},
 	} {
 		if got := list(c.query, c.headers...); got != c.want {
@@ -163,7 +163,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 		{"", ownerSays, "owner's"},
 		{"&principal=" + h.member.id, ownerSays, "member's"},
 		{"&principal=" + h.owner.id, admin, "owner's"},
-		{"&principal=" + h.member.id, []string{h.key}, "member's"}, // a key acts as an admin
+		{"&principal=" + h.member.id, []string{h.key}, "member's"}, // an organization's key acts as an admin
 		{"", memberSays, "member's"},
 		{"&principal=" + h.member.id, memberSays, "member's"},
 	} {
@@ -171,7 +171,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 			t.Errorf("%q of %s reads %q, want %q", c.query, c.headers[0][:20], got, c.want)
 		}
 	}
-	for _, method := range []string{"GET", "DELETE"} { // sessions of others must be named with their principal
+	for _, method := range []string{"GET", "DELETE"} { // a query for a session of another principal must name the principal
 		a.from(method, at, "", admin...).want(t, "an admin without one", 404, "not_found")
 		a.from(method, at, "", h.key).want(t, "a key without one", 404, "not_found")
 	}

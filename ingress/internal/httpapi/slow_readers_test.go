@@ -15,7 +15,7 @@ import (
 	"parley/shared/domain"
 )
 
-// slowReader requests a run and reads only the header of the response.
+// slowReader requests a run and reads only the headers of the response.
 func slowReader(t *testing.T, address string, headers ...string) *http.Response {
 	t.Helper()
 	res, err := readHeader(t, address, headers...)
@@ -23,7 +23,7 @@ func slowReader(t *testing.T, address string, headers ...string) *http.Response 
 	return res
 }
 
-// readHeader is slowReader for goroutines other than the test's.
+// readHeader is slowReader for use outside the test's goroutine.
 func readHeader(t *testing.T, address string, headers ...string) (*http.Response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
@@ -42,12 +42,12 @@ func readHeader(t *testing.T, address string, headers ...string) (*http.Response
 	return res, err
 }
 
-// Dozens of slow readers of several organizations never exceed the limit. A reader in another
+// Dozens of slow readers in several organizations never exceed the limit. A reader in another
 // organization gets complete responses.
 func TestSlowReadersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	const size = 16 << 20 // more than a connection's buffers
+	const size = 16 << 20 // exceeds the buffers of a connection
 	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
@@ -114,9 +114,9 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Large objects (a run, a response, a session's turn, a timeline, a source, or a page of agents,
-// hooks or documents) are read from the database only when there is capacity for the response.
-// Rejected requests use no memory.
+// Large objects are read from the database only if there is capacity for the response. Rejected
+// requests use no memory. The objects are a run, a response, a session's turn, a timeline, a
+// source, and a page of agents, hooks or documents.
 func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newRunEnv(t)
 	const size, refusals, together = 8 << 20, 6, 12 // a run object contains its answer twice
@@ -150,8 +150,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	whole()
 	one := allocated(whole)
 
-	// With several concurrent readers, as many succeed as there is capacity for, and none waits for
-	// the client of another reader.
+	// Of several concurrent readers, as many succeed as there is capacity for. None of them waits
+	// for the client of another reader.
 	var readers sync.WaitGroup
 	var mu sync.Mutex
 	served := 0
@@ -215,8 +215,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	}
 }
 
-// Slow readers of a run whose log grows do not exceed their organization's limit. A reader in
-// another organization gets its response.
+// The log of a run grows while slow readers read it. They do not exceed their organization's limit,
+// and a reader in another organization gets its response.
 func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltest // measures the memory of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, readers, share = 12 << 20, 12, 20 << 20
@@ -240,7 +240,7 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events)
 		SELECT $1, $2, 1, n + 1, n + 1, 'message.delta {"text":"' || repeat('y', $3) || E'"}\n' FROM generate_series(1, 12) n`, runID, h.org, size/12)
 	counted := int64(0)
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // readers poll a log after 5 seconds without notifications
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // without notifications, readers poll a log after 5 seconds
 		<-time.After(200 * time.Millisecond)
 		counted = max(counted, a.api.large.Bytes())
 	}

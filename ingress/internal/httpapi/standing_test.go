@@ -8,15 +8,15 @@ import (
 	"parley/shared/domain"
 )
 
-// TestLinksEndWithTheirCreatorsPermission: neither a reset link nor an invitation outlives its
-// creator's permission to create it.
+// TestLinksEndWithTheirCreatorsPermission checks that a reset link or an invitation becomes invalid
+// when its creator loses the permission to create it.
 func TestLinksEndWithTheirCreatorsPermission(t *testing.T) {
 	t.Parallel()
 	rotate := func(w *testEnv, p person, keyID string) {
 		w.do("POST", "/api/keys?action=rotate&id="+keyID, `{"overlapSeconds":0}`, p.auth).want(w.t, "rotating", 201, "")
 	}
 	for name, c := range map[string]struct {
-		byKey domain.KeyScope // how bea creates the links; "": in her session
+		byKey domain.KeyScope // scope of the key with which bea creates the links; "": a session
 		end   func(w *testEnv, ada, bea person, keyID string)
 	}{
 		"demoted": {"", func(w *testEnv, ada, bea person, _ string) {
@@ -57,7 +57,7 @@ func TestLinksEndWithTheirCreatorsPermission(t *testing.T) {
 			}
 			reset := w.do("POST", "/api/organizations/members?action=reset&id="+cleo.id, "", how, at).want(t, "a reset link", 201, "").token(t)
 			invitation := ""
-			if c.byKey != domain.KeyScopeOrganization { // such a key may not invite
+			if c.byKey != domain.KeyScopeOrganization { // an organization's key may not invite
 				body := `{"email":"new@example.com","role":"owner"}`
 				invitation = w.do("POST", "/api/organizations/members", body, how, at).want(t, "an invitation", 201, "").token(t)
 			}
@@ -78,16 +78,16 @@ func TestLinksEndWithTheirCreatorsPermission(t *testing.T) {
 	}
 }
 
-// TestCachedIdentitiesHaveNoLastingEffect: a caller whose cached identity is no longer valid cannot
-// create anything that outlives the cache entry.
+// TestCachedIdentitiesHaveNoLastingEffect checks callers whose cached identity is no longer valid.
+// They cannot create anything that outlives the cache entry.
 func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 	t.Parallel()
 	const kept, gone, denied = "", "unauthenticated", "permission_denied"
 	for name, c := range map[string]struct {
-		scope      domain.KeyScope // the credential that bea uses as an owner; "": a session
-		loss       string          // a statement with $1 that another ingress process has executed
+		scope      domain.KeyScope // scope of the key that bea uses as an owner; "": a session
+		loss       string          // a statement with $1 that takes effect at another ingress process
 		of         func(bea person, keyID string) string
-		wants, own string // the errors of an action that needs a role, and of creating a key for oneself
+		wants, own string // the errors of an action that requires a role, and of creating a key of one's own
 	}{
 		"session ended": {"", `DELETE FROM login_sessions WHERE user_id = $1`, personFor, gone, gone},
 		"demoted":       {"", `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personFor, denied, kept},
@@ -129,7 +129,7 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 				"rotate": {"/api/keys?action=rotate&id=" + another, ""},
 			} {
 				wants := c.wants
-				if act == "invite" && c.scope == domain.KeyScopeOrganization { // the key acts as an admin, who may not invite
+				if act == "invite" && c.scope == domain.KeyScopeOrganization { // this key acts as an admin, and admins may not invite
 					wants = denied
 				}
 				w.do("POST", r.target, r.body, how, at).want(t, act, status[wants], wants)
@@ -143,7 +143,8 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 func personFor(bea person, _ string) string { return bea.id }
 func usedKey(_ person, keyID string) string { return keyID }
 
-// TestOldPasswordsDoNotLogIn changes a password after a login has checked it and before the login succeeds.
+// TestOldPasswordsDoNotLogIn changes a password during a login, after the old password was checked
+// and before the session begins.
 func TestOldPasswordsDoNotLogIn(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -161,13 +162,14 @@ func TestOldPasswordsDoNotLogIn(t *testing.T) {
 	}
 	w.passwordFor(bea, right)
 	w.do("GET", "/api/auth/session", "", bea.auth).want(t, "session", 200, "")
-	w.exec(`DELETE FROM login_sessions WHERE user_id = $1`, bea.id) // as a reset on another ingress process does
+	w.exec(`DELETE FROM login_sessions WHERE user_id = $1`, bea.id) // like a password reset at another ingress process
 	w.do("POST", "/api/auth/accept", accepting(invitation, ""), bea.auth).want(t, "accepting in a remembered session", 401, "unauthenticated")
 	login().want(t, "the password after all", 200, "")
 	accept().want(t, "accepting with it", 201, "")
 }
 
-// passwordFor sets a person's password hash, unless hash is empty, and returns the current one.
+// passwordFor returns the hash of a person's password. If hash is not empty, it first replaces the
+// stored hash.
 func (w *testEnv) passwordFor(p person, hash string) string {
 	w.t.Helper()
 	if hash != "" {
@@ -178,8 +180,8 @@ func (w *testEnv) passwordFor(p person, hash string) string {
 	return hash
 }
 
-// whileHeld locks the user's row, sends a request, and changes the password as soon as the request
-// waits for that row.
+// whileHeld locks the row of a user and sends a request. As soon as the request waits for this row,
+// it changes the user's password.
 func (w *testEnv) whileHeld(p person, request func() answer) answer {
 	w.t.Helper()
 	db, err := sql.Open("postgres", w.dsn)

@@ -21,14 +21,14 @@ import (
 	"parley/shared/domain"
 )
 
-// edge is one of several ingresses.
+// edge is one of several ingress processes.
 type edge struct {
 	*runEnv
 
 	handler http.Handler
 }
 
-// edges returns two ingresses with the same database and bus.
+// edges returns two ingress processes that share a database and a bus.
 func (a *runEnv) edges() (first, second edge) {
 	a.t.Helper()
 	b, err := bus.Dial(a.nats, "second", zerolog.Nop())
@@ -61,17 +61,17 @@ type connection struct {
 	done   chan *httptest.ResponseRecorder
 
 	mu   sync.Mutex
-	text strings.Builder // the received body
+	text strings.Builder // the body received so far
 }
 
-// received returns the body received up to now.
+// received returns the part of the body received so far.
 func (c *connection) received() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.text.String()
 }
 
-// tee is a recorder whose body can be read during the response.
+// tee is a response recorder whose body can be read while the response is written.
 type tee struct {
 	*httptest.ResponseRecorder
 
@@ -86,10 +86,10 @@ func (w tee) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// leave closes the connection and waits until the service has noticed.
+// leave disconnects the client and waits until the service has noticed.
 func (c *connection) leave() { c.cancel(); <-c.done }
 
-// open sends a request.
+// open sends a request and returns it as a connection that the test can close.
 func (e edge) open(method, target, body string, headers ...string) *connection {
 	e.t.Helper()
 	ctx, cancel := context.WithCancel(e.t.Context())
@@ -110,7 +110,7 @@ func (e edge) open(method, target, body string, headers ...string) *connection {
 	return c
 }
 
-// runsOf returns the ids of the runs with a message, oldest first, once there are that many.
+// runsOf waits until n runs have the given message. It returns their ids, oldest first.
 func (a *runEnv) runsOf(message string, n int) []string {
 	a.t.Helper()
 	var ids []string
@@ -131,7 +131,7 @@ func (a *runEnv) statusOf(runID string) (status domain.RunStatus) {
 	return status
 }
 
-// say claims a run and publishes pieces of its answer, as a worker does.
+// say claims a run and publishes parts of its answer, like a worker.
 func (a *runEnv) say(runID string, pieces ...string) {
 	a.t.Helper()
 	held := a.claimAccepted(runID)
@@ -159,17 +159,17 @@ func pass(t *testing.T, d time.Duration) {
 }
 
 const (
-	graceOver = readers.Grace + 2*time.Second // a watched run is cancelled by then, also on a busy machine
-	atOnce    = 3 * time.Second               // less than the grace period
+	graceOver = readers.Grace + 2*time.Second // by then, a run that has lost its reader is cancelled, even on a busy machine
+	atOnce    = 3 * time.Second               // shorter than the grace period
 )
 
-// uiBody returns a request of the AI SDK or of AG-UI.
+// uiBody returns a body that is valid for both the AI SDK and AG-UI.
 func uiBody(session, message string) string {
 	return `{"id":"` + session + `","threadId":"` + session + `","runId":"r","messages":[{"id":"m","role":"user","content":"` + message +
 		`","parts":[{"type":"text","text":"` + message + `"}]}],"tools":[],"context":[]}`
 }
 
-// toolCallOf returns a tool call of an agent.
+// toolCallOf returns an MCP request that calls an agent as a tool.
 func (a *runEnv) toolCallOf(h *testOrg, agentID, requestID, message string) string {
 	a.t.Helper()
 	got := a.ok("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, h.ownerKey, h.header, "Accept: application/json, text/event-stream")
@@ -180,7 +180,8 @@ func (a *runEnv) toolCallOf(h *testOrg, agentID, requestID, message string) stri
 	return `{"jsonrpc":"2.0","id":` + requestID + `,"method":"tools/call","params":{"name":"` + name[1] + `","arguments":{"message":"` + message + `"}}}`
 }
 
-// Each protocol whose users expect it cancels a run when the run's client disconnects.
+// In some protocols, users expect that disconnecting cancels the run. In these, a run is cancelled
+// when its client disconnects.
 func TestARunEndsAfterItsLastReader(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -188,11 +189,11 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	agentID := a.newAgent(home)
 	here, _ := a.edges()
 	chat, call := "/api/agents?action=chat&id="+agentID, a.toolCallOf(home, agentID, "1", "$m")
-	const before = 500 * time.Millisecond // the clocks of test and service are read at different times
+	const before = 500 * time.Millisecond // tolerance, because the clocks of test and service are read at different times
 	type opened struct {
 		*connection
 		name, runID string
-		least, most time.Duration // 0: the run continues
+		least, most time.Duration // bounds of the time until the run is cancelled; 0: the run continues
 		left        time.Time
 	}
 	var all []*opened
@@ -247,8 +248,8 @@ func TestARunEndsAfterItsLastReader(t *testing.T) {
 	}
 }
 
-// The next message in the session, sent to another ingress, ends the run that the user has stopped.
-// The history contains the part of the answer that was shown.
+// A user stops a run by disconnecting. The next message in the session, sent to another ingress
+// process, cancels this run. The history contains the part of the answer that was shown.
 func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -278,7 +279,7 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 		t.Errorf("the history of the next run: %+v", turns)
 	}
 
-	// The order of the two events does not matter.
+	// The next message may also arrive before the client disconnects.
 	third := here.open("POST", chat, uiBody("s", "third"), home.key)
 	a.runsOf("third", 1)
 	next.leave()
@@ -290,7 +291,8 @@ func TestTheNextMessageCancelsAStoppedRun(t *testing.T) {
 	other.leave()
 }
 
-// A reader on another ingress keeps a run alive after the run's first client has disconnected.
+// After its first client has disconnected, a run continues as long as it has a reader at another
+// ingress process.
 func TestAReaderElsewhereKeepsTheRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -328,7 +330,7 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	body := `{"model":"` + agentID + `","input":"slow"}`
 	count := func(n string) string { return "X-Stainless-Retry-Count: " + n }
 
-	// Two equal requests are two runs, and so are their retries.
+	// Two equal requests start two runs. Their retries find these two runs.
 	first := here.open("POST", "/v1/responses", body, home.key, count("0"))
 	a.runsOf("slow", 1)
 	twin := here.open("POST", "/v1/responses", body, home.key, count("0"))
@@ -337,7 +339,7 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	twin.leave()
 	retries := map[string]*connection{}
 	for n, e := range []edge{there, here} {
-		pass(t, 375*time.Millisecond) // the shortest pause of a client before its retry
+		pass(t, 375*time.Millisecond) // the shortest pause that clients make before a retry
 		retries[runs[n]] = e.open("POST", "/v1/responses", body, home.key, count("1"))
 	}
 	pass(t, graceOver)
@@ -345,8 +347,8 @@ func TestARetryIsTheSameRun(t *testing.T) {
 		t.Fatalf("%d runs", len(all))
 	}
 
-	// A request with another credential or another body starts a new run, as does a request that
-	// announces no retry.
+	// A new run is started by a request with another credential or another body, and by a request
+	// that does not announce a retry.
 	for n, more := range [][]string{{body, home.ownerKey, home.header, count("1")}, {body + " ", home.key, count("1")}, {body, home.key}} {
 		there.open("POST", "/v1/responses", more[0], more[1:]...)
 		a.runsOf("slow", 3+n)
@@ -366,7 +368,7 @@ func TestARetryIsTheSameRun(t *testing.T) {
 	}
 }
 
-// The run has finished before its retry arrives.
+// A retry arrives after its run has finished. It gets the finished run.
 func TestARetryGetsAFinishedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -389,8 +391,8 @@ func TestARetryGetsAFinishedRun(t *testing.T) {
 	}
 }
 
-// A response can be cancelled on any ingress. The history contains the part of the answer that was
-// shown.
+// A response can be cancelled at any ingress process. The history then contains the part of the
+// answer that was shown.
 func TestAResponseIsCancelled(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -418,8 +420,8 @@ func TestAResponseIsCancelled(t *testing.T) {
 	a.from("POST", "/v1/responses/resp_x/cancel", "", home.key).want(t, "no response", 404, "not_found")
 }
 
-// A client cancels its own tool call with notifications/cancelled, on any ingress. A call of
-// another client with the same id and the same key continues.
+// A client cancels its own tool call with notifications/cancelled, at any ingress process. A call
+// of another client with the same request id and the same API key continues.
 func TestAToolCallIsCancelled(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -456,8 +458,8 @@ func TestAToolCallIsCancelled(t *testing.T) {
 	}
 }
 
-// The next tool call in a session, sent to another ingress, cancels the run whose client disconnected without a word. The calls
-// of other sessions continue.
+// A client disconnects during a tool call without cancelling it. The next tool call in the session,
+// sent to another ingress process, cancels the run. The calls of other sessions continue.
 func TestTheNextToolCallCancelsAnAbandonedRun(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -482,7 +484,7 @@ func TestTheNextToolCallCancelsAnAbandonedRun(t *testing.T) {
 	other.leave()
 }
 
-// sessionRef returns the number of a run's session.
+// sessionRef returns the sequence number of a run's session.
 func (a *runEnv) sessionRef(runID string) (ref int64) {
 	a.t.Helper()
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT session_ref FROM runs WHERE id = $1`, runID).Scan(&ref))

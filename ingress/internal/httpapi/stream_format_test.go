@@ -18,7 +18,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// formatLog is the log of a run with a tool call. Only the organization may see secretword.
+// formatLog is the log of a run with a tool call. Visitors must not see the word secretword, which
+// belongs to the organization.
 const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 	`tool.started {"toolCall":{"id":"call_1","name":"webSearch","status":"running","input":{"query":"secretword"},"output":null,"durationMs":0}}` + "\n" +
 	`tool.completed {"toolCall":{"id":"call_1","name":"webSearch","status":"completed","input":{"query":"secretword"},"output":{"found":"secretword"},"durationMs":4}}` + "\n" +
@@ -48,7 +49,7 @@ func newFormatEnv(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	return a, h, a.newAgent(h)
 }
 
-// chunkTypes returns the types of a stream's events and the text of its answer.
+// chunkTypes returns the types of the events in a stream and the text of the answer.
 func chunkTypes(t *testing.T, stream []byte) (types, text string) {
 	t.Helper()
 	var all []string
@@ -140,7 +141,7 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 			a.from("GET", "/api/runs?id="+runID, "", h.key, "Accept: text/event-stream;profile="+format),
 		} {
 			if again.status == 404 {
-				continue // not the caller who started the run
+				continue // another caller than the one who started the run
 			}
 			if got, _ := chunkTypes(t, again.body); got != types || string(again.body) != string(first.body) {
 				t.Errorf("%s: read again, the stream is %d %s", format, again.status, again.body)
@@ -175,7 +176,7 @@ func (l *logCounter) EventLogBytes(ctx context.Context, req executiondb.EventLog
 	return l.Logs.EventLogBytes(ctx, req)
 }
 
-// A stream that is resumed in a format opens the run's log only once.
+// A stream that is resumed in another protocol's format opens the run's log only once.
 func TestAFormattedStreamOpensTheLogOnce(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)
@@ -248,8 +249,8 @@ func TestFormatParameters(t *testing.T) {
 	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", httpx.MaxMessageBody)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
-// Only callers with an account may send many earlier messages, because any person may visit the
-// demo or a page with a widget.
+// Only callers with an account may send many earlier messages. Visitors may not, because anyone can
+// visit the demo or a page with a widget.
 func TestVisitorsSendShortConversations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -273,7 +274,7 @@ func TestVisitorsSendShortConversations(t *testing.T) {
 	}
 }
 
-// Data that widget visitors may not see is hidden in every format.
+// Every format hides the data that widget visitors may not see.
 func TestFormatsHideDataFromVisitors(t *testing.T) {
 	t.Parallel()
 	a, h, _ := newFormatEnv(t)

@@ -40,7 +40,7 @@ func TestEveryOtherMethodIsRefused(t *testing.T) {
 			for _, headers := range [][]string{nil, {ada.auth}} {
 				n++
 				code := "method_not_allowed"
-				if method == http.MethodHead { // responses to HEAD have no body
+				if method == http.MethodHead { // HEAD responses have no body
 					code = ""
 				}
 				got := a.from(method, path, "", headers...).want(t, method+" "+path, 405, code)
@@ -62,7 +62,7 @@ type bodyRow struct {
 	caller credential
 }
 
-// bodyRows returns all rows with bodies of JSON.
+// bodyRows returns all rows that have a JSON body.
 func bodyRows(t *testing.T) []bodyRow {
 	t.Helper()
 	m := newMatrix(t, newRunEnv(t))
@@ -82,7 +82,7 @@ func bodyRows(t *testing.T) []bodyRow {
 
 func (r bodyRow) name() string { return r.method + " " + r.path + "?" + r.query + " " + r.body }
 
-// good returns the row's target and body, filled in with an id that belongs to the caller.
+// good returns a valid target and body of the row, with an id that belongs to the caller.
 func (r bodyRow) good() (target, body string) {
 	at := r.targets(&r.accessRow, &r.caller)[0].id
 	fill := func(s string) string {
@@ -103,10 +103,10 @@ func (r bodyRow) sent(target, body string) answer {
 	return r.from(r.method, target, body, headers...)
 }
 
-// openObjects are fields that accept any members.
+// openObjects lists fields whose value is an object with arbitrary members.
 var openObjects = []string{"input", "headers", "inputSchema", "filter", "document", "metadata", "payload"}
 
-// open reports whether the body belongs to another protocol, which ignores unknown names.
+// open reports whether the body belongs to another protocol. Such bodies may contain unknown names.
 func (r bodyRow) open() bool { return strings.HasPrefix(r.path, "/v1/") }
 
 // maximum returns the maximum size of a row's body.
@@ -129,10 +129,11 @@ var (
 	anyName     = regexp.MustCompile(`"([a-z])([A-Za-z]*)"\s*:`)
 )
 
-// likeValue maps a value's first byte to a different value of the same type.
+// likeValue maps the first byte of a JSON value to another value of the same type.
 var likeValue = map[byte]string{'"': `"x"`, '{': `{}`, '[': `[]`, 't': "true", 'f': "false", 'n': "null"}
 
-// faultyBodies returns variants of a valid body with one mistake each, by the expected problem.
+// faultyBodies returns variants of a valid body, each with one mistake. The key is the expected
+// problem.
 func faultyBodies(body string) map[string]string {
 	out := map[string]string{
 		body + "{}": httpx.CodeInvalidJSON, body + " x": httpx.CodeInvalidJSON, body + ",": httpx.CodeInvalidJSON, body + "\x00": httpx.CodeInvalidJSON, body + body: httpx.CodeInvalidJSON,
@@ -174,7 +175,8 @@ func faultyBodies(body string) map[string]string {
 	return out
 }
 
-// within reports whether the position after the prefix is within an object that has one of these names.
+// within reports whether the position after the prefix before is inside an object that has one of
+// the names.
 func within(before string, names []string) bool {
 	depth := 0
 	for i := len(before) - 1; i >= 0; i-- {
@@ -218,7 +220,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 				t.Errorf("%s with %.300q: %d %s, want 400 with %s", r.name(), wrong, got.status, got.problems(t), code)
 			}
 		}
-		for i := 1; i < len(body); i++ { // truncated anywhere
+		for i := 1; i < len(body); i++ { // truncates the body at every position
 			n++
 			if got := r.sent(target, body[:i]); got.status != 400 {
 				t.Errorf("%s with %q: %d %s", r.name(), body[:i], got.status, got.body)
@@ -231,8 +233,9 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 	t.Logf("%d bodies", n)
 }
 
-// checkOpen checks the response to a body of another protocol, whose errors name only the field. An
-// unknown name has no effect, but the field whose name it replaces may then be missing.
+// checkOpen checks the response to a body of another protocol, where an error contains only the
+// field. An unknown name is ignored, but if it replaces the name of a required field, this field is
+// missing.
 func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	r.t.Helper()
 	named := strings.HasPrefix(got.problems(r.t), "invalid_request ")
@@ -243,7 +246,7 @@ func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	}
 }
 
-// A value of the wrong JSON type is always rejected and never causes another error.
+// A value of the wrong JSON type is always rejected, and never causes an internal error.
 func TestEveryFieldHasItsType(t *testing.T) {
 	t.Parallel()
 	kindOf := func(v any) string { return strings.TrimLeft(fmt.Sprintf("%T", v), "*") }
@@ -256,7 +259,7 @@ func TestEveryFieldHasItsType(t *testing.T) {
 			must(t, json.Unmarshal(value, &right))
 			for _, other := range []string{`"x"`, `1`, `-1.5`, `1e400`, `true`, `null`, `[]`, `{}`, `[[]]`, `{"a":{}}`, `""`, `"` + strings.Repeat("x", 40_000) + `"`} {
 				var wrong any
-				_ = json.Unmarshal([]byte(other), &wrong) // 1e400 is a number that Go rejects
+				_ = json.Unmarshal([]byte(other), &wrong) // Go rejects the number 1e400
 				changed := maps.Clone(members)
 				changed[name] = json.RawMessage(other)
 				raw := renderRaw(changed)
@@ -266,7 +269,7 @@ func TestEveryFieldHasItsType(t *testing.T) {
 					continue // a source may send any JSON
 				}
 				if r.open() && got.status == http.StatusServiceUnavailable {
-					continue // the request would wait for its run, but the environment does not wait
+					continue // the request would wait for its run, which this environment does not do
 				}
 				if got.status >= 500 || got.status < 300 && !sameType && other != "null" {
 					t.Errorf("%s with %.200s: %d %s", r.name(), raw, got.status, got.body)
@@ -276,7 +279,7 @@ func TestEveryFieldHasItsType(t *testing.T) {
 	}
 }
 
-// renderRaw renders an object with raw JSON values.
+// renderRaw returns an object whose members have the given JSON values.
 func renderRaw(members map[string]json.RawMessage) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -285,8 +288,8 @@ func renderRaw(members map[string]json.RawMessage) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// A body with a Content-Type other than JSON, a body that is too large, or a missing body is
-// rejected.
+// Every route rejects a body with a Content-Type other than JSON, a body that is too large, and a
+// missing body.
 func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 	t.Parallel()
 	sized := map[string]bool{}
@@ -320,7 +323,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 		}
 		route := r.method + " " + r.path + " " + strings.Split(r.query, "&")[0]
 		if sized[route] {
-			continue // the size is allowed on this route
+			continue // this route allows the size
 		}
 		sized[route] = true
 		pad := func(n int) string { return body + strings.Repeat(" ", n-len(body)) }
@@ -331,7 +334,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 	}
 }
 
-// as sets the credential of the row's caller on a request.
+// as adds the credential of the row's caller to a request.
 func (r bodyRow) as(req *http.Request) {
 	if r.who == forPage {
 		req.Header.Set("Origin", widgetPage)
@@ -348,7 +351,7 @@ func (r bodyRow) as(req *http.Request) {
 // Fields that only the service sets are not accepted in bodies.
 func TestNoMassAssignment(t *testing.T) {
 	t.Parallel()
-	// taken reports whether the field is a regular field of the row.
+	// taken reports whether the row's body has a field of this name.
 	taken := func(r bodyRow, field string) bool {
 		return strings.Contains(r.body, `"`+field+`"`) || r.method+" "+r.path == "PUT /api/agents" && field == "version" ||
 			r.method+" "+r.path == "PUT /api/hooks" && field == "keyId" ||
@@ -368,7 +371,7 @@ func TestNoMassAssignment(t *testing.T) {
 				continue
 			}
 			got := r.sent(target, `{"`+field+`":"`+r.away.org+`",`+body[1:])
-			known := r.method == http.MethodPut && got.blames(t, field+":"+httpx.CodeInvalidValue) // read-only
+			known := r.method == http.MethodPut && got.blames(t, field+":"+httpx.CodeInvalidValue) // the field is read-only
 			if got.status != 400 || !known && !got.blames(t, field+":"+httpx.CodeUnknown) {
 				t.Errorf("%s with %s: %d %s", r.name(), field, got.status, got.body)
 			}
@@ -376,7 +379,7 @@ func TestNoMassAssignment(t *testing.T) {
 	}
 }
 
-// Sending an agent back in the form in which it was read changes nothing.
+// An agent that is sent back in the form in which it was read does not change.
 func TestReadFieldsChangeNothing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -405,7 +408,8 @@ func TestReadFieldsChangeNothing(t *testing.T) {
 	a.from("PUT", "/api/agents?id="+foreign, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "a foreign id", 404, "not_found")
 }
 
-// Two organizations, or two principals, may use the same name for different things.
+// Two organizations or principals may use the same name for different things. Neither gets the
+// things of the other.
 func TestSameNamesNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -436,7 +440,7 @@ func TestSameNamesNeverMeet(t *testing.T) {
 		noted(testOrg.word+" automation", a.from("POST", "/api/internal/run-automation",
 			`{"target":"`+agents[testOrg]+`","sessionId":"same","idempotencyKey":"same","input":{"message":"`+testOrg.word+`"}}`, testOrg.key, async))
 	}
-	for n := range 2 { // demo visitors
+	for n := range 2 { // two demo visitors
 		noted("visitor "+string(rune('1'+n)), a.from("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"same","message":"m"}`, sayDemo, same, async))
 	}
 	var sessions int
@@ -451,7 +455,7 @@ func TestSameNamesNeverMeet(t *testing.T) {
 // secretShapes matches complete credentials.
 var secretShapes = regexp.MustCompile(`ak_[0-9a-z]{26}_[0-9A-Za-z]{4,}|\b(ps|pl|pi|pr|wt|vt)_[0-9A-Za-z_-]{20,}|\$argon2|[Bb]earer |parley_session=`)
 
-// logHolds returns the forbidden texts that occur in the log above debug level.
+// logHolds returns those of the forbidden texts that the log contains above debug level.
 func logHolds(log string, texts ...string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"level":"debug"`) {
@@ -469,7 +473,7 @@ func logHolds(log string, texts ...string) (found []string) {
 	return found
 }
 
-// logsClean fails the test if the log contains secrets or texts of users.
+// logsClean fails the test if the log contains secrets, or texts that users have written.
 func (a *runEnv) logsClean(texts ...string) {
 	a.t.Helper()
 	log := a.log.String()

@@ -12,7 +12,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// wantKept fails the test unless a displaced account still has its session and password.
+// wantKept fails the test unless an account that lost its address still has its session and
+// password.
 func (w *testEnv) wantKept(p person) {
 	w.t.Helper()
 	w.do("GET", "/api/agents", "", p.auth, "X-Organization-Id: "+p.org).want(w.t, "the session of a displaced account", 200, "")
@@ -21,7 +22,7 @@ func (w *testEnv) wantKept(p person) {
 	}
 }
 
-// signedIn returns the person whose session the response began.
+// signedIn returns the person whose session the response has begun.
 func (a answer) signedIn(t *testing.T) person {
 	t.Helper()
 	p := person{id: a.text(t, "user.id"), org: a.text(t, "organization.id"), email: a.text(t, "user.email")}
@@ -29,8 +30,8 @@ func (a answer) signedIn(t *testing.T) person {
 	return p
 }
 
-// TestAddingNeverMakesMembers: an account with an invited email address is not a member until its
-// owner accepts.
+// TestAddingNeverMakesMembers invites the email address of an account. The account becomes a member
+// only when its owner accepts.
 func TestAddingNeverMakesMembers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -58,8 +59,9 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 	}
 }
 
-// TestLinksTakeAddressesOver: the real person joins with the link and receives no data of the
-// squatter. The squatter, who may have registered in good faith, keeps the account's resources.
+// TestLinksTakeAddressesOver signs up a squatter with another person's email address. The real
+// person joins with the invitation's link and receives none of the squatter's data. The squatter,
+// who may have acted in good faith, keeps the account's resources.
 func TestLinksTakeAddressesOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -84,8 +86,8 @@ func TestLinksTakeAddressesOver(t *testing.T) {
 	w.do("POST", "/api/auth/signup", `{"email":"CFO@example.com","password":"`+password+`"}`).want(t, "signing up again", 409, "email_taken")
 }
 
-// TestInvitationsDoNotHarmAccounts: a stranger creates an organization, invites an email address
-// whose account is in use, and knows the invitation's link.
+// TestInvitationsDoNotHarmAccounts lets a stranger create an organization and invite an email
+// address whose account is in use. The stranger knows the invitation's link.
 func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -104,8 +106,8 @@ func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 	if a := w.loginFrom(ada.email, newPassword, home).want(t, "the stranger's password", 200, ""); a.text(t, "user.id") != taker.id {
 		t.Errorf("the stranger's login %s", a.body)
 	}
-	// The account's user can still accept an invitation with her own password or in her session, and
-	// changes to her role take effect.
+	// The user of the account can still accept an invitation with her own password or in her
+	// session. Changes to her role take effect.
 	owner := w.signUp("owner@example.com")
 	invitation := w.add(owner, owner.org, ada.email, domain.RoleMember).token(t)
 	if a := w.do("POST", "/api/auth/accept", accepting(invitation, withPassword)).want(t, "accepting", 201, ""); a.text(t, "user.id") != ada.id {
@@ -118,8 +120,8 @@ func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 		want(t, "an invitation of another address", 400, "invalid_request password:required")
 }
 
-// TestLinksProveNothingToOthers: a squatter who invites themselves has not proven the address to
-// another organization.
+// TestLinksProveNothingToOthers lets a squatter invite the squatted address. This does not prove
+// the address to other organizations.
 func TestLinksProveNothingToOthers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -137,9 +139,9 @@ func TestLinksProveNothingToOthers(t *testing.T) {
 	w.do("GET", "/api/agents", "", squatter.auth, "X-Organization-Id: "+owner.org).want(t, "the squatter in the organization", 403, "permission_denied")
 }
 
-// TestSquattersDoNotLockOwnersOut: invitations of many organizations displace a person any number
-// of times. The person's password keeps working and still takes one hash computation to check. With
-// a link from the operator, the person recovers the address permanently.
+// TestSquattersDoNotLockOwnersOut displaces a person repeatedly, by invitations of many
+// organizations. The person's password continues to work, and checking it still takes a single hash
+// computation. With a link from the operator, the person recovers the address permanently.
 func TestSquattersDoNotLockOwnersOut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -176,8 +178,8 @@ func TestSquattersDoNotLockOwnersOut(t *testing.T) {
 	w.loginFrom(cfo.email, password, home).want(t, "the proven account", 200, "")
 }
 
-// TestSquattersGuessWithinLimits: a client address from which a squatter's account is logged in
-// counts as unfamiliar for the real person's account.
+// TestSquattersGuessWithinLimits guesses the real person's password from the client address at
+// which a squatter is logged in. This address is not familiar to the real person's account.
 func TestSquattersGuessWithinLimits(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -190,15 +192,15 @@ func TestSquattersGuessWithinLimits(t *testing.T) {
 		w.api.account.Logins.Account.Begin(cfo.email)
 	}
 	w.loginFrom(cfo.email, password, elsewhere).want(t, "a right guess from the squatter's address", 401, "unauthenticated")
-	for range 3 { // logging in to one's own account allows no further guesses
+	for range 3 { // logging in to the squatter's own account allows no further guesses
 		w.loginFrom(cfo.email, newPassword, elsewhere).want(t, "the squatter's own password", 200, "")
 		w.loginFrom(cfo.email, password, "198.51.100.9").want(t, "a guess from a new address", 429, "rate_limited")
 	}
 	w.loginFrom(cfo.email, password, home).want(t, "the real person's address", 200, "")
 }
 
-// TestAdminsCannotOpenProvenAccounts: the organization whose invitation created an account has no
-// power over it after the person has proven the address.
+// TestAdminsCannotOpenProvenAccounts checks an account that an organization's invitation has
+// created. After the person has proven the address, the organization has no power over the account.
 func TestAdminsCannotOpenProvenAccounts(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -212,7 +214,7 @@ func TestAdminsCannotOpenProvenAccounts(t *testing.T) {
 	w.do("POST", "/api/auth/reset", accepting(early, withPassword)).want(t, "a link from before", 404, "not_found")
 }
 
-// TestOwnInvitations: a person whose address is proven answers invitations without their link.
+// TestOwnInvitations lets a person with a proven address answer invitations without their links.
 func TestOwnInvitations(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -268,8 +270,8 @@ func TestOwnInvitations(t *testing.T) {
 	w.do("DELETE", "/api/organizations/members?id="+owner.id, "", owner.auth).want(t, "the last owner leaves", 409, "last_owner")
 }
 
-// TestProvenAddressesAreNotTakenOver: no link opens or displaces an account whose address is
-// proven.
+// TestProvenAddressesAreNotTakenOver checks that no link opens or displaces an account whose
+// address is proven.
 func TestProvenAddressesAreNotTakenOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// aguiMessages returns the body of an AG-UI request whose messages are "role id: text", in the
-// protocol's form.
+// aguiMessages returns the body of an AG-UI request. Its messages are given in the form "role id:
+// text".
 func aguiMessages(t *testing.T, thread string, messages ...string) string {
 	t.Helper()
 	type message struct {
@@ -29,8 +29,8 @@ func aguiMessages(t *testing.T, thread string, messages ...string) string {
 	return string(body)
 }
 
-// An agent gets every message of an AG-UI thread: those of system and developer as instructions,
-// and the earlier ones that its session lacks as history.
+// An agent gets all messages of an AG-UI thread. Messages of system and developer become
+// instructions. Earlier messages that the session lacks become history.
 func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)
@@ -61,7 +61,7 @@ func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 		History: []domain.Exchange{pair("(The assistant begins.)", "Hello!"), pair("My name is Ada.", "Hello Ada.")},
 	})
 
-	// The client repeats all messages, of which the session now has those up to the answer.
+	// The client repeats all messages. The session contains the messages up to the answer by now.
 	ours := "msg_" + strings.TrimPrefix(runID, "run_") + "_2"
 	second, _ := ask("t", append(seeded, "assistant "+ours+": "+formatAnswer, "user 4: Thanks.")...)
 	check("the next message", second, domain.Input{Message: "Thanks.", Instructions: "Be brief.\n\nIn French."})
@@ -73,12 +73,12 @@ func TestAThreadsMessagesReachTheAgent(t *testing.T) {
 		History: []domain.Exchange{pair("By hand?", "By hand.")},
 	})
 
-	// Another thread does not have the answer.
+	// The session of another thread does not contain the answer.
 	copied, _ := ask("another", "user 1: Hello.", "assistant "+ours+": "+formatAnswer, "user 2: Go on.")
 	check("a copied thread", copied, domain.Input{Message: "Go on.", History: []domain.Exchange{pair("Hello.", formatAnswer)}})
 }
 
-// Messages that an agent cannot use are refused by name.
+// Messages that an agent cannot use are rejected. The errors name them.
 func TestAThreadsOtherMessagesAreRefused(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)
@@ -96,8 +96,8 @@ func TestAThreadsOtherMessagesAreRefused(t *testing.T) {
 		want(t, "a visitor's instructions", 400, "invalid_request messages:invalid_value")
 }
 
-// Messages that an AG-UI client sends after an edit or for another answer continue what the user
-// sees.
+// An AG-UI client sends messages after an edit or for another answer. Their runs continue the
+// conversation that the user sees.
 func TestEditedThreads(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -132,7 +132,7 @@ func TestEditedThreads(t *testing.T) {
 	}
 }
 
-// A visitor of a widget or the demo cannot write the agent's answers over AG-UI.
+// Visitors of a widget or of the demo cannot write answers of the agent in an AG-UI thread.
 func TestAVisitorsThreadBringsNoHistory(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

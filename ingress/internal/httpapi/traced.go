@@ -12,12 +12,12 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// traced begins a span for each request, as a child of the span in its traceparent. Health checks
-// and metrics are not traced.
+// traced begins a span for each request. The parent is the span in the request's traceparent.
+// Health checks and metrics are not traced.
 func (a *api) traced() gin.HandlerFunc {
 	return otelgin.Middleware("parley",
 		otelgin.WithTracerProvider(a.Tracer.Provider()),
-		otelgin.WithMeterProvider(noop.NewMeterProvider()), // /metrics has the metrics
+		otelgin.WithMeterProvider(noop.NewMeterProvider()), // /metrics already provides the metrics
 		otelgin.WithPropagators(a.Tracer.Outside()),
 		otelgin.WithFilter(func(req *http.Request) bool { return !isOperational(req.URL.Path) }))
 }

@@ -12,7 +12,7 @@ func TestUsageIsTheOrganizations(t *testing.T) {
 	a.finish("answer", a.newChat(h, one, "s", h.member.auth, h.header))
 	a.newChat(h, other, "s", h.key)
 	a.newChat(away, a.newAgent(away), "s", away.key)
-	for query, want := range map[string][4]float64{ // intervals, runs, completed, failed
+	for query, want := range map[string][4]float64{ // numbers of intervals, runs, completed runs and failed runs
 		"":                          {7, 2, 1, 0},
 		"?days=1":                   {24, 2, 1, 0},
 		"?days=2&agentId=" + one:    {48, 1, 1, 0},

@@ -10,8 +10,8 @@ import (
 	"parley/ingress/internal/httpapi/openai"
 )
 
-// HEAD of every GET route under /v1 except streams returns the status and headers of GET without a
-// body.
+// For every GET route under /v1 except streams, the response to HEAD has the status and headers of
+// the response to GET, without a body.
 func TestHeadUnderV1AnswersAsGet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -20,7 +20,7 @@ func TestHeadUnderV1AnswersAsGet(t *testing.T) {
 	responseID := a.respond(`{"model":"`+agentID+`","input":"m","background":true}`, h.key)
 	fileID := a.answerWithFile(runFor(responseID), false).ID
 
-	targets := map[string][]struct { // by the path of the route
+	targets := map[string][]struct { // by path of the route
 		path   string
 		status int
 	}{

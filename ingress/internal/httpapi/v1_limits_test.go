@@ -19,7 +19,7 @@ import (
 	"parley/shared/store"
 )
 
-// v1Asks maps paths under /v1 to bodies that request an answer from the agent.
+// v1Asks returns request bodies for an answer of the agent, by path under /v1.
 func v1Asks(agentID, more string) map[string]string {
 	return map[string]string{
 		"/v1/chat/completions": fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"m"}]%s}`, agentID, more),
@@ -27,7 +27,7 @@ func v1Asks(agentID, more string) map[string]string {
 	}
 }
 
-// tallied sets rate limits that do not refill, so that tests can count what a request consumes.
+// tallied sets rate limits that do not refill. Tests can then count how much a request consumes.
 func (a *runEnv) tallied(user int) ratelimit.Settings {
 	a.t.Helper()
 	limits := ratelimit.Settings{Demo: 2, User: user, System: user + 1}
@@ -37,7 +37,7 @@ func (a *runEnv) tallied(user int) ratelimit.Settings {
 	return limits
 }
 
-// A request whose body is rejected counts, because the body had to be read.
+// A request with an invalid body counts, because the service had to read the body.
 func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -55,10 +55,11 @@ func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	}
 }
 
-// unreachableDB is an unreachable database that counts connection attempts.
+// unreachableDB is a driver.Connector of an unreachable database. It counts the attempts to
+// connect.
 type unreachableDB struct{ times atomic.Int64 }
 
-// Connect fails.
+// Connect always fails.
 func (d *unreachableDB) Connect(context.Context) (driver.Conn, error) {
 	d.times.Add(1)
 	return nil, driver.ErrBadConn
@@ -67,7 +68,7 @@ func (d *unreachableDB) Connect(context.Context) (driver.Conn, error) {
 // Driver is never called.
 func (d *unreachableDB) Driver() driver.Driver { return nil }
 
-// A previous response is looked up after the request is counted, and a replay is free.
+// The previous response is looked up only after the request was counted. A replay is free.
 func TestContinuingAResponseCountsFirst(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -101,7 +102,8 @@ func TestContinuingAResponseCountsFirst(t *testing.T) {
 	}
 }
 
-// A request that waits takes a slot and releases it. A request that does not wait takes none.
+// A request that waits for its run takes a slot and releases it. A request that does not wait takes
+// none.
 func TestWaitingForARunTakesSlots(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -123,7 +125,7 @@ func TestWaitingForARunTakesSlots(t *testing.T) {
 	a.respond(`{"background":true,"input":"m","model":"`+agentID+`"}`, h.key)
 }
 
-// A revoked key gets no answer, but the run that it started continues.
+// After its key was revoked, a waiting request gets no answer. The run that it started continues.
 func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -132,7 +134,7 @@ func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	a.startWorker(func(runID, _ string) { begun <- runID })
 	requests := v1Asks(a.newAgent(h), "")
 	key, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
-	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // the requests end with this context if they get no response
+	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // ends the requests if they get no response
 	defer leave()
 	answered := make(chan answer, len(requests))
 	for path, body := range requests {
@@ -161,8 +163,8 @@ func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	}
 }
 
-// Idempotency keys are separate for each caller: equal keys of two callers in one organization
-// start two runs.
+// Each caller has separate idempotency keys. The same key of two callers in one organization starts
+// two runs.
 func TestKeysOfTwoCallersAreTwoRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

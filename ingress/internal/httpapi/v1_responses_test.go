@@ -17,13 +17,13 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// respond requests a background response and returns the response's id.
+// respond requests a response in the background and returns its id.
 func (a *runEnv) respond(body string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/v1/responses", body, headers...).text(a.t, "id")
 }
 
-// fails finishes an accepted run without an answer, as a worker does for a failed run.
+// fails finishes an accepted run without an answer, like a worker after a failure.
 func (a *runEnv) fails(runID string, status domain.RunStatus, cause *domain.RunError) {
 	a.t.Helper()
 	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
@@ -227,8 +227,8 @@ func TestMissingResponses(t *testing.T) {
 	a.from("GET", "/v1/responses/"+chat+"?stream=false&stream=false", "", h.key).want(t, "twice", 400, "invalid_request stream")
 }
 
-// A background response is not found after its run has expired. A replay that is waiting for
-// capacity at that time may be repeated; the repetition starts another run.
+// After its run has expired, a background response is not found. If a replay is waiting for
+// capacity at that time, it may be repeated. The repetition starts another run.
 func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -244,7 +244,7 @@ func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	must(t, httpx.ReserveAnswer(c, 1<<20)) // another large response is being rendered
 	replayed := make(chan answer, 1)
 	go func() { replayed <- ask() }()
-	<-time.After(2 * time.Second) // time for the replay to begin waiting for its turn
+	<-time.After(2 * time.Second) // until then, the replay has begun to wait for its turn
 	a.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, runFor(responseID))
 	httpx.EndReservation(c)
 	if got := (<-replayed).want(t, "a replay", 503, "unavailable"); got.header.Get("Retry-After") == "" {
@@ -286,8 +286,8 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 	a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":"m"}`, h.key).want(t, "for automations only", 403, "caller_not_allowed")
 }
 
-// A response that must not be stored cannot be read, cancelled or continued by its id. Its run stays
-// in Parley's own API.
+// If a request forbids storing its response, the response cannot be read, cancelled or continued by
+// its id. Its run remains visible in Parley's own API.
 func TestAnUnstoredResponseIsNotRetrievable(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -317,7 +317,7 @@ func TestAnUnstoredResponseIsNotRetrievable(t *testing.T) {
 	a.from("POST", "/v1/responses", body+`,"store":false,"background":true}`, h.key).want(t, "in the background", 400, "invalid_request store")
 }
 
-// An error for a path that does not exist lists the paths that do.
+// The error for a path that does not exist lists the paths that exist.
 func TestWrongPathsUnderV1(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -9,7 +9,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 )
 
-// openBody is a body in another protocol's format, with fields that Parley does not know.
+// openBody is a body in another protocol's format. It contains fields that Parley does not support.
 type openBody struct {
 	Name  string            `json:"name" required:"true"`
 	Text  *eitherBody       `json:"text"`
@@ -31,7 +31,7 @@ type eitherBody struct {
 
 func (eitherBody) Either() {}
 
-// Unknown fields of another protocol are ignored. Known fields are decoded as strictly as fields of
+// Unknown fields of another protocol are ignored. Known fields are decoded as strictly as those of
 // Parley's own API.
 func TestOpenBodies(t *testing.T) {
 	t.Parallel()
@@ -104,8 +104,8 @@ func TestCompletionsAreLimited(t *testing.T) {
 	}
 }
 
-// A wrong path of OpenAI's API gets an error that its clients show and that lists the paths, also if
-// the client's base URL lacks /v1 or has something before it.
+// A request to a wrong path of OpenAI's API gets an error that OpenAI's clients show and that lists
+// the paths. This is so even if the client's base URL lacks /v1 or has an additional prefix.
 func TestWrongPathsOfV1(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -37,7 +37,7 @@ func signed(agentID, visitor string) string {
 	return `{"id":"` + visitor + `","signature":"` + hex.EncodeToString(mac.Sum(nil)) + `"}`
 }
 
-// visit requests a token. visitor is JSON, or "" for none.
+// visit requests a token. visitor is the JSON of the visitor, or "" for a new one.
 func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	a.t.Helper()
 	body := `{"agentId":"` + agentID + `"}`
@@ -47,7 +47,8 @@ func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	return a.from("POST", widget.WidgetSessionsPath, body, "Origin: "+origin)
 }
 
-// guest is a visitor of widgetPage, with a widget token and the visitor name that the browser stores.
+// guest is a visitor of widgetPage. It has a widget token and the visitor name that the browser
+// stores.
 type guest struct {
 	agent, token, name string
 	headers            []string
@@ -70,14 +71,15 @@ func (a *runEnv) says(g guest, session, message string, more ...string) answer {
 		slices.Concat(g.headers, []string{"Prefer: respond-async"}, more)...)
 }
 
-// token returns a token that expires after life, without a request.
+// token creates a token without a request. It expires after life.
 func (a *runEnv) token(agentID string, life time.Duration) string {
 	a.t.Helper()
 	over := strconv.FormatInt(time.Now().Add(life).Unix(), 10)
 	return a.api.Secrets.SealWidgetToken([]byte(`{"a":"` + agentID + `","o":"` + widgetPage + `","v":"` + domain.VisitorAnonymous + `x","x":` + over + `}`))
 }
 
-// visiting returns widget credentials for an agent that the access table's requests do not name.
+// visiting returns widget credentials. They are for an agent that no request of the access table
+// names.
 func (s *orgPair) visiting() []credential {
 	agentID := s.newWidgetAgent(s.home, widgetPage)
 	visitor := func(name, token, origin, refused string) credential {
@@ -85,7 +87,7 @@ func (s *orgPair) visiting() []credential {
 			name: name, headers: newGuest(agentID, token, origin, "").headers, refused: refused, via: "widget", page: "widget", testOrg: s.home, role: domain.RoleMember,
 		}
 	}
-	good := s.token(agentID, time.Hour) // on a busy machine the matrix takes longer than a real token's lifetime
+	good := s.token(agentID, time.Hour) // on a busy machine, the matrix takes longer than the lifetime of a real token
 	list := []credential{
 		visitor("widget token", good, widgetPage, ""),
 		visitor("widget token on another page", good, otherPage, ""),
@@ -98,7 +100,7 @@ func (s *orgPair) visiting() []credential {
 }
 
 // visitorsOutcome returns the expected result of a widget token at a row of the access table. The
-// token is valid for public routes and for the chat of one agent, which the table does not contain.
+// token is valid for public routes and for the chat of one agent. No row is for this agent.
 func (c *credential) visitorsOutcome(r *accessRow) string {
 	switch {
 	case c.refused != "":
@@ -109,8 +111,8 @@ func (c *credential) visitorsOutcome(r *accessRow) string {
 	return "403 permission_denied"
 }
 
-// pagesOutcome returns the expected result of a request to a route that checks the page's origin
-// and ignores credentials.
+// pagesOutcome returns the expected result of a request to a route that ignores credentials and
+// checks the page's origin.
 func (c *credential) pagesOutcome() string {
 	switch {
 	case c.page == "":
@@ -122,8 +124,9 @@ func (c *credential) pagesOutcome() string {
 	}
 }
 
-// pageTargets returns the ids that a page tries. The agent's organization does not matter, and the
-// error is the same for every id, except for agents whose widget lists the page's origin.
+// pageTargets returns the ids with which a page is tested. The organization of the agent does not
+// matter. Except for agents whose widget lists the page's origin, the error is the same for every
+// id.
 func (m *matrix) pageTargets(name string, c *credential) []target {
 	kind := idKinds[name]
 	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.newWidgetAgent(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.newWidgetAgent(m.home, otherPage), ""}}
@@ -134,7 +137,7 @@ func (m *matrix) pageTargets(name string, c *credential) []target {
 	return list
 }
 
-// forgetWidgets makes all changes apply immediately.
+// forgetWidgets clears the caches of widgets, so that all changes apply immediately.
 func (a *runEnv) forgetWidgets(agentID string, origins ...string) {
 	a.widgets().Forget(agentID, origins...)
 }

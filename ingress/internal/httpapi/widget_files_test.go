@@ -11,7 +11,7 @@ import (
 	"parley/shared/store/blobdb"
 )
 
-// newFileAgent returns an agent of h whose widget takes attachments on widgetPage.
+// newFileAgent returns an agent of h whose widget accepts attachments from widgetPage.
 func (a *runEnv) newFileAgent(h *testOrg) string {
 	a.t.Helper()
 	agentID := a.newWidgetAgent(h, widgetPage)
@@ -19,28 +19,28 @@ func (a *runEnv) newFileAgent(h *testOrg) string {
 	return agentID
 }
 
-// sendFile uploads a text in a visitor's name.
+// sendFile uploads a text as a visitor.
 func (a *runEnv) sendFile(g guest, query, content string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/files"+query, content, append(slices.Clone(g.headers), "Content-Type: text/plain")...)
 }
 
-// one returns a value of the database as text.
+// one returns a single value from the database, as text.
 func (a *runEnv) one(query string, args ...any) (value string) {
 	a.t.Helper()
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), query, args...).Scan(&value))
 	return value
 }
 
-// attaches sends a visitor's message with attachments, which are JSON.
+// attaches sends a visitor's message with attachments. The attachments are a JSON list.
 func (a *runEnv) attaches(g guest, session, attachments string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/agents?action=chat&id="+g.agent, `{"sessionId":"`+session+`","message":"look","attachments":`+attachments+`}`,
 		append(slices.Clone(g.headers), "Prefer: respond-async")...)
 }
 
-// Visitors attach files that they have uploaded, if the agent's widget takes attachments. The
-// organization reads them, and erases them with the session.
+// If an agent's widget accepts attachments, visitors can attach files that they have uploaded. The
+// organization can read the files. Erasing the session erases them.
 func TestVisitorsAttachFiles(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -79,7 +79,8 @@ func TestVisitorsAttachFiles(t *testing.T) {
 	a.logsClean("a visitor's words")
 }
 
-// No other visitor, agent, session or organization can use a visitor's upload, nor can a member.
+// No other visitor, agent, session or organization can use a visitor's upload. Members cannot use
+// it either.
 func TestVisitorsFilesAreApart(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -103,14 +104,14 @@ func TestVisitorsFilesAreApart(t *testing.T) {
 	}
 	a.from("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"m","attachments":`+list+`}`, h.owner.auth).want(t, "an owner", 400, missing)
 
-	// A file of a run is not the visitor's upload, even if the visitor may read the run.
+	// A file of a run cannot be attached like an upload, even if the visitor may read the run.
 	sent := a.attaches(ada, "s", list).want(t, "its visitor", 202, "").text(t, "attachments.0.fileId")
 	a.attaches(ada, "s", `[{"fileId":"`+sent+`"}]`).want(t, "a run's file", 400, missing)
 	for _, other := range []string{`{"data":"aGk="}`, `{"url":"https://example.com/a.png"}`} {
 		a.attaches(ada, "s", "["+other+"]").want(t, other, 400, "invalid_request attachments[0]:invalid_value")
 	}
 
-	// An agent that takes no attachments takes none of those that it took before.
+	// An agent that no longer accepts attachments also rejects files that were uploaded before.
 	a.sendFile(a.guest(closed, ""), "?sessionId=s", "x").want(t, "an agent without attachments", 403, "permission_denied")
 	kept := a.sendFile(ada, "?sessionId=s", "kept").want(t, "before", 201, "").text(t, "id")
 	a.ok("PUT", "/api/agents?id="+agentID, `{"widget":{"attachments":false}}`, h.owner.auth)
@@ -119,8 +120,8 @@ func TestVisitorsFilesAreApart(t *testing.T) {
 	a.logsClean("secret")
 }
 
-// A visitor, and all visitors of an organization together, have limited room. Their neighbours are not
-// affected.
+// The storage of each visitor is limited, and so is the storage of all visitors of an organization
+// together. Other visitors and organizations are not affected.
 func TestVisitorsFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -149,7 +150,8 @@ func TestVisitorsFilesAreBounded(t *testing.T) {
 	a.exec(`UPDATE files SET sweep_after = now() - interval '1 second', bytes = 1 WHERE principal = 'widget:id:bob'`)
 	room("after an hour", bob)
 
-	// All visitors share a quarter of the organization's quota. Here they have 42 files of 4 KiB.
+	// All visitors together may use a quarter of the organization's quota. In this test they have
+	// 42 files of 4 KiB.
 	a.rebuild(func(d *Deps) { d.FilesPerOrganization = 4 * 43 << 12 })
 	a.sendFile(a.guest(agentID, ""), "?sessionId=s", strings.Repeat("x", 4000)).want(t, "beyond the visitors' share", 429, "budget_exceeded")
 	a.upload("?name=a.txt", "text/plain", "a member's", h.member.auth, h.header)
@@ -160,7 +162,7 @@ func TestVisitorsFilesAreBounded(t *testing.T) {
 	a.chatWith(a.newAgent(h), `[{"data":"aGk="}]`, h.member.auth, h.header).want(t, "a member's message", 202, "")
 }
 
-// Uploads of visitors take no slots from those of members, and the reverse.
+// Uploads of visitors and uploads of members take separate slots.
 func TestVisitorsUploadsHaveTheirOwnSlots(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -186,7 +188,7 @@ func TestVisitorsUploadsHaveTheirOwnSlots(t *testing.T) {
 	a.sendFile(g, "?sessionId=s", "x").want(t, "beside members", 201, "")
 }
 
-// The token's response has the questions that the empty chat offers.
+// The response with the token contains the questions that an empty chat offers.
 func TestVisitorsSeeSuggestions(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -85,7 +85,7 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	}
 }
 
-// Public routes are open to widget visitors, too.
+// Widget visitors may also use public routes.
 func TestVisitorsSeeTemplates(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -118,8 +118,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// A rejected page does not learn why there is no widget for it, and a page of another origin cannot
-// read the response.
+// A page that is rejected does not learn why it has no widget. A page of another origin cannot read
+// the response at all.
 func TestRefusedPagesLearnNothing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -213,7 +213,8 @@ func TestVisitorsNames(t *testing.T) {
 	a.logsClean(identityKey, strings.Repeat("0", 64), name)
 }
 
-// identities changes the secret with which a website signs its visitors' identities.
+// identities configures the secret with which a website signs its visitors' identities, and changes
+// it.
 func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName string) {
 	t.Helper()
 	put := func(secret string) answer {
@@ -330,7 +331,7 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	}
 	rows, err := a.sql.QueryContext(t.Context(), `SELECT principal FROM sessions WHERE session_id = 'same' GROUP BY ref, principal`)
 	must(t, err)
-	defer func() { _ = rows.Close() }() // Err reports errors
+	defer func() { _ = rows.Close() }() // rows.Err reports errors
 	n := 0
 	for ; rows.Next(); n++ {
 		var principal string
@@ -345,8 +346,8 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
 }
 
-// Changes to a widget apply on this ingress process immediately and on others within 5 seconds,
-// because they cache widgets for 4 seconds.
+// A change to a widget applies immediately at this ingress process, and within 5 seconds at others,
+// which cache widgets for 4 seconds.
 func TestWidgetsAreSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(a *runEnv, h *testOrg, agentID string){
@@ -390,7 +391,7 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	}
 }
 
-// crowd is a number of visitors with different client addresses who use one agent's widget.
+// crowd simulates visitors with different client addresses who use the widget of one agent.
 type crowd struct {
 	*runEnv
 	agentID string
@@ -464,7 +465,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 	cr.token("2001:db8:1:3::1", "").want(t, "another network", 201, "")
 }
 
-// Invalid requests use up only the limit of their client address.
+// Invalid requests use up only the limit of their own client address.
 func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -499,8 +500,8 @@ func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	}
 }
 
-// Strangers who request tokens do not block visitors: tokens have a separate limit per agent, which
-// invalid requests do not use up.
+// Strangers who request tokens do not block visitors. Tokens have a separate limit per agent, and
+// invalid requests do not use it up.
 func TestTokensOfAnAgentHaveTheirOwnLimit(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -537,8 +538,8 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	a.from("OPTIONS", widget.WidgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
 }
 
-// A visitor whose token expires during an answer still sees the end of the answer, but only for a
-// limited time and only while the widget is allowed.
+// A visitor's token expires during an answer. The visitor still sees the end of the answer, but
+// only for a limited time and only while the widget is enabled.
 func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -553,7 +554,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 			c.Request.Header.Set(name, value)
 		}
 		var err error
-		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as when the request was admitted
+		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // like at the admission of the request
 		must(t, err)
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
 			t.Fatalf("a token that is valid for %s: %v", life, err)

@@ -25,8 +25,8 @@ func invitationView(i accountdb.OwnInvitation) ownInvitation {
 	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
 }
 
-// listInvitations handles GET /api/auth/invitations: the open invitations to the caller's proven
-// email address, newest first.
+// listInvitations handles GET /api/auth/invitations: it lists the open invitations to the caller's
+// proven email address, newest first.
 func (h *Handler) listInvitations(c *gin.Context) error {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {

@@ -61,8 +61,8 @@ func (h *Pages) SignupForm(c *gin.Context) {
 	}
 }
 
-// enter sets the session's cookie and redirects the browser to next or, if next is empty, to the
-// dashboard. If err is not nil, enter only returns it.
+// enter returns err if it is not nil. Otherwise it sets the session's cookie and redirects the
+// browser to next or, if next is empty, to the dashboard.
 func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
 	if err != nil {
 		return err
@@ -118,13 +118,13 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 	showRendered(c, http.StatusOK, page, err)
 }
 
-// invitationGone is the message for used, expired and unknown links alike, so that it does not
-// reveal which links existed.
+// invitationGone is the message for used, expired and unknown links alike, so that the page does
+// not reveal which links existed.
 const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
-// showAccept shows the forms for an invitation: a button for a person who is logged in with the
-// invited email address, or else one form for people with an account and one for people without.
-// The page does not reveal whether there is an account with the address.
+// showAccept shows the forms for an invitation. A person who is logged in with the invited email
+// address gets a button. Other people get one form for accounts that exist and one for new
+// accounts. The page does not reveal whether an account with the address exists.
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
@@ -140,7 +140,7 @@ func (h *Pages) showAccept(c *gin.Context, token string, status int, problem str
 	showRendered(c, status, page, err)
 }
 
-// ResetPage handles GET /reset?token=: a form for a new password.
+// ResetPage handles GET /reset?token=: it shows a form for a new password.
 func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, linkToken(c), http.StatusOK, "") }
 
 // ResetForm handles POST /reset, the form of ResetPage.
@@ -173,7 +173,7 @@ func (h *Pages) showReset(c *gin.Context, token string, status int, problem stri
 	showRendered(c, status, page, err)
 }
 
-// linkToken returns the token of a link, or "" if there is not exactly one.
+// linkToken returns the token in the query. If there is no token or more than one, it returns "".
 func linkToken(c *gin.Context) string {
 	if tokens := c.Request.URL.Query()["token"]; len(tokens) == 1 {
 		return tokens[0]
@@ -181,8 +181,8 @@ func linkToken(c *gin.Context) string {
 	return ""
 }
 
-// showLinkGone shows a page saying that a link is no longer valid. For errors other than not_found
-// it shows the error.
+// showLinkGone shows a page saying that a link is no longer valid if err is not_found. Any other
+// error is shown itself.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })

@@ -48,10 +48,10 @@ func (h *Handler) accept(c *gin.Context) error {
 	return h.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// acceptInvitation uses an invitation's token. It makes a member of the person who is logged in
-// with the invited email address, or else of the account that has the address and the given
-// password. If neither exists and mayJoin is true, it creates an account with the password. The new
-// account takes over the address from an account that has not proven it.
+// acceptInvitation uses an invitation's token. If the caller is logged in with the invited email
+// address, that person becomes a member. Otherwise, the account with the address and the given
+// password becomes a member. If there is no such account and mayJoin is true, acceptInvitation
+// creates it. The new account takes over the address from an account that has not proven it.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
@@ -75,7 +75,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 		}
 	}
 
-	// The person's cached memberships are dropped, so that the new one applies immediately.
+	// Drop the person's cached memberships, so that the new membership applies immediately.
 	account, err := h.AccountsDB.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		h.Auth.ForgetUser(userID)
@@ -83,8 +83,9 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	return account, token, login, err
 }
 
-// openAccount returns the account with the email address and the password, and the password's stored hash. If there is no such account and
-// no account has proven the address, isNew is true and the caller must create an account with the password.
+// openAccount returns the account with the email address and the password, and the password's
+// stored hash. If there is no such account and no account has proven the address, isNew is true and
+// the caller must create an account with the password.
 func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
 		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in with the invited address")
@@ -104,7 +105,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // report this first, so that the response does not reveal whether the address is proven
+	case fault != nil: // before a proven address is reported, which would reveal that the address has an account
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err
@@ -133,8 +134,8 @@ func (h *Handler) acceptNew(
 	return account, err
 }
 
-// invitationFor reads the invitation to which a token belongs. person is the caller if the request
-// has a session of an account with the invited email address; otherwise it is empty.
+// invitationFor reads the invitation to which a token belongs. If the caller is logged in with the
+// invited email address, person is the caller. Otherwise, person is empty.
 func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")
@@ -169,8 +170,8 @@ type resetBody struct {
 // Check checks the new password.
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
-// reset handles POST /api/auth/reset: it uses a link's token to set a new password, ends all login
-// sessions and begins a new session.
+// reset handles POST /api/auth/reset: it uses a link's token to set a new password. It ends all
+// login sessions of the user and begins a new session.
 func (h *Handler) reset(c *gin.Context) error {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
@@ -185,8 +186,8 @@ func (h *Handler) reset(c *gin.Context) error {
 	return h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// resetPassword uses a reset link. It looks up the link first, so that no password is hashed for an
-// invalid link.
+// resetPassword uses a reset link. It looks up the link before hashing the password, because
+// hashing is expensive and the link may be invalid.
 func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	token, login := h.newLogin(c)
 	user, err := h.resetFor(c, body.Token)

@@ -19,7 +19,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Limits on the length of passwords, in characters. The maximum only prevents very large passwords.
+// Limits on the length of passwords, in characters. The maximum is far above the length of real
+// passwords and only bounds the input.
 const (
 	minPassword = 8
 	maxPassword = 256
@@ -40,9 +41,9 @@ func newLoginLimits(now func() time.Time) loginLimits {
 	}
 }
 
-// begin counts an attempt. undo removes it from the counts after a correct password. The limit per
-// account does not apply if isFamiliar reports that someone has logged in to the account from this
-// client address before.
+// begin counts an attempt to log in. The caller must call undo after a correct password, which does
+// not count. The limit per account does not apply if isFamiliar reports that the account was used
+// from this client address before.
 func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo func(), err error) {
 	email = strings.ToLower(email)
 	pair := email + "\x00" + address
@@ -108,7 +109,8 @@ func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Acc
 	return httpx.JSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
-// setCookie sets the cookie of a new session. The session that it replaces ends on this ingress process immediately.
+// setCookie sets the cookie of a new session. The session that the new one replaces ends
+// immediately at this ingress process.
 func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
@@ -215,8 +217,8 @@ func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("password", b.Password, 1, maxPassword)
 }
 
-// login handles POST /api/auth/login. Whether the account does not exist or the password is wrong,
-// it takes equally long and returns the same error.
+// login handles POST /api/auth/login. A wrong password and an unknown account result in the same
+// error after the same time.
 func (h *Handler) login(c *gin.Context) error {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
@@ -243,11 +245,12 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 	return account, token, login, err
 }
 
-// authenticate returns the user with the email address and password, and the matching hash. A later
-// change must check that the hash is still the user's. Wrong passwords are counted.
+// authenticate returns the user with the email address and password, and the matching hash. A
+// caller that later changes the account must check that this hash is still stored. Wrong passwords
+// are counted.
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx, client := c.Request.Context(), h.Auth.ClientAddr(c.Request).String()
-	only := false // above the account's limit, only accounts with an earlier login from this client address are considered
+	only := false // if true, only accounts with an earlier login from this client address may match
 	undo, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
 		only = true
 		known, err := h.AccountsDB.LoggedInFrom(ctx, email, client)
@@ -257,7 +260,8 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		return "", "", err
 	}
 
-	// An email address without an account takes as long as an address with several accounts.
+	// The response time must not reveal which addresses have accounts. The password is therefore
+	// hashed even if there is no account with the address.
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err == nil {
 		var hashes []string
@@ -266,7 +270,8 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 		}
 	}
 
-	// Only wrong passwords count. Correct passwords and failures of the service do not.
+	// Only a wrong password counts. A correct password does not count, and neither does a failure
+	// of the service.
 	if apierr.CodeFor(err) != apierr.Unauthenticated {
 		undo()
 	}

@@ -31,7 +31,7 @@ const (
 	maxNext     = 512 // bytes
 )
 
-// attempt is the content of the sealed cookie while the person is at the provider.
+// attempt is the content of the sealed cookie while a person logs in at the provider.
 type attempt struct {
 	openid.Attempt
 	Next     string    `json:"next"`
@@ -40,8 +40,8 @@ type attempt struct {
 }
 
 // beginOIDC handles GET /api/auth/oidc?next=: it redirects to the provider, which returns the
-// browser to the path next. With takeover=1 the person gets a new account even if an account that
-// is in use has the email address but has not proven it.
+// browser to the path next. With takeover=1 the person gets a new account even if the email address
+// belongs to another account that is in use but has not proven the address.
 func (h *Handler) beginOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
@@ -70,8 +70,8 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 	seeOther(c, address)
 }
 
-// readLoginQuery reads the query of a login. Pages of other sites must not be able to make a person
-// take over an email address.
+// readLoginQuery reads the query of a login. It rejects takeover=1 in a request from another site's
+// page, which must not be able to make a person take over an email address.
 func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	found := &httpx.Problems{}
 	next = nextFor(c, found)
@@ -111,7 +111,7 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 }
 
 // attemptFor reads the attempt in the browser's cookie. It returns an error if the attempt has
-// expired or the query's state differs from that of the attempt.
+// expired or if its state differs from the state in the query.
 func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
@@ -181,8 +181,9 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 	seeOther(c, begun.Next)
 }
 
-// logInByIdentity logs a person in. The first login of an identity creates an account and counts as
-// a sign-up, unless the identity is linked to the account loggedIn.
+// logInByIdentity logs a person in. The first login of an identity counts as a sign-up, because it
+// usually creates an account. It does not count if the identity is linked to the existing account
+// loggedIn.
 func (h *Handler) logInByIdentity(
 	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
 ) (account accountdb.Account, err error) {
@@ -236,8 +237,8 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 	return who, nil
 }
 
-// failLogin is Fail for requests that browsers send when a person follows a link: it shows the
-// error on the login page.
+// failLogin responds to a failed login. Browsers get the login page with the error; other clients
+// get the response of httpx.Fail.
 func (h *Handler) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		httpx.Fail(c, err)

@@ -23,8 +23,8 @@ const (
 	// MaxNextPage is the maximum length in bytes of a dashboard URL to return to.
 	MaxNextPage = 1024
 
-	// NoMicrophone is the Permissions-Policy of all pages except the dashboard. People talk with
-	// agents only in the dashboard.
+	// NoMicrophone is the Permissions-Policy of all pages except the dashboard, the only page with
+	// voice.
 	NoMicrophone = "camera=(), geolocation=(), microphone=()"
 	// OwnMicrophone is the Permissions-Policy of the dashboard.
 	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
@@ -54,7 +54,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		return
 	}
 	if c.Request.Method == http.MethodHead || strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
-		c.Status(http.StatusNoContent) // a program inspects the link or the browser prefetches it, and must not use it up
+		c.Status(http.StatusNoContent) // a link preview or the browser's prefetch, which must not use up the link
 		return
 	}
 
@@ -62,7 +62,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 	_, err := h.AccountsDB.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, accountdb.ErrLinkSpent):
-		if h.redirectLoggedIn(c, shown.Next) { // the person was probably logged in by this very link
+		if h.redirectLoggedIn(c, shown.Next) { // a second click on the link that logged the person in
 			return
 		}
 		refuse(http.StatusGone, "This login link was already used or has expired. Get a new one.")
@@ -83,8 +83,8 @@ func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
 	showRendered(c, status, page, err)
 }
 
-// redirectLoggedIn redirects a person who is already logged in to next or the dashboard. It returns false if
-// the person is not logged in.
+// redirectLoggedIn redirects a person who is already logged in to next, or to the dashboard if next
+// is empty. It returns false if the person is not logged in.
 func (h *Pages) redirectLoggedIn(c *gin.Context, next string) bool {
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil || ident.Via != auth.ViaCookie {
@@ -127,8 +127,8 @@ func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Cache-Control", "no-store") // because the page contains the person's name and the names of this release's bundles
-	// The URL may contain a token, which other sites must not receive. With no-referrer, browsers
-	// would send the pages' forms with the origin null.
+	// The URL may contain a token, which other sites must not receive. The policy no-referrer would
+	// be too strict: browsers would send the pages' forms with the origin null.
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Permissions-Policy", NoMicrophone)
 	if strings.HasPrefix(c.Request.URL.Path, DashboardPath) {

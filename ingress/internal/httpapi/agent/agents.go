@@ -75,8 +75,8 @@ func (h *Handler) getAgent(c *gin.Context, agentID string) error {
 	return nil
 }
 
-// writeAgent responds with an agent. Its entity tag consists of the version and the last check, which
-// changes without a new version.
+// writeAgent responds with an agent. Its entity tag covers the version and the result of the last
+// check, which is stored without a new version.
 func (h *Handler) writeAgent(c *gin.Context, status int, agent domain.Agent) {
 	httpx.WriteVersion(c, status, agent.Version, checkState(agent.LastCheck), h.shown(agent))
 }
@@ -217,7 +217,7 @@ func (h *Handler) deleteAgent(c *gin.Context) error {
 		return err
 	}
 
-	// A deletion that has begun continues if the caller disconnects.
+	// The deletion continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTimeout)
 	defer cancel()
 	if err := h.dropAgent(ctx, httpx.Caller(c).OrganizationID, agentID, condition); err != nil {
@@ -227,8 +227,9 @@ func (h *Handler) deleteAgent(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.Deleted(agentID))
 }
 
-// dropAgent cancels queued runs before and after the deletion: before, so that the caller can retry
-// if cancelling fails, and after, because runs may have been accepted in between.
+// dropAgent deletes an agent and cancels its queued runs before and after the deletion. If
+// cancelling fails before the deletion, the caller can retry. Runs that were accepted in between
+// are cancelled after it.
 func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
 	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
 	if err == nil {
@@ -261,14 +262,14 @@ func (h *Handler) sealer(org, agentID string) func(string) string {
 type seals struct{ headers, identity func(string) string }
 
 // seals returns the functions for one agent. The contexts contain the organization and the agent,
-// so a sealed secret is useless anywhere else.
+// so that a sealed secret cannot be used anywhere else.
 func (h *Handler) seals(org, agentID string) seals {
 	place := secrets.WidgetIdentity(org, agentID)
 	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, place) }}
 }
 
 // shown returns an agent in the form that callers see: secrets are hidden, lists are never null,
-// and the default model has its name.
+// and an agent without a model has the default model's name.
 func (h *Handler) shown(agent domain.Agent) shownAgent {
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel
@@ -307,8 +308,8 @@ func hide(headers map[string]string) {
 	}
 }
 
-// checkToolDocuments checks the documents to which a body binds an agent. Documents to which the
-// agent was already bound are always accepted.
+// checkToolDocuments checks the documents to which a body binds an agent. A document to which the
+// agent is already bound is always accepted.
 func (h *Handler) checkToolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, previous domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {

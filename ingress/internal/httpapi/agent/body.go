@@ -172,8 +172,8 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	}
 }
 
-// apply sets the agent's fields. It checks conditions that depend on the agent's previous state,
-// and seals new secrets.
+// apply sets the agent's fields and seals new secrets. It also checks conditions that depend on the
+// agent's previous state.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)

@@ -33,7 +33,8 @@ type WorkerCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
-// Budgets returns budget_exceeded if a budget that would cover a run is used up.
+// Budgets checks budgets. WithinBudget returns budget_exceeded if a budget that covers the run is
+// used up.
 type Budgets interface {
 	WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error
 }
@@ -63,7 +64,7 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 		}
 	}
 
-	// A check is not a run, so budgets of runs do not apply to it.
+	// A check is not a run, so a budget that limits only the number of runs does not apply to it.
 	keyID := httpx.Caller(c).KeyID
 	if err := h.Budgets.WithinBudget(ctx, org, agentID, keyID, ""); err != nil && !errors.Is(err, budgetdb.ErrRunsUsedUp) {
 		return err
@@ -79,15 +80,16 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, check)
 }
 
-// checkConnections has workers check the agent's models and tools at the same time. A worker that
-// cannot be reached is a failed check in the result. If a budget has no room for the calls of the
-// models, checkConnections returns budget_exceeded.
+// checkConnections lets workers check the agent's models and tools concurrently. A worker that
+// cannot be reached appears as a failed check in the result. If a budget has no room for the model
+// calls, checkConnections returns budget_exceeded.
 func (h *Handler) checkConnections(ctx context.Context, org, keyID string, agent domain.Agent) (domain.AgentCheck, error) {
 	deadline := time.Now().Add(checkTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 
-	// Different workers have the settings for models and for tools.
+	// The models are checked by agent workers and the tools by tool workers, because only they have
+	// the settings.
 	claims := contract.CheckClaims{OrganizationID: org, AgentID: agent.ID, KeyID: keyID, Version: agent.Version, Expires: deadline.UTC()}
 	var models, tools []domain.Check
 	var refused error
@@ -127,7 +129,8 @@ func connects(t domain.Tools) bool {
 	return t.WebSearch != nil && t.WebSearch.Enabled || t.MCP != nil && t.MCP.Enabled || t.HTTPRequest != nil && t.HTTPRequest.Enabled
 }
 
-// callChecks calls a worker to check the connections of one kind. Its error is budget_exceeded.
+// callChecks lets a worker check the connections of one kind. The only error is budget_exceeded;
+// other failures become failed checks.
 func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.CheckClaims) ([]domain.Check, error) {
 	began := time.Now()
 	claims.Kind = kind
@@ -136,7 +139,7 @@ func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.C
 	case err == nil && reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
-			exceeded.RetryAfter = time.Until(claims.Expires) // other calls have ended or used up the budget by then
+			exceeded.RetryAfter = time.Until(claims.Expires) // the calls that now reserve the budget will have finished by then
 		}
 		return nil, exceeded
 	case err == nil && !reply.Unavailable:

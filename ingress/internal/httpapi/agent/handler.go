@@ -23,13 +23,13 @@ type Deps struct {
 	AgentsDB  *agentdb.Store
 	Secrets   *secrets.Box
 	Runs      RunCanceller
-	Auth      *auth.Resolver // caches widgets and must forget a widget that changes
+	Auth      *auth.Resolver // caches widgets; notified when a widget changes
 	Templates *Templates
-	Workers   WorkerCaller // check the agents' connections
+	Workers   WorkerCaller // let workers check the agents' connections
 	Budgets   Budgets
 	Signer    ClaimSigner
 	Log       zerolog.Logger
-	// Organizations has the names that previews of system prompts contain.
+	// Organizations provides organization names for previews of system prompts.
 	Organizations     *accountdb.Organizations
 	domain.ModelRules // the default model is shown for agents without a model
 	// ChecksPerMinute is the maximum number of checks that an organization may start per minute at
@@ -46,7 +46,7 @@ type RunCanceller interface {
 type Handler struct {
 	Deps
 
-	checks *ratelimit.Failures // by organization
+	checks *ratelimit.Failures // counts checks by organization
 }
 
 // New returns a Handler.

@@ -20,7 +20,7 @@ import (
 const (
 	// MaxImport is the maximum size of an import's body in bytes.
 	MaxImport    = 2 << 20
-	maxOperation = 2_048 // characters of an operation's name
+	maxOperation = 2_048 // maximum number of characters in an operation's name
 )
 
 // importBody is the body of an import: an OpenAPI document and the operations to import.
@@ -99,7 +99,7 @@ func checkOperations(p *httpx.Problems, operations []string) {
 	}
 }
 
-// errUnchanged ends an update without changing the agent.
+// errUnchanged aborts an update that would not change the agent.
 var errUnchanged = errors.New("unchanged")
 
 // importOpenAPI handles POST /api/agents?id=&action=import-openapi: it converts the operations of a
@@ -158,8 +158,9 @@ func (h *Handler) importOpenAPI(c *gin.Context) error {
 	return nil
 }
 
-// checkVersion rejects an import for another version of the agent before the document is converted.
-// The update checks the version again, because the agent may change in the meantime.
+// checkVersion returns an error if the import is meant for another version of the agent. It runs
+// before the expensive conversion of the document. The update repeats the check, because the agent
+// may change in the meantime.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
 	_, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
@@ -197,8 +198,9 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	agent.Tools.HTTPRequest = &t
 }
 
-// withSecrets returns the endpoint with the headers from the request, or with the secrets of the
-// endpoint that it replaces, if both endpoints have the same origin.
+// withSecrets returns the endpoint with its secrets. These are the headers from the request or, if
+// there are none, the secrets of the endpoint that it replaces. Old secrets are used only if both
+// endpoints have the same origin.
 func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
 	same := Origin(e.URL) == Origin(old.URL)
 	if same {
@@ -216,7 +218,7 @@ func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) strin
 }
 
 // checkOrigins rejects an import that would send the headers to several servers. Headers are
-// secrets for one server, and the document must not choose other servers.
+// secrets for one server, and a document must not be able to send them to another.
 func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	if len(b.Headers) == 0 {
 		return nil
@@ -298,8 +300,8 @@ func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	return endpoints, skipped, nil
 }
 
-// rejectReason returns the reason why an endpoint would be rejected in the body of a PUT, or "" if it
-// would be accepted.
+// rejectReason returns the reason why a PUT would reject the endpoint, or "" if a PUT would accept
+// it.
 func rejectReason(e domain.Endpoint) string {
 	body := endpointBody{Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL}
 	if e.InputSchema != nil {

@@ -34,10 +34,11 @@ func (b *previewBody) Check(p *httpx.Problems) {
 	}
 }
 
-// exampleSession stands for the session's id if the request names no session.
+// exampleSession is the session id in the preview if the request names no session.
 const exampleSession = "(session id)"
 
-// values returns the values of a run with the input that would be created now.
+// values returns the values of the prompt variables for a run that starts now with the body's
+// input.
 func (b *previewBody) values(organization string, p *httpx.Problems) domain.PromptValues {
 	values := domain.PromptValues{Organization: organization, Now: time.Now(), SessionID: b.SessionID.Or(exampleSession)}
 	if raw, ok := b.Input.Value["message"]; ok {
@@ -58,8 +59,9 @@ type promptPreview struct {
 	SystemPrompt string `json:"systemPrompt"`
 }
 
-// previewPrompt handles POST /api/agents?id=&action=preview: it fills the variables of the agent's system
-// prompt, or of the one in the body, as for a run with the input.
+// previewPrompt handles POST /api/agents?id=&action=preview: it returns the system prompt with its
+// variables filled in, as a run with the given input would. The prompt is the agent's own or the
+// prompt in the body.
 func (h *Handler) previewPrompt(c *gin.Context) error {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {

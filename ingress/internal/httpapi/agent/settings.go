@@ -8,7 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// checkSettings checks the model settings without the models that must accept them.
+// checkSettings checks the model settings by themselves. checkModels checks whether the models
+// accept them.
 func (f *agentFields) checkSettings(p *httpx.Problems) {
 	f.Settings(p)
 	for i, name := range f.Overridable.Value {
@@ -25,8 +26,8 @@ func (f *agentFields) checkSettings(p *httpx.Problems) {
 	}
 }
 
-// applySettings sets the agent's model settings. An agent that permits all overrides also permits those
-// of settings that a later release adds.
+// applySettings sets the agent's model settings. If the agent permits all overrides, the permission
+// includes settings that a later release adds.
 func (f *agentFields) applySettings(a *domain.Agent) {
 	s := f.Settings(&httpx.Problems{}) // Check has reported the problems
 	a.ModelSettings = s.Over(a.ModelSettings)
@@ -39,8 +40,8 @@ func (f *agentFields) applySettings(a *domain.Agent) {
 	}
 }
 
-// needsModelCheck reports whether a change concerns the models or their settings. Other changes stay
-// possible when a model has ceased to accept a setting.
+// needsModelCheck reports whether a change concerns the models or their settings. Other changes
+// skip the check, so that they stay possible after a model has ceased to accept a setting.
 func needsModelCheck(before, after *domain.Agent) bool {
 	return before.Model != after.Model || !slices.Equal(before.FallbackModels, after.FallbackModels) ||
 		!reflect.DeepEqual(before.ModelSettings, after.ModelSettings)
@@ -53,7 +54,7 @@ func (h *Handler) checkModels(a *domain.Agent, p *httpx.Problems) {
 	}
 }
 
-// applyPrompt sets the agent's system prompt. A prompt that stays the same is not checked, because agents
+// applyPrompt sets the agent's system prompt. An unchanged prompt is not checked, because agents
 // from before prompt variables may contain any text.
 func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 	if !f.SystemPrompt.Set || f.SystemPrompt.Value == a.SystemPrompt {
@@ -65,7 +66,7 @@ func (f *agentFields) applyPrompt(a *domain.Agent, p *httpx.Problems) {
 	}
 }
 
-// shownAgent is an agent as callers see it. Unlike stored settings, missing ones are null.
+// shownAgent is an agent in the form that callers see. Model settings that are not set are null.
 type shownAgent struct {
 	domain.Agent
 	shownSettings

@@ -19,7 +19,7 @@ import (
 // templatesTTL is the maximum age of the cached templates.
 const templatesTTL = 5 * time.Second
 
-// Templates caches the templates for a few seconds, because the route is public.
+// Templates caches the templates for templatesTTL, because anyone may request the list.
 type Templates struct {
 	AgentsDB *agentdb.Store
 

@@ -35,7 +35,8 @@ func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Pr
 	}
 }
 
-// setTool returns the result of apply. If null is true, it returns nil, because the request removes the tool.
+// setTool returns the result of apply. If null is true, it returns nil, because the request removes
+// the tool.
 func setTool[T any](null bool, apply func() *T) *T {
 	if null {
 		return nil
@@ -43,8 +44,8 @@ func setTool[T any](null bool, apply func() *T) *T {
 	return apply()
 }
 
-// previous returns a copy of the tool's previous state, because the agent's own state must not
-// change. enabled is required if the agent does not have the tool yet.
+// previous returns a copy of the tool's previous state, so that changes do not affect the stored
+// agent. The field enabled is required if the agent does not have the tool yet.
 func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {
@@ -56,7 +57,7 @@ func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool
 	return &copied
 }
 
-// applySwitch returns a tool that has no further settings after the request's changes.
+// applySwitch returns a tool without options after the request's changes.
 func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
 	t := previous(p, path, b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -123,7 +124,7 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 		at := httpx.Element("tools.httpRequest.endpoints", i)
 		t.Endpoints[i] = domain.Endpoint{
 			Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL, InputSchema: e.schema,
-			// By default, a call must not be repeated.
+			// Assume that repeating a call is unsafe unless the request says otherwise.
 			SideEffect:    e.SideEffect.Or(domain.SideEffectUnsafe),
 			Headers:       known[e.Name].merge(p, at+".headers", e.URL, e.Headers, seal),
 			SigningSecret: known[e.Name].signingSecret(p, at+".signingSecret", e.URL, e.SigningSecret.Value, seal),
@@ -159,8 +160,8 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 	return t
 }
 
-// entrySecrets contains the sealed secrets from an entry's previous state, and the URL for which
-// they were set.
+// entrySecrets contains the sealed secrets of an entry (an endpoint or a server) before the change,
+// and the URL for which they were set.
 type entrySecrets struct {
 	url     string
 	headers map[string]string
@@ -174,7 +175,7 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 		return nil
 	}
 
-	// The names are sorted, so that the same request always gets the same problems.
+	// The names are sorted, so that the same request always results in the same problems.
 	out := make(map[string]string, len(headers))
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if value := headers[name]; value != hidden {
@@ -203,8 +204,8 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 }
 
 // checkKeep adds a problem if there is no secret to keep or the URL has another origin. A secret
-// stays with the name and origin of its entry. Otherwise any person who may change the URL could
-// have the secret sent to another server.
+// belongs to the name and origin of its entry. Otherwise a person who may change the URL could have
+// the secret sent to another server.
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:

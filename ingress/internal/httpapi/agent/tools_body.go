@@ -108,14 +108,14 @@ var (
 	toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // the function names that model providers accept
 
 	methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead}
-	// Headers that the HTTP client sets. Other values would break the request or smuggle in a
-	// second request.
+	// Headers that the HTTP client sets itself. Other values would break the request or hide a
+	// second request in it.
 	ownHeaders = []string{
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
 		"idempotency-key",
 	}
-	// Names of the built-in tools. An endpoint must not have such a name, because models could not
-	// distinguish the endpoint from the tool.
+	// Names of the built-in tools. An endpoint must not have one of these names, because models
+	// could not distinguish it from the tool.
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
@@ -168,8 +168,8 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list,
-// because callers who computed an empty list do not mean all documents.
+// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list:
+// a caller whose filter found no documents does not mean all documents.
 func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null means all documents")
@@ -199,7 +199,7 @@ func (b *httpBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks one endpoint. seen contains the names of the previous endpoints.
+// Check checks one endpoint. seen contains the names of the endpoints before it.
 func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool) {
 	checkToolName(p, at+".name", b.Name, seen)
 	if slices.Contains(ownTools, b.Name) {
@@ -247,8 +247,8 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	b.schema = read
 }
 
-// checkTemplate checks that arguments cannot choose the server in the URL, and that the schema has
-// all of the URL's variables.
+// checkTemplate checks a URL with variables. The arguments of a call must not be able to choose the
+// server, and the schema must define each variable.
 func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return
@@ -262,7 +262,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 
 	read, present := b.schema.(map[string]any)
 	if !present || p.Has(at+".inputSchema") {
-		return // without a schema, the variables are the arguments
+		return // without a schema, each variable is an argument
 	}
 
 	properties, _ := read["properties"].(map[string]any)

@@ -13,7 +13,7 @@ import (
 // Bounds of a hook's fields.
 const (
 	minSourceSecret = 8  // minimum number of characters in secrets that the source creates
-	minChosenSecret = 16 // for secrets that people choose
+	minChosenSecret = 16 // minimum number of characters in secrets that people choose
 	maxHookSecret   = 512
 	maxWindow       = 3600 // seconds
 	maxKeyText      = 1000 // characters
@@ -47,8 +47,8 @@ type hookFilterBody struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// hookCoalesceBody says which deliveries are combined into one run: deliveries with the same key
-// within the window.
+// hookCoalesceBody describes which deliveries are combined into one run: deliveries with the same
+// key within a window of time.
 type hookCoalesceBody struct {
 	Key            string `json:"key" required:"true"`
 	WindowSeconds  int    `json:"windowSeconds" required:"true"`
@@ -79,7 +79,7 @@ type hookChangeBody struct {
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
-// Check checks the fields. The rules for headers and secret depend on the source.
+// Check checks the fields. The rules for headers and the secret depend on the source.
 func (b *newHookBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	for _, field := range []struct {
@@ -105,7 +105,8 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check checks the fields whose rules do not depend on the source. The body does not contain the source.
+// Check checks the fields whose rules do not depend on the source, because this body does not
+// contain the source.
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
@@ -146,7 +147,7 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	for _, field := range []struct {
 		name   string
 		header httpx.Removable[string]
-		empty  bool // "" is allowed
+		empty  bool // the header name may be empty
 	}{{"signatureHeader", f.SignatureHeader, !named}, {"deliveryIdHeader", f.DeliveryIDHeader, true}} {
 		switch {
 		case !field.header.Set || field.header.Null || field.header.Value == "" && field.empty:

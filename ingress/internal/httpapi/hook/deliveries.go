@@ -62,8 +62,8 @@ func (h *Handler) getDeliveries(c *gin.Context) error {
 	return h.listDeliveries(c, hookID)
 }
 
-// hookFor returns the hook of a delivery: the hook that the query names, or the only hook that has
-// a delivery with this id.
+// hookFor returns the hook of a delivery: the hook that the query names, or else the only hook that
+// has a delivery with this id.
 func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, error) {
 	if hookID != "" {
 		return hookID, h.ownHook(c, hookID)
@@ -94,8 +94,8 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	return err
 }
 
-// getDelivery responds with one delivery. The body is read only when there is capacity for a large
-// response.
+// getDelivery responds with one delivery. It reads the body of the delivery only after there is
+// capacity for a large response.
 func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) error {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hookID, deliveryID)
@@ -199,13 +199,13 @@ func (h *Handler) postDeliveries(c *gin.Context) error {
 }
 
 // openHook returns the current state of an organization's hook. It returns conflict if the hook
-// does not accept deliveries, because it is disabled or its API key is no longer valid.
+// rejects deliveries, because it is disabled or its API key is no longer valid.
 func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) {
 	if err := h.ownHook(c, hookID); err != nil {
 		return nil, err
 	}
 
-	// The cache may be up to 5 seconds old, but a user expects the current state.
+	// The cache may be up to 5 seconds old. After a change, a user expects the current state.
 	h.Hooks.Forget(hookID)
 	hook, err := h.Hooks.Get(c.Request.Context(), hookID)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -215,8 +215,9 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	return hook, err
 }
 
-// redeliver processes a stored delivery again under a new id. Redeliveries are numbered; redeliver
-// uses the first free number, even if another request redelivers the same delivery concurrently.
+// redeliver processes a stored delivery again under a new id. The id contains the number of the
+// redelivery. redeliver uses the first free number, even if another request redelivers the same
+// delivery concurrently.
 func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Receipt, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)
@@ -249,7 +250,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 			continue
 		}
 		result, err := h.intake.Take(ctx, hook, &event, delivered)
-		if err != nil || !result.Duplicate { // otherwise a concurrent request took the id
+		if err != nil || !result.Duplicate { // for a duplicate, try the next id: a concurrent request has used this one
 			return result, err
 		}
 	}
@@ -257,8 +258,8 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 	return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue, "was already redelivered %d times", maxRedelivered)
 }
 
-// redeliveredID returns the id of a delivery's nth redelivery. Redelivering a redelivery counts as
-// redelivering the original.
+// redeliveredID returns the id of a delivery's nth redelivery. If the delivery is itself a
+// redelivery, the new id is derived from the original delivery's id.
 func redeliveredID(deliveryID string, n int) string {
 	if at := strings.LastIndex(deliveryID, redeliveredSuffix); at > 0 {
 		deliveryID = deliveryID[:at]
@@ -279,8 +280,8 @@ func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID strin
 	return false, err
 }
 
-// testHook handles POST /api/hooks?id=&action=test: it sends a delivery that is signed as the
-// source would sign it and processed like any other. The body is optional.
+// testHook handles POST /api/hooks?id=&action=test: it signs a test delivery as the source would
+// and processes it like any other delivery. The body is optional.
 func (h *Handler) testHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[testHookBody](c)
 	if err != nil {
@@ -303,14 +304,14 @@ func (h *Handler) testHook(c *gin.Context) error {
 		return err
 	}
 
-	// The signed delivery is verified like a real delivery, so that the test finds configuration
-	// faults.
+	// Verify the signed delivery like a real one, so that the test finds faults in the hook's
+	// configuration.
 	event, err := readEvent(hook, sent.Header, sent.Body)
 	if err != nil {
 		return err
 	}
 
-	event.ID, event.Name = testID, name // some sources send these values in the payload, but the test's payload may lack them
+	event.ID, event.Name = testID, name // some sources send the id and the name in the payload, which a test's payload may lack
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: httpx.ContentJSON, Body: sent.Body, Traceparent: httpx.Traceparent(c),
 	})

@@ -36,11 +36,11 @@ type Deps struct {
 	PublicURL        string
 	RunDeadline      time.Duration
 	RetentionDefault time.Duration
-	MaxHooks         int // per organization
+	MaxHooks         int // maximum per organization
 	Log              zerolog.Logger
 }
 
-// ChangeNotifier notifies watchers of an organization's data.
+// ChangeNotifier notifies clients that watch an organization's data.
 type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, org string)
 }
@@ -52,8 +52,8 @@ type Handler struct {
 	intake               intake.Intake
 	Small, Medium, Large transfer.Limiter    // limiters of incoming deliveries by size
 	Unsigned             *ratelimit.Failures // counts deliveries without a valid signature, by hook and client address
-	Rejections           *rejections         // limits the log entries of such deliveries
-	senders              verifiedSenders     // verified senders of deliveries
+	Rejections           *rejections         // limits the log entries of unsigned deliveries
+	senders              verifiedSenders     // client addresses that have sent a signed delivery
 }
 
 // New returns a Handler.
@@ -97,8 +97,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// findDelivery is the Finder for deliveries. It returns nil if the query names no delivery or if
-// several hooks have the delivery, because the handler then reports the missing parameter.
+// findDelivery is the Finder for deliveries. If the query names no delivery, or if several hooks
+// have the delivery, it returns nil. The handler then reports the missing parameter.
 func (h *Handler) findDelivery(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)

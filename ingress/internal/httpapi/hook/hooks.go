@@ -44,7 +44,7 @@ func (h *Handler) getHooks(c *gin.Context) error {
 		return err
 	}
 
-	// The sizes are read first, so that a large page waits for capacity before its hooks are read.
+	// Read the sizes first, so that a large page waits for capacity before its hooks are read.
 	sizes, err := h.HooksDB.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
@@ -86,7 +86,7 @@ func (h *Handler) createHook(c *gin.Context) error {
 		return err
 	}
 
-	// The id is part of the context under which the secret is sealed, so it is created here.
+	// Create the id here, because it is part of the context under which the secret is sealed.
 	hook.ID = id.New(id.Hook)
 	secret := body.Secret.Or("")
 	if secret == "" {
@@ -104,8 +104,8 @@ func (h *Handler) createHook(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
-// withSecret returns a hook in the form for the response to its creation or rotation. It contains
-// the secret if the service has generated it (made).
+// withSecret returns a hook in the form for the response to its creation or rotation. If made is
+// true, the service generated the secret, and the response contains it.
 func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
 	hook = h.shownHook(hook)
 	if hook.Secret = httpx.HiddenSecret; made {
@@ -190,7 +190,7 @@ func (h *Handler) deleteHook(c *gin.Context) error {
 }
 
 // rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous secret
-// stays valid for a while. The body is optional.
+// stays valid for the overlap. The body is optional.
 func (h *Handler) rotateHook(c *gin.Context) error {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {

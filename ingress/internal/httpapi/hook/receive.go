@@ -26,19 +26,19 @@ const (
 	ReceivePath = "/api/hooks/receive/"
 	// MaxDelivery is the maximum size of a delivery in bytes.
 	MaxDelivery = 25 << 20 // GitHub's maximum
-	// DeliveryBegins is the maximum number of bytes that are allocated in advance because of a
-	// declared Content-Length.
+	// DeliveryBegins is the maximum number of bytes that are allocated before a body arrives,
+	// whatever its Content-Length is.
 	DeliveryBegins = 4 << 10
 
 	// The limit on deliveries without a valid signature from one client address to one hook. It is
-	// high enough for a misconfigured source, which does not have to wait long once it is
-	// corrected, and too low for guessing secrets.
+	// high enough that a misconfigured source soon gets through after it is corrected. It is too
+	// low for guessing secrets.
 	maxUnsigned    = 120
 	unsignedWindow = time.Minute
 
 	// Limits on deliveries of more than transfer.MediumBody bytes at one ingress process. Each of
-	// these is completely in memory. Unverified senders (strangers) have separate limits, and the
-	// remaining slots are for verified senders.
+	// these bodies is completely in memory. Unverified senders (strangers) have separate, lower
+	// limits; the remaining slots are for verified senders.
 	deliveriesPerHook = 2
 	// DeliveriesPerOrganization is the maximum number of simultaneous large deliveries of an
 	// organization at one ingress process.
@@ -49,9 +49,9 @@ const (
 	strangersPerAddress       = 2
 	strangersAtOnce           = 4
 
-	// Limits on deliveries of more than transfer.SmallBody and up to transfer.MediumBody bytes. In
-	// addition to the source, several strangers may know a hook's URL, so one hook may take half of
-	// the strangers' slots.
+	// Limits on deliveries of more than transfer.SmallBody and up to transfer.MediumBody bytes. A
+	// hook's URL may leak to many strangers. One hook may therefore take only half of the
+	// strangers' slots.
 	mediumPerHook          = 8
 	mediumPerOrganization  = 16
 	mediumAtOnce           = 64
@@ -62,7 +62,7 @@ const (
 )
 
 // sharedSources lists the sources that send the deliveries of all their customers from the same
-// addresses. Two of them stop retrying deliveries that are rejected for a long time.
+// addresses. Two of these sources stop retrying a delivery that is rejected for a long time.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
 // LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,
@@ -94,8 +94,8 @@ var (
 	SmallDeliveries = smallDeliveries()
 )
 
-// smallDeliveries returns the policy for small bodies with one change: a delivery waits for a slot,
-// whichever limit is reached.
+// smallDeliveries returns the policy for small bodies, changed so that a delivery always waits for
+// a slot, whichever limit is reached.
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
 	policy.QueueOwn = true
@@ -118,7 +118,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 		return httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature")
 	}
 
-	// Checks that do not need the body come first, so that the bodies of strangers are not read.
+	// Make the checks that do not need the body first, so that the bodies of strangers are not
+	// read.
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.Secrets, c.Request.Header, time.Now()); err != nil {
 		h.Unsigned.Begin(sender)
 		err = apierr.New(apierr.Unauthenticated, "%s", err)
@@ -130,7 +131,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	httpx.StateFor(c).Unverified = who.Unverified
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
-		if who.Unverified { // a delivery always counts, whether it is rejected, aborted or incomplete
+		if who.Unverified { // count the delivery even if it is rejected, aborted or incomplete
 			h.Unsigned.Begin(sender)
 		}
 		return err
@@ -148,7 +149,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) error {
 	}
 
 	h.verify(c.Request.Context(), hook, client)
-	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // the caller is known now; the log line shows it
+	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // the caller is known only now; the request's log line shows it
 	h.Auth.Used(hook.KeyID)
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
@@ -174,8 +175,8 @@ func writeReceipt(c *gin.Context, hook *intake.Hook, event *webhookin.Event, res
 
 // isExempt reports whether a delivery is read although its client address has sent too many
 // unsigned deliveries to the hook. The customers of GitHub, Stripe and Slack share client
-// addresses, so any customer could otherwise block the deliveries of others. From verified
-// addresses all deliveries are read; from other addresses, only small deliveries.
+// addresses, so any customer could otherwise block the deliveries of others. All deliveries from
+// verified addresses are read. From other addresses, only small deliveries are read.
 func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)

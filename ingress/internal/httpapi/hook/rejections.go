@@ -14,10 +14,10 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// Limits on log entries of deliveries without a valid signature, which anyone can send. Each entry
-// is written at most once in repeatWindow. Verified senders and others have separate limits per
-// hook and per organization, so that others cannot keep a misconfigured source out of the log. The
-// limit for all is far above, so that no organization uses it up for the others.
+// Limits on log entries for deliveries without a valid signature, which anyone can send. Each entry
+// is written at most once in repeatWindow. Verified senders have their own limits per hook and per
+// organization, so that strangers cannot keep a misconfigured source out of the log. The total
+// limit is much higher, so that one organization cannot use it up for the others.
 const (
 	repeatWindow        = 10 * time.Second
 	rejectionsPerHook   = 30 // per minute
@@ -47,8 +47,8 @@ func (r *rejections) allow(orgID, hookID string, d *hookdb.Rejected) bool {
 		r.orgs.Begin(orgID+kind) == 0 && r.all.Begin("") == 0
 }
 
-// logRejected logs a delivery without a valid signature, which usually means that the source has
-// another secret than the hook. The response waits until the delivery is logged.
+// logRejected logs a delivery without a valid signature. The usual cause is that the source and the
+// hook have different secrets. The response waits until the entry is stored.
 func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, verified bool, cause error) {
 	coded, ok := errors.AsType[*apierr.Error](cause)
 	if !ok || coded.Code != apierr.Unauthenticated {
@@ -59,12 +59,12 @@ func (h *Handler) logRejected(c *gin.Context, hook *intake.Hook, client string, 
 		return
 	}
 
-	// A source that hangs up is logged, too.
+	// The entry is stored even if the source disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), storeTimeout)
 	defer cancel()
 	if err := h.HooksDB.LogRejected(ctx, hook.OrganizationID, hook.ID, d); err != nil {
 		h.Log.Warn().Err(err).Str("org_id", hook.OrganizationID).Msg("cannot log a rejected delivery of a hook")
 		return
 	}
-	h.Changes.Changed(domain.ChangedRuns, hook.OrganizationID) // which includes deliveries
+	h.Changes.Changed(domain.ChangedRuns, hook.OrganizationID) // watchers of runs also show deliveries
 }

@@ -8,8 +8,9 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// TestRejectionsOfOneOrganization checks that an organization with many hooks uses up its own limit
-// on log entries, but not that of other organizations or of its verified senders.
+// TestRejectionsOfOneOrganization checks that an organization with many hooks uses up only its own
+// limit on log entries. The limits of other organizations and of its own verified senders are not
+// affected.
 func TestRejectionsOfOneOrganization(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -11,13 +11,13 @@ import (
 const (
 	senderTTL  = 24 * time.Hour // how long a sender stays in memory; afterwards, it is stored again
 	maxSenders = 20_000         // maximum number of senders in memory
-	// storeTimeout is the timeout for storing a sender. The response waits for it.
+	// storeTimeout is the timeout for storing a sender, because the response waits for it.
 	storeTimeout = 2 * time.Second
 )
 
-// verify records in memory, for a day, and in PostgreSQL, for all ingress processes, that a client
-// address has sent a signed delivery to a hook. If storing fails, it is tried again with the next
-// delivery.
+// verify records that a client address has sent a signed delivery to a hook. The record is kept in
+// memory for a day and in PostgreSQL for all ingress processes. If storing fails, the next delivery
+// tries again.
 func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) {
 	sender := hook.ID + " " + client
 	if !h.senders.add(sender) {
@@ -31,8 +31,8 @@ func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) 
 	}
 }
 
-// verifiedSenders is a cache that keeps, for a day, the client addresses that have sent a signed
-// delivery to a hook. The zero value is empty.
+// verifiedSenders is a cache of the client addresses that have sent a signed delivery to a hook. An
+// entry expires after a day. The zero value is an empty cache.
 type verifiedSenders struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by hook and client address
@@ -46,7 +46,7 @@ func (s *verifiedSenders) has(sender string) bool {
 }
 
 // add adds a sender for a day. It returns false if the sender is already in the cache. If the cache
-// is full, it removes the expired senders, or else arbitrary senders.
+// is full, add first removes expired senders and, if necessary, arbitrary ones.
 func (s *verifiedSenders) add(sender string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *verifiedSenders) add(sender string) bool {
 	return true
 }
 
-// shrink removes the expired senders. If that is not enough, it removes a tenth of the rest.
+// shrink removes the expired senders. If the cache is still full, it removes a tenth of the others.
 func (s *verifiedSenders) shrink(now time.Time) {
 	for sender, until := range s.until {
 		if !now.Before(until) {
@@ -83,7 +83,7 @@ func (s *verifiedSenders) shrink(now time.Time) {
 	}
 }
 
-// forget removes a sender, so that the sender is stored again at its next delivery.
+// forget removes a sender, so that its next delivery stores it again.
 func (s *verifiedSenders) forget(sender string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

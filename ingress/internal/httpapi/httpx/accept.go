@@ -39,12 +39,12 @@ func ReadAccept(header http.Header) []MediaRange {
 }
 
 // weightFor returns the weight of the most specific range that matches media, or 0 if none matches.
-// named is true if that range is the media type itself and not a wildcard.
+// named is true if this range is the media type itself. It is false for a wildcard.
 func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 	kind, _, _ := strings.Cut(media, "/")
 
-	// A more specific range overrides a less specific one, whatever their weights. Among equal
-	// ranges the highest weight counts.
+	// A more specific range overrides a less specific one, whatever the weights. Among equally
+	// specific ranges, the highest weight counts.
 	best := -1
 	for _, r := range ranges {
 		precision := -1
@@ -68,7 +68,7 @@ func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 }
 
 // WantsEvents reports whether the client prefers server-sent events to JSON. If both have the same
-// weight, events win only if the header names text/event-stream.
+// weight, it prefers events only if the header names text/event-stream.
 func WantsEvents(header http.Header) bool {
 	ranges := ReadAccept(header)
 	events, named := weightFor(ranges, ContentEvents)

@@ -20,8 +20,8 @@ const maxPause = time.Second
 // maxQueued is the maximum number of large responses of one organization in the queue.
 const maxQueued = 4
 
-// The queue remembers the bytes it has recently rendered for each organization. The number
-// decreases by decayPerSecond each second and is at most maxRecentBytes.
+// The queue keeps the number of bytes that it has recently rendered for each organization. The
+// number decreases by decayPerSecond each second and is at most maxRecentBytes.
 const (
 	decayPerSecond = 256 << 10
 	maxRecentBytes = 64 << 20
@@ -30,19 +30,19 @@ const (
 // agingPerSecond is subtracted from a waiting response's rank each second.
 const agingPerSecond = maxRecentBytes / 8
 
-// answerQueue serializes the reading and rendering of large responses, which keeps a core of this
-// process and one of PostgreSQL busy. Only one response is rendered at a time. Each rendering is
-// followed by a pause of the same length, so that small requests find a free core.
+// answerQueue serializes the reading and rendering of large responses, which fully occupies one
+// core of this process and one of PostgreSQL. Only one response is rendered at a time. Each
+// rendering is followed by a pause of the same length, so that small requests find a free core.
 //
 // The response with the lowest rank is next: the response whose organization has recently had the
-// fewest bytes rendered. Waiting lowers the rank, so newcomers cannot delay a response forever.
-// Among equal ranks, the smallest response is next.
+// fewest bytes rendered. The rank falls while a response waits, so newcomers cannot delay it
+// forever. Among equal ranks, the smallest response is next.
 type answerQueue struct {
 	mu      sync.Mutex
-	busy    bool // a response is being rendered, or the pause that follows is not over
+	busy    bool // a response is being rendered, or the pause after it is not over
 	began   time.Time
 	waiting []*queuedAnswer        // in order of arrival
-	made    map[string]recentBytes // by organization; zero entries may be missing
+	made    map[string]recentBytes // by organization; an organization without recent bytes may be missing
 }
 
 // recentBytes is the number of bytes recently rendered for an organization, at a point in time.
@@ -55,14 +55,14 @@ func (b recentBytes) now() float64 { return max(b.bytes-time.Since(b.at).Seconds
 
 // queuedAnswer is a large response in the queue.
 type queuedAnswer struct {
-	owner    string // the organization or demo visitor that it counts against
+	owner    string // the organization or demo visitor for which the response is counted
 	bytes    int
 	queuedAt time.Time
 	admitted chan struct{}
 }
 
-// wait blocks until a response of the given size may be rendered. The caller must call made when
-// the response is rendered. After queueTimeout, wait returns the error overloaded.
+// wait blocks until a response of the given size may be rendered. The caller must call made after
+// rendering the response. If queueTimeout passes, wait returns the error overloaded.
 func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	}
 
 	if !m.giveUp(turn) {
-		made() // its turn came at the moment of giving up
+		made() // the turn began at the moment of the timeout
 	}
 
 	busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
@@ -101,7 +101,8 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 	return nil, busy
 }
 
-// giveUp removes a response from the queue. It returns false if the response's turn has already come.
+// giveUp removes a response from the queue. It returns false if the response's turn has already
+// begun.
 func (m *answerQueue) giveUp(turn *queuedAnswer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +114,7 @@ func (m *answerQueue) giveUp(turn *queuedAnswer) bool {
 	return true
 }
 
-// end ends a turn and schedules the next one after a pause.
+// end ends a turn. After a pause, the next turn begins.
 func (m *answerQueue) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,13 +137,14 @@ func (m *answerQueue) start() {
 	m.waiting = slices.DeleteFunc(m.waiting, func(other *queuedAnswer) bool { return other == turn })
 	m.busy, m.began = true, time.Now()
 
-	// The bytes count from the start of the turn, so that they affect the next choice.
+	// Count the bytes at the start of the turn, so that they affect the choice of the next
+	// response.
 	m.count(turn.owner, m.made[turn.owner].now()+float64(turn.bytes))
 	close(turn.admitted)
 }
 
-// rank returns the recent bytes of the response's organization, less agingPerSecond for each second of
-// waiting.
+// rank returns the recent bytes of the response's organization, minus agingPerSecond for each
+// second that the response has waited.
 func (m *answerQueue) rank(turn *queuedAnswer) float64 {
 	return m.made[turn.owner].now() - time.Since(turn.queuedAt).Seconds()*agingPerSecond
 }

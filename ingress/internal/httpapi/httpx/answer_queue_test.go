@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// The queue prefers the organization with the fewest recent bytes, however many large responses the
+// The queue prefers the organization with the fewest recent bytes, however many large responses
 // other organizations request.
 func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	})
 }
 
-// Forty organizations that continuously request responses of 70 KiB delay a response of 4 MiB only
+// Forty organizations continuously request responses of 70 KiB. A response of 4 MiB is delayed only
 // slightly.
 func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 	t.Parallel()
@@ -110,8 +110,8 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The large response waits for 160 responses of 6 ms each, and for half a second for each 4 MiB
-			// that its organization has read before.
+			// The large response waits for 160 responses of 6 ms each. It also waits half a second
+			// for each 4 MiB that its organization has read before.
 			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}
@@ -124,7 +124,7 @@ func TestManySmallAnswersDoNotDelayALargeOne(t *testing.T) {
 	})
 }
 
-// A response whose turn does not come in time is rejected and leaves the queue.
+// A response whose turn does not begin in time is rejected and leaves the queue.
 func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		for range maxQueued {
-			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // its turn never comes
+			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // the turn of this response never begins
 		}
 		synctest.Wait()
 		if _, err := m.wait(t.Context(), "red", 2<<20); apierr.CodeFor(err) != apierr.RateLimited {

@@ -18,19 +18,19 @@ import (
 
 const (
 	// LargeBytes is the minimum size in bytes of a large response. Smaller responses fit into the
-	// buffers of their connection.
+	// buffers of the connection and are not limited.
 	LargeBytes = rundb.ShortBytes
 
 	// AnswersPerOrganization is the maximum number of bytes of large responses that one ingress
 	// process writes simultaneously for one organization. A response stays in memory until its
 	// client has read it.
 	AnswersPerOrganization = 32 << 20
-	// LargeAnswersInTotal is the same limit for all organizations together.
+	// LargeAnswersInTotal is the maximum number of such bytes for all organizations together.
 	LargeAnswersInTotal = 256 << 20
 
-	// A response is slow if its client has read fewer than minPace bytes per second for at least
-	// slowAfter. The connection of a slow response may be closed in favor of another organization's
-	// response.
+	// minPace and slowAfter define slow responses: the client has read fewer than minPace bytes per
+	// second for at least slowAfter. The connection of a slow response may be closed to make room
+	// for another organization's response.
 	minPace   = 256 << 10 // bytes per second
 	slowAfter = 2 * time.Second
 
@@ -38,12 +38,12 @@ const (
 	AnswerPiece = 64 << 10
 )
 
-// LargeAnswers limits the total size of the large responses in progress.
+// LargeAnswers limits the total size of the large responses that are being sent.
 type LargeAnswers struct {
 	PerOrganization, AtOnce int64
 
 	mu    sync.Mutex
-	total int64 // bytes of open
+	total int64 // sum of the sizes of the open responses
 	open  []*LargeAnswer
 
 	queue answerQueue
@@ -52,21 +52,21 @@ type LargeAnswers struct {
 // LargeAnswer is one large response, counted from Enter to Leave.
 type LargeAnswer struct {
 	all   *LargeAnswers
-	owner string // the organization or demo visitor that it counts against; see answerOwner
+	owner string // organization or demo visitor for which the response is counted; see answerOwner
 	bytes int64
-	sent  int64 // bytes that the client has taken
+	sent  int64 // number of bytes that the client has read
 	conn  *http.ResponseController
 	began time.Time
-	cut   bool // its connection was closed in favor of another response
+	cut   bool // the connection was closed to make room for another response
 
-	rendering bool   // counted, but not rendered yet
+	rendering bool   // the response is counted but not rendered yet
 	made      func() // ends the response's turn in the answer queue; nil if the response did not wait there
 }
 
 // Enter counts a response of the given size. It returns the error rate_limited if the
-// organization's limit is reached, and overloaded if the limit for all organizations is reached.
-// The organization's limit never rejects the only large response of an organization, whatever its
-// size. The caller must call Leave.
+// organization's limit is reached, and overloaded if the limit for all organizations is reached. An
+// organization's first large response never exceeds its own limit, whatever the size. The caller
+// must call Leave.
 func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,8 +84,8 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 
 	now := time.Now()
 
-	// To make room, the connections of slow responses of other organizations are closed. A response
-	// larger than the whole limit may be sent alone.
+	// Make room by closing the connections of slow responses of other organizations. A response
+	// larger than the limit for all organizations may be sent alone.
 	for a.total > 0 && a.total+bytes > a.AtOnce {
 		if !a.closeSlowest(owner, now) {
 			busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
@@ -126,15 +126,15 @@ func (a *LargeAnswers) Bytes() int64 {
 	return a.total
 }
 
-// remove stops counting a response. It does nothing if the response is not counted. a.mu must be
-// locked.
+// remove stops counting a response. If the response is not counted, remove does nothing. a.mu must
+// be locked.
 func (a *LargeAnswers) remove(gone *LargeAnswer) {
 	if i := slices.Index(a.open, gone); i >= 0 {
 		a.open, a.total = slices.Delete(a.open, i, i+1), a.total-gone.bytes
 	}
 }
 
-// slow reports whether the client reads too slowly. l.all.mu must be locked.
+// slow reports whether the client reads more slowly than minPace. l.all.mu must be locked.
 func (l *LargeAnswer) slow(now time.Time) bool {
 	return !l.rendering && now.Sub(l.began) >= slowAfter && l.pace(now) < minPace
 }
@@ -157,8 +157,8 @@ func (l *LargeAnswer) Leave() {
 	l.all.remove(l)
 }
 
-// Write writes body in pieces. The deadline is TransferTime after the start, plus the time that the
-// bytes already sent would take at SlowestRate.
+// Write writes body in pieces. The write deadline is TransferTime after the start. Each byte sent
+// extends it by the time that the byte would take at SlowestRate.
 func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {
@@ -174,8 +174,7 @@ func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	return nil
 }
 
-// extend sets the write deadline for the next piece. It returns overloaded if the response was
-// aborted.
+// extend sets the write deadline for the next piece. It returns overloaded if the response was cut.
 func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -194,8 +193,8 @@ func (l *LargeAnswer) read(n int) {
 	l.sent += int64(n)
 }
 
-// answerOwner returns the key that a response counts against: the organization, or the visitor for demo
-// callers, who all share one organization.
+// answerOwner returns the key under which a caller's responses are counted: the organization, or
+// the visitor for demo callers, who all share one organization.
 func answerOwner(who domain.Caller) string {
 	if who.Kind == domain.CallerDemo {
 		return "demo:" + who.DemoClient
@@ -203,9 +202,9 @@ func answerOwner(who domain.Caller) string {
 	return who.OrganizationID
 }
 
-// CountAnswer counts a response of the given size against its caller's limit. If the request has a
-// reservation, CountAnswer adjusts the reservation to the size and returns it. It returns nil, nil
-// if the response is not large.
+// CountAnswer counts a response of the given size against the caller's limit. If ReserveAnswer has
+// already counted an estimate, CountAnswer corrects the size and returns the same LargeAnswer. It
+// returns nil, nil if the response is not large.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	st := StateFor(c)
 	if reserved := st.reserved; reserved != nil {
@@ -219,9 +218,9 @@ func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	return st.Large.Enter(answerOwner(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
-// ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size,
-// so that a response beyond the limit is rejected before PostgreSQL reads it. It does nothing if
-// bytes is less than LargeBytes. The turn ends when CountAnswer is called for the rendered
+// ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size. A
+// response beyond the limit is thus rejected before PostgreSQL reads it. If bytes is less than
+// LargeBytes, ReserveAnswer does nothing. The turn ends when CountAnswer is called for the rendered
 // response, or with EndReservation at the end of the request.
 func ReserveAnswer(c *gin.Context, bytes int) error {
 	st := StateFor(c)
@@ -229,7 +228,7 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 		return nil
 	}
 
-	// A request has at most one reservation. A second estimate replaces the first.
+	// A request has at most one reservation, so a second estimate replaces the first.
 	EndReservation(c)
 	owner := answerOwner(Caller(c))
 	made, err := st.Large.queue.wait(c.Request.Context(), owner, bytes)
@@ -248,8 +247,9 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 	return nil
 }
 
-// ReserveFunc returns a function that calls ReserveAnswer after releasing the slot of the request's
-// body, for requests that no longer need the body because their run was found or accepted.
+// ReserveFunc returns a function that releases the slot of the request's body and then calls
+// ReserveAnswer. It is for requests whose run was already found or accepted, so that the body is no
+// longer needed.
 func ReserveFunc(c *gin.Context) func(bytes int) error {
 	return func(bytes int) error {
 		ReleaseBody(c)
@@ -264,7 +264,7 @@ func EndReservation(c *gin.Context) {
 	st.reserved = nil
 }
 
-// reserve marks the response as not rendered yet. Until it is rendered, it does not count as slow.
+// reserve marks the response as counted but not rendered. Until it is rendered, it is not slow.
 func (l *LargeAnswer) reserve(made func()) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -276,14 +276,14 @@ func (l *LargeAnswer) ready(bytes int64) {
 	l.made()
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	if slices.Contains(l.all.open, l) { // false if its connection was closed
+	if slices.Contains(l.all.open, l) { // false if the connection was closed
 		l.all.total += bytes - l.bytes
 	}
 	l.bytes, l.began, l.rendering = bytes, time.Now(), false
 }
 
-// SendBody responds with JSON. If there is no capacity for a large body, it responds with an error;
-// see RefuseAnswer.
+// SendBody responds with a JSON body. If there is no capacity for a large body, it responds with an
+// error; see RefuseAnswer.
 func SendBody(c *gin.Context, status int, body []byte) {
 	large, err := CountAnswer(c, len(body))
 	if err != nil {
@@ -307,9 +307,9 @@ func SendBody(c *gin.Context, status int, body []byte) {
 	}
 }
 
-// RefuseAnswer responds with the error err in place of a response that cannot be sent. If the
-// reason is a lack of capacity and a POST request has created or found a run, the Location header
-// says where the run can be read.
+// RefuseAnswer responds with err in place of a response that cannot be sent. If capacity is lacking
+// after a POST request has created or found a run, the Location header contains the URL at which
+// the run can be read.
 func RefuseAnswer(c *gin.Context, err error) {
 	full := apierr.CodeFor(err) == apierr.RateLimited || apierr.CodeFor(err) == apierr.Overloaded
 	if run := StateFor(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
@@ -319,10 +319,10 @@ func RefuseAnswer(c *gin.Context, err error) {
 }
 
 const (
-	// TransferTime is the minimum time allowed for a whole transfer. Its deadline is extended by
-	// the time that the bytes already transferred would take at SlowestRate. The server's write
-	// timeout would abort large files on slow connections. A timeout per piece would let a client
-	// stay connected for hours if it reads a piece now and then.
+	// TransferTime is the minimum time allowed for a whole transfer. Each byte transferred extends
+	// the deadline by the time that the byte takes at SlowestRate. The server's write timeout would
+	// abort large files on slow connections. A timeout per piece would let a client stay connected
+	// for hours by reading a piece now and then.
 	TransferTime = time.Minute
 
 	// SlowestRate is the lowest accepted rate for documents and files, in bytes per second.

@@ -29,7 +29,8 @@ const (
 	maxReuse = 64 << 10 // larger buffers are not put back into the pool
 )
 
-// Checked is a body with rules beyond its field types. Check adds a problem to p for each violation.
+// Checked is a body with rules beyond the types of its fields. Check adds a problem to p for each
+// violation.
 type Checked interface{ Check(p *Problems) }
 
 // Bind decodes a request's JSON body strictly and checks it. The error lists every problem of the
@@ -45,8 +46,8 @@ func BindUpTo[T any](c *gin.Context, maximum int64) (T, error) {
 	return body, err
 }
 
-// Collect is Bind for handlers that check more than the body: it returns the problems instead of
-// making them an error. If it returns an error, the body could not be decoded.
+// Collect is Bind for handlers that check more than the body: it returns the body's problems, to
+// which the handler adds its own. If it returns an error, the body could not be decoded.
 func Collect[T any](c *gin.Context) (T, *Problems, error) { return collectUpTo[T](c, MaxBody) }
 
 // collectUpTo is Collect for bodies of the given maximum size in bytes.
@@ -59,8 +60,8 @@ func CollectOpen[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
 	return collectBy[T](c, maximum, DecodeOpen)
 }
 
-// collectBy reads, decodes and checks a body. It uses pooled buffers, so decode must copy the bytes
-// that it keeps.
+// collectBy reads, decodes and checks a body. The body is in a pooled buffer, so decode must copy
+// the bytes that it keeps.
 func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *Problems) bool) (T, *Problems, error) {
 	var body T
 	buf, ok := buffers.Get().(*bytes.Buffer)
@@ -91,7 +92,7 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 	return body, found, nil
 }
 
-// buffers avoids an allocation for each request's body.
+// buffers is a pool of buffers for request bodies.
 var buffers sync.Pool // contains *bytes.Buffer
 
 // ReadBody reads a JSON body into buf. It returns an error if the body has more bytes than maximum.
@@ -153,8 +154,8 @@ func IsForm(header http.Header) bool {
 		return false
 	}
 	media, _, err := mime.ParseMediaType(values[0])
-	// Invalid parameters after the media type are accepted here. The multipart reader rejects them
-	// because the boundary is invalid.
+	// Accept invalid parameters after the media type here. The multipart reader rejects them with a
+	// better error, because the boundary is invalid.
 	return media == ContentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
 }
 

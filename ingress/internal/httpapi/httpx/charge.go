@@ -8,13 +8,14 @@ import (
 	"parley/shared/domain"
 )
 
-// Charge counts a run request against its caller's rate limit and sets the rate limit headers.
+// Charge counts a request for a run against its caller's rate limit and sets the rate limit
+// headers.
 type Charge struct {
 	limiter *Limiter
 	c       *gin.Context
 }
 
-// Charge returns the charge for a request, and does not count the request yet.
+// Charge returns a Charge for the request. The request is counted by Pay.
 func (l *Limiter) Charge(c *gin.Context) Charge { return Charge{l, c} }
 
 // Pay counts the request. It returns rate_limited if the limit is reached.
@@ -26,10 +27,12 @@ func (t Charge) Refund() {
 	t.limiter.ShowLimit(t.c)
 }
 
-// Returns reports whether Refund fully reverses Pay and no request in between was affected.
+// Returns reports whether Pay followed by Refund would have no effect. In this case, the limit has
+// enough room that no other request is rejected in between, and Refund restores it in full.
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
-// Count counts one request of a caller, for requests without an HTTP response on which to set headers.
+// Count counts one request of a caller without setting headers, for requests that have no HTTP
+// response of their own.
 func (l *Limiter) Count(ctx context.Context, who domain.Caller) error {
 	d, err := l.limits.Check(ctx, who)
 	if err != nil {

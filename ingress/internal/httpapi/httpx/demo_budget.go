@@ -13,15 +13,15 @@ const (
 	demoBudgetWait = 10 * time.Minute
 )
 
-// demoBudget limits the tokens that all demo visitors together may spend per day. The request limit
-// of each visitor is not enough, because the number of visitors is unlimited. A run's tokens are
-// known only when it finishes, so runs in progress may still exceed the budget.
+// demoBudget limits the tokens that all demo visitors together may use per day. A request limit per
+// visitor is not enough, because the number of visitors is unlimited. A run's tokens are known only
+// when it finishes, so runs in progress may still exceed the budget.
 type demoBudget struct {
 	spent func(ctx context.Context) (tokens int64, err error)
 
 	mu sync.Mutex
 
-	known int64 // number of tokens that were spent when they were counted at the time at
+	known int64 // number of tokens that were spent today, as of the time at
 	at    time.Time
 }
 
@@ -30,7 +30,7 @@ func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) er
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	// The lock is held during the query, so that concurrent requests share one query.
+	// Hold the lock during the query, so that concurrent requests share one query.
 	if now.Sub(b.at) >= demoSpendAge {
 		tokens, err := b.spent(ctx)
 		if err != nil {

@@ -5,8 +5,8 @@
 //   - Bind and Collect decode a JSON body; Problems collects its problems.
 //   - Fail responds with an error, WriteJSON with a value, SendStream with server-sent events.
 //   - ReadPage and NewList make the pages of a list.
-//   - Limiter counts requests and open streams. SessionChecks creates a Permit, which ends a stream
-//     when its credential is revoked.
+//   - Limiter counts requests and open streams. SessionChecks creates a SessionCheck, which
+//     ends a stream when its credential is revoked.
 //   - Route is a row of the route table.
 //
 // Each request has a State with its caller and the ids for its log line.

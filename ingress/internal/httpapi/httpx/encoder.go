@@ -15,18 +15,19 @@ import (
 type Encoder interface {
 	// Append appends the translation of e to b. ended is true after the last event of the stream.
 	Append(b []byte, e domain.Event) (out []byte, ended bool, err error)
-	// Cut appends to b a message which says that the stream ends here although the run continues.
+	// Cut appends a message to b. The message says that the stream ends early although the run
+	// continues.
 	Cut(b []byte) []byte
 }
 
-// SendEncoded streams a run's events through an encoder until the last event or until the permit
-// expires.
+// SendEncoded streams a run's events through an encoder. The stream ends after the last event or
+// when the session check fails.
 func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
-	SendStream(c, source, appendBytes, &SessionCheck{}) // source checks the permit, because the protocol has its own message for this end
+	SendStream(c, source, appendBytes, &SessionCheck{}) // source makes the check, because the protocol has a message for its failure
 }
 
-// appendBytes is the frame function of an encoded stream, whose events are already bytes.
+// appendBytes appends events of an encoded stream, which are already bytes.
 func appendBytes(b, more []byte) []byte { return append(b, more...) }
 
 // encodedEvents is a Source that translates the events of another Source.
@@ -39,9 +40,9 @@ type encodedEvents struct {
 	ended bool // the last message was returned
 }
 
-// Next returns the translation of the next events. If the permit expires or the source fails, the
-// stream ends with the message from Encoder.Cut, because clients of other protocols would take a
-// stream without a final event for complete.
+// Next returns the translation of the next events. If the session check or the source fails, the
+// stream ends with the message from Encoder.Cut. Without it, clients of other protocols would
+// consider the output complete.
 func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, error) {
 	if s.ended {
 		return nil, io.EOF
@@ -79,7 +80,7 @@ func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	return out
 }
 
-// cut appends the encoder's message about the early end, and ends the source.
+// cut appends the encoder's message about the early end of the stream, and ends the source.
 func (s *encodedEvents) cut(out []byte) []byte {
 	s.ended = true
 	return s.to.Cut(out)

@@ -21,7 +21,7 @@ import (
 
 // upperEncoder is an Encoder that writes events in capitals.
 type upperEncoder struct {
-	ends, fails string // the event type that ends the stream, and the one that cannot be encoded
+	ends, fails string // the event type that ends the stream, and a type that cannot be encoded
 }
 
 func (s upperEncoder) Append(b []byte, e domain.Event) ([]byte, bool, error) {
@@ -33,11 +33,11 @@ func (s upperEncoder) Append(b []byte, e domain.Event) ([]byte, bool, error) {
 
 func (upperEncoder) Cut(b []byte) []byte { return append(b, "CUT\n\n"...) }
 
-// scriptedSource is a Source whose calls return the given events one after the other, and then an error.
+// scriptedSource is a Source that returns the given events, one per call, and then an error.
 type scriptedSource struct {
 	calls [][]string
 	end   error
-	wait  time.Duration // before each call except the first
+	wait  time.Duration // delay of each call except the first
 	next  time.Time
 	n     int
 }
@@ -72,8 +72,8 @@ func (s *scriptedSource) Next(ctx context.Context, until time.Time) ([]domain.Ev
 	return events, nil
 }
 
-// The client always gets a final message, however the run's stream ends, and nothing follows the
-// encoder's last event.
+// However the stream of a run ends, the client gets a final message. Nothing follows the last event
+// of the encoder.
 func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 	t.Parallel()
 	refused := func(*http.Request, auth.Need) (auth.Identity, error) {

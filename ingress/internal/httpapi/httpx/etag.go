@@ -23,7 +23,7 @@ type Precondition struct{ match, noneMatch []string }
 const anyVersion = "*"
 
 // ReadPrecondition reads the headers of a conditional request. A malformed If-Match is an error,
-// because the caller relies on it. A malformed If-None-Match matches nothing.
+// because the caller relies on the condition. A malformed If-None-Match matches nothing.
 func ReadPrecondition(header http.Header) (p Precondition, err error) {
 	p.match, err = tags(header, "If-Match")
 	if err != nil {
@@ -53,7 +53,7 @@ func tags(header http.Header, name string) ([]string, error) {
 	return SplitQuoted(list, ','), nil
 }
 
-// etag returns the strong entity tag of a version and of its state, which may be empty.
+// etag returns the strong entity tag of a version and its state. The state may be empty.
 func etag(version int, state string) string {
 	if state != "" {
 		state = stateSeparator + state
@@ -64,8 +64,8 @@ func etag(version int, state string) string {
 // stateSeparator separates the version from the state in an entity tag.
 const stateSeparator = "-"
 
-// Check returns precondition_failed if the headers exclude the current version, in whatever state
-// it was read. If-Match compares strongly: a weak tag matches no version.
+// Check returns precondition_failed if the headers exclude the current version. The state in an
+// entity tag is ignored. If-Match compares strongly: a weak tag matches no version.
 func (p Precondition) Check(version int) error {
 	if p.match != nil && !names(p.match, version) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which does not match If-Match; read it again", version)
@@ -76,7 +76,7 @@ func (p Precondition) Check(version int) error {
 	return nil
 }
 
-// names reports whether a list of entity tags contains a version in any state.
+// names reports whether a list of entity tags contains a version, with any state.
 func names(tags []string, version int) bool {
 	bare := etag(version, "")
 	return slices.ContainsFunc(tags, func(tag string) bool {
@@ -94,15 +94,16 @@ func RefuseMatch(header http.Header) error {
 }
 
 // WriteVersion responds with a versioned value and its ETag. A GET or HEAD request gets 304 if its
-// If-None-Match contains the ETag. state distinguishes values of one version whose other parts
-// differ; it is empty if there are none. If-Match ignores the state.
+// If-None-Match contains the ETag. If parts of the value change without a new version, state
+// identifies their current state and becomes part of the ETag. Otherwise state is empty. If-Match
+// ignores the state.
 func WriteVersion(c *gin.Context, status, version int, state string, value any) {
 	header, tag := c.Writer.Header(), etag(version, state)
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
 		condition, err := ReadPrecondition(c.Request.Header)
 		if err == nil {
-			// For a read, a matching If-None-Match results in 304 and not in an error, so Check
-			// gets only If-Match.
+			// A matching If-None-Match of a read results in 304 and not in an error. Therefore
+			// Check gets only If-Match.
 			known := slices.Contains(condition.noneMatch, anyVersion) || slices.Contains(condition.noneMatch, tag)
 			condition.noneMatch = nil
 			err = condition.Check(version)

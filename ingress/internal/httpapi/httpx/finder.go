@@ -10,9 +10,9 @@ import (
 	"parley/shared/id"
 )
 
-// Finder looks up the resource that the query's id names. It returns not_found if the caller may
-// not read the resource. It runs when a request is rejected because of its parameters or body, so
-// that only callers who may read the resource learn what else is wrong.
+// Finder looks up the resource named by the query's id. It returns not_found if the caller may not
+// read the resource. It runs before a request is rejected because of its parameters or body, so
+// that only callers who may read the resource see these errors.
 type Finder func(c *gin.Context) error
 
 // getter reads a resource by its id.
@@ -36,8 +36,9 @@ func ReadOne[T any](read getter[T], prefixes ...string) gin.HandlerFunc {
 	}
 }
 
-// ByID returns a Finder for ids with one of the prefixes. Without prefixes any text is an id. An id
-// of another kind is not_found. The finder does nothing if the query has no id or has several.
+// ByID returns a Finder for ids with one of the prefixes. Without prefixes, any text is accepted as
+// an id. For an id with another prefix, the finder returns not_found. If the query has no id or
+// several, the finder does nothing.
 func ByID(find func(c *gin.Context, thing string) error, prefixes ...string) Finder {
 	return func(c *gin.Context) error {
 		ids := Query(c)["id"]

@@ -13,16 +13,16 @@ import (
 	"parley/shared/domain"
 )
 
-// LargeBodies limits the bodies of more than MaxBody bytes. Memory contains several copies of such
-// a body while its run is accepted.
+// LargeBodies limits the number of simultaneous bodies of more than MaxBody bytes. While a run is
+// accepted, memory contains several copies of its body.
 type LargeBodies interface {
 	// Receive takes a slot and returns a reader for the rest of the request's body. leave releases
 	// the slot.
 	Receive(c *gin.Context, maximum int64) (body io.Reader, leave func(), err error)
 }
 
-// MessageBody returns the maximum size, in bytes, of a JSON body that contains a message. For
-// visitors of widgets and of the demo it is only MaxBody: they need no account, and others pay for
+// MessageBody returns the maximum size, in bytes, of a JSON body that contains a message. Visitors
+// of widgets and of the demo get only MaxBody: they need no account, and the organization pays for
 // their runs.
 func MessageBody(who domain.Caller) int64 {
 	if who.Kind == domain.CallerDemo || who.Visitor.ID != "" {
@@ -36,8 +36,8 @@ func CollectMessage[T any](c *gin.Context) (T, *Problems, error) {
 	return collectUpTo[T](c, MessageBody(Caller(c)))
 }
 
-// ReleaseBody releases the slot of a large body. Call it when no part of the body is needed any
-// more.
+// ReleaseBody releases the slot of a large body. It is called when no part of the body is needed
+// any more.
 func ReleaseBody(c *gin.Context) {
 	st := StateFor(c)
 	if st.leaveBody != nil {

@@ -17,8 +17,8 @@ import (
 
 const (
 	demoStreams    = 10  // maximum number of open streams per demo client on one ingress process
-	visitorStreams = 10  // the same for a widget's visitor
-	addressStreams = 100 // the same, for all widget visitors from one client address together
+	visitorStreams = 10  // maximum number of open streams per widget visitor on one ingress process
+	addressStreams = 100 // maximum number of open streams of all widget visitors from one client address
 	// SlotRetryAfter is the Retry-After value in the response to a request that found no free slot.
 	// Slots become free when runs finish.
 	SlotRetryAfter = 5 * time.Second
@@ -28,13 +28,13 @@ const (
 type StreamLimits struct {
 	StreamsPerCredential   int
 	StreamsPerOrganization int
-	ConnectionsPerAddress  int // streams from one client address, with any credential; 0: no limit
+	ConnectionsPerAddress  int // maximum number of streams from one client address, with any credential; 0: no limit
 }
 
 // Limiter enforces the rate limits and stream limits of callers.
 type Limiter struct {
 	StreamLimits
-	DemoTokens int64 // daily budget of all demo visitors together
+	DemoTokens int64 // daily token budget of all demo visitors together
 	Now        func() time.Time
 
 	limits *ratelimit.Limits
@@ -43,10 +43,11 @@ type Limiter struct {
 	seats  stream.Counter // counts the open streams
 }
 
-// TakeStream takes one stream slot in addition to those from TakeStreams. It returns false if none is free.
+// TakeStream takes one stream slot in addition to those from TakeStreams. It returns false if no
+// slot is free.
 func (l *Limiter) TakeStream(seat stream.Limit) bool { return l.seats.Take(seat) == nil }
 
-// LeaveStreams releases the slots that TakeStreams took.
+// LeaveStreams releases slots that TakeStreams or TakeStream took.
 func (l *Limiter) LeaveStreams(seats []stream.Limit) { l.seats.Leave(seats...) }
 
 // NewLimiter returns a limiter. demoTokens is the daily token budget of all demo visitors together.
@@ -74,7 +75,7 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 		seats = append(seats, stream.Limit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}
 
-	// A client can invent any number of visitors, so its address has a separate limit.
+	// A client can invent any number of visitors, so its address has a limit of its own.
 	if who.Visitor.ID != "" {
 		seats[0].Max = visitorStreams
 		seats = append(seats, stream.Limit{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
@@ -92,8 +93,9 @@ func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
 	}
 }
 
-// Spend counts the request against its caller's rate limit and sets the rate limit headers. For
-// demo callers, whose requests the gate has already counted, Spend only checks the demo's budget.
+// Spend counts the request against its caller's rate limit and sets the rate limit headers. The
+// gate has already counted the requests of demo callers; for these, Spend only checks the demo's
+// budget.
 func (l *Limiter) Spend(c *gin.Context) error {
 	who := Caller(c)
 	if who.Kind == domain.CallerDemo {
@@ -110,9 +112,9 @@ func (l *Limiter) Spend(c *gin.Context) error {
 	return Refusal(d)
 }
 
-// ShowLimit sets the rate limit headers without counting, for requests that are free, such as
-// replays. It does nothing for callers without a limit and for demo callers, whose headers are
-// already set.
+// ShowLimit sets the rate limit headers without counting the request. It is for requests that do
+// not count, such as replays. It does nothing for callers without a limit and for demo callers,
+// whose headers are already set.
 func (l *Limiter) ShowLimit(c *gin.Context) {
 	if d, known := l.limits.Peek(Caller(c)); known {
 		ShowDecision(c, d)
@@ -129,8 +131,8 @@ func (l *Limiter) CountDemo(c *gin.Context) error {
 	return Refusal(d)
 }
 
-// CountVisitor counts a request with a widget token, whatever its outcome. If the token was
-// rejected, there is no visitor, and the request counts only against the client address.
+// CountVisitor counts a request with a widget token, whatever its outcome. A request with a
+// rejected token has no visitor and counts only against the client address.
 func (l *Limiter) CountVisitor(c *gin.Context) error {
 	ctx, visitor := c.Request.Context(), Caller(c).Visitor
 	if visitor.ID == "" {

@@ -16,8 +16,9 @@ var originShape = regexp.MustCompile(`^(https?)://([a-z0-9-]{1,63}(?:\.[a-z0-9-]
 // numericHost matches hosts that browsers interpret as an IPv4 address, in any notation.
 var numericHost = regexp.MustCompile(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 
-// IsOrigin reports whether s is an origin in exactly the form that browsers send: internationalized
-// names as xn--…, IP addresses in canonical form, and no port if it is the scheme's default.
+// IsOrigin reports whether s is an origin in exactly the form that browsers send. Internationalized
+// names have the form xn--…, IP addresses are in canonical form, and the scheme's default port is
+// omitted.
 func IsOrigin(s string) bool {
 	parts := originShape.FindStringSubmatch(s)
 	if parts == nil || len(s) > MaxOrigin {
@@ -51,7 +52,7 @@ func isHost(s string) bool {
 
 	// Every IP address has one canonical form, and browsers send only that form.
 	written := addr.String()
-	if b := addr.As16(); addr.Is4In6() { // Go writes such addresses with dots, but browsers do not
+	if b := addr.As16(); addr.Is4In6() { // Go writes the last 32 bits of such an address with dots, browsers write them in hexadecimal
 		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))
 	}
 	return written == inner

@@ -25,7 +25,7 @@ func WriteJSON(c *gin.Context, status int, value any) {
 	SendBody(c, status, body)
 }
 
-// JSON is WriteJSON as the last statement of a handler that returns an error: it returns nil.
+// JSON calls WriteJSON and returns nil. It is the last statement of handlers that return an error.
 func JSON(c *gin.Context, status int, value any) error {
 	WriteJSON(c, status, value)
 	return nil
@@ -100,8 +100,8 @@ func QueryValue(c *gin.Context, name string, found *Problems) (value string, pre
 	return "", false
 }
 
-// QueryID returns the query's id parameter. For an id that is malformed or of another kind, the
-// error is not_found, as for the id of a missing resource.
+// QueryID returns the query's id parameter. An id that is malformed or belongs to another kind of
+// resource results in not_found, like the id of a missing resource.
 func QueryID(c *gin.Context, prefix string) (value string, present bool, err error) {
 	found := &Problems{}
 	value, present = QueryValue(c, "id", found)
@@ -131,7 +131,8 @@ type List[T any] struct {
 }
 
 // NewList returns a page of up to p.Limit entries. If further entries exist, the caller passes one
-// entry more than p.Limit. The page is shorter if its entries would exceed PageBytes.
+// entry more than p.Limit, which is not shown. The page is shorter if its entries would exceed
+// PageBytes.
 func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	out := List[T]{Data: entries}
 	if out.Data == nil {
@@ -169,7 +170,7 @@ func EntriesThatFit[T any](entries []T, limit int) int {
 	for i, entry := range entries[:limit] {
 		body, err := json.Marshal(entry)
 		if err != nil {
-			return limit // WriteJSON reports the error
+			return limit // a value without a JSON form, which WriteJSON reports
 		}
 		if bytes += len(body) + len(","); bytes > PageBytes && i > 0 {
 			return i

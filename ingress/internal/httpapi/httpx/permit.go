@@ -16,7 +16,7 @@ const (
 	permitGrace    = 30 * time.Second // maximum time without a successful check
 )
 
-// SessionChecks creates the permits of streams.
+// SessionChecks creates the session checks of streams.
 type SessionChecks struct {
 	auth        *auth.Resolver
 	runDeadline time.Duration
@@ -27,8 +27,8 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 	return SessionChecks{auth: resolver, runDeadline: runDeadline}
 }
 
-// SessionCheck is a stream's authorization to continue. It checks the credential again when the cached
-// identity expires, so that a revocation ends open streams, too.
+// SessionCheck decides whether a stream may continue. It checks the credential again when the
+// cached identity expires, so that revoking a credential also ends its open streams.
 type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	Request *http.Request // contains the credential
@@ -39,8 +39,8 @@ type SessionCheck struct {
 	Last    time.Time     // time when the stream ends at the latest; zero: never
 }
 
-// SessionCheck returns the permit of the request's caller. Demo visitors have no credential that could be
-// revoked.
+// SessionCheck returns the session check for the request's caller. Demo visitors have no
+// credential, so their streams need no further check.
 func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	ident := StateFor(c).Ident
 	p := SessionCheck{
@@ -49,9 +49,9 @@ func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	}
 
 	if ident.Via == auth.ViaWidget {
-		// A visitor may follow a run after the widget token has expired, if the widget is still
-		// allowed. A run that waits for a person takes longer; its visitor reconnects with a new
-		// token.
+		// A visitor may follow a run after the widget token has expired, as long as the widget
+		// still exists and is enabled. The stream ends after the run's time limit at the latest. If
+		// the run waits longer for a person, the visitor reconnects with a new token.
 		p.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return s.auth.Again(req) }
 		p.Last = p.Seen.Add(max(s.runDeadline, auth.WidgetTokenLife))
 	}
@@ -59,7 +59,7 @@ func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	return p
 }
 
-// Earlier returns the time of the next check if it is before until, else until.
+// Earlier returns the earlier of until and the time of the next check.
 func (p *SessionCheck) Earlier(until time.Time) time.Time {
 	if p.Next.IsZero() || until.Before(p.Next) {
 		return until
@@ -67,8 +67,8 @@ func (p *SessionCheck) Earlier(until time.Time) time.Time {
 	return p.Next
 }
 
-// Holds reports whether the stream may continue. While credentials cannot be checked, it may
-// continue for permitGrace.
+// Holds reports whether the stream may continue. If the credential cannot be checked, the stream
+// may continue for permitGrace.
 func (p *SessionCheck) Holds(now time.Time) bool {
 	if !p.Last.IsZero() && !now.Before(p.Last) {
 		return false
@@ -79,7 +79,7 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 	}
 
 	ident, err := p.Resolve(p.Request, auth.NeedUser)
-	now = time.Now() // the check may take a while
+	now = time.Now() // the time after the check, which may take a while
 	p.Next = now.Add(permitInterval)
 	if err != nil {
 		code := apierr.CodeFor(err)
@@ -94,10 +94,10 @@ func (p *SessionCheck) Holds(now time.Time) bool {
 	return ident.Caller.OrganizationID == p.Org && p.includedIn(ident.Caller.Readable())
 }
 
-// includedIn reports whether a caller with the given readable principals may still read everything
-// that the permit covers.
+// includedIn reports whether a caller with the given readable principals may read everything that
+// the stream may show.
 func (p *SessionCheck) includedIn(reads []string) bool {
-	// nil means everything, so a caller with nil includes every permit.
+	// nil means every principal, so a caller with nil may read everything.
 	if reads == nil || p.Reads == nil {
 		return reads == nil
 	}

@@ -33,8 +33,8 @@ type Problem struct {
 	Errors    []apierr.Field `json:"errors"`
 }
 
-// Kinds maps each error code to its status, its title and whether a retry of the same request may
-// succeed.
+// Kinds maps each error code to its HTTP status, its title and whether a retry of the same request
+// may succeed.
 var Kinds = map[apierr.Code]struct {
 	Status    int
 	Title     string
@@ -72,12 +72,12 @@ var Kinds = map[apierr.Code]struct {
 	apierr.Unavailable:            {http.StatusServiceUnavailable, "Unavailable", true},
 }
 
-// Fail responds with an error. An apierr.Error is sent with its code, an unreachable database as
-// unavailable, and any other error as internal, with details only in the log.
+// Fail responds with an error. An apierr.Error is sent with its code and an unreachable database as
+// unavailable. Any other error is sent as internal; only the log contains its details.
 //
-// If the error blames the parameters, a precondition or the body, and the caller may not read the
-// resource that the query's id names, the response is not_found instead. The handler must not write
-// after Fail.
+// If the error is about the parameters, a precondition or the body, Fail first looks up the
+// resource named by the query's id. If the caller may not read the resource, the response is
+// not_found instead. The handler must not write after Fail.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
 	StateFor(c).Err = err
@@ -87,7 +87,7 @@ func Fail(c *gin.Context, err error) {
 
 	coded := Coded(c, err)
 
-	// A caller who may not read the resource must not learn anything about it from other errors.
+	// Other errors must not reveal anything about a resource that the caller may not read.
 	if find := StateFor(c).Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
 			StateFor(c).Err = hidden
@@ -119,7 +119,7 @@ func Fail(c *gin.Context, err error) {
 		return
 	}
 
-	// Clients expect a list in the response, so nil becomes an empty one.
+	// The response always contains a list, so nil becomes an empty list.
 	fields := coded.Fields
 	if fields == nil {
 		fields = []apierr.Field{}
@@ -130,21 +130,21 @@ func Fail(c *gin.Context, err error) {
 		Instance: c.Request.URL.EscapedPath(), Code: coded.Code, RequestID: requestID(c), Retryable: kind.Retryable, Errors: fields,
 	})
 	if err != nil {
-		c.Status(http.StatusInternalServerError) // strings and numbers always have a JSON form
+		c.Status(http.StatusInternalServerError) // unreachable: strings and numbers always have a JSON form
 		return
 	}
 
 	c.Data(kind.Status, "application/problem+json", body)
 }
 
-// blamesRequest reports whether a code is about parameters, preconditions or the body, which are
-// checked after the query's id.
+// blamesRequest reports whether an error code concerns parameters, preconditions or the body. These
+// are checked after the query's id.
 func blamesRequest(code apierr.Code) bool {
 	return code == apierr.InvalidRequest || code == apierr.PreconditionFailed || code == apierr.PayloadTooLarge ||
 		code == apierr.UnsupportedMediaType
 }
 
-// Coded returns the error that callers may see for err.
+// Coded returns err in the form that callers may see.
 func Coded(c *gin.Context, err error) *apierr.Error {
 	var coded *apierr.Error
 	if errors.As(err, &coded) || errors.As(pg.Unavailable(err), &coded) {
@@ -154,15 +154,15 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 		return missingKey(err)
 	}
 	if c.Request.Context().Err() != nil { // including PostgreSQL's error for a cancelled statement
-		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected and does not read the response
+		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected, so it does not read the response
 		gone.RetryAfter = time.Second
 		return gone
 	}
 	return internal()
 }
 
-// missingKey returns the error for a missing encryption key. Only the log says which key is missing
-// and for which data.
+// missingKey returns the error for a missing encryption key. Only the log states which key is
+// missing, and for which data.
 func missingKey(err error) *apierr.Error {
 	missing := apierr.Wrap(apierr.Unavailable, err,
 		"stored data for this request cannot be decrypted; the operator finds the reason in the log and with parley secrets status")
@@ -170,13 +170,14 @@ func missingKey(err error) *apierr.Error {
 	return missing
 }
 
-// internal returns the error for unexpected failures. It hides the cause, which only the log
-// contains.
+// internal returns the error for unexpected failures. It does not contain the cause, which is only
+// logged.
 func internal() *apierr.Error {
 	return apierr.New(apierr.Internal, "internal error; search the service's log for the request id")
 }
 
-// Handle returns a handler that responds with handle's error, if it returns one, as Fail does.
+// Handle converts a function that returns an error to a gin handler. The handler passes the error
+// to Fail.
 func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := handle(c); err != nil {
@@ -185,7 +186,7 @@ func Handle(handle func(*gin.Context) error) gin.HandlerFunc {
 	}
 }
 
-// FailOn is Fail for HTML pages: it calls show with the status and the error as sentences.
+// FailOn is Fail for HTML pages: it calls show with the status and with a message for people.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
 	coded := Coded(c, err)
@@ -216,5 +217,6 @@ func sentence(words string) string {
 	return string(unicode.ToUpper(first)) + words[size:] + "."
 }
 
-// NotFound returns the error for an id that names nothing that the caller may read.
+// NotFound returns the error for the id of a resource that does not exist or that the caller may
+// not read.
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }

@@ -36,8 +36,8 @@ const maxProblems = 32
 // Problems collects the problems of a request, so that a response lists all of them.
 type Problems struct{ List []apierr.Field }
 
-// Add adds a problem of a field, unless the field or one of its parents already has a problem: each
-// mistake is reported once.
+// Add adds a problem of a field. If the field or one of its parents already has a problem, Add does
+// nothing, so that each mistake is reported once.
 func (p *Problems) Add(field, code, message string, args ...any) {
 	if len(p.List) >= maxProblems || p.Has(field) {
 		return
@@ -109,14 +109,15 @@ func (p *Problems) fault(field, value string) {
 	}
 }
 
-// Count checks that n, the number of entries of a list, does not exceed maximum.
+// Count checks that a list with n entries does not exceed the maximum.
 func (p *Problems) Count(field string, n, maximum int) {
 	if n > maximum {
 		p.Add(field, CodeTooLong, "must have at most %d entries, not %d", maximum, n)
 	}
 }
 
-// Take adds the field problems of an invalid_request error. It returns any other error unchanged.
+// Take adds the field problems of err if err is an invalid_request error, and returns nil. It
+// returns any other error unchanged.
 func (p *Problems) Take(err error) error {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok || coded.Code != apierr.InvalidRequest {
@@ -136,7 +137,7 @@ func Element(path string, i int) string { return path + "[" + strconv.Itoa(i) + 
 
 // Bounds that several bodies and filters share.
 const (
-	MaxMetadata      = 20 // entries
+	MaxMetadata      = 20 // maximum number of entries
 	MaxMetadataValue = 256
 	MaxSearch        = 120
 	maxURL           = 2_048
@@ -145,8 +146,9 @@ const (
 // MetadataName matches a metadata name.
 var MetadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// CheckURL checks that address is an absolute HTTP URL without credentials or a fragment. Whether
-// Parley may send requests to the host is checked for each request, because that can change.
+// CheckURL checks that address is an absolute HTTP URL without credentials or a fragment. It does
+// not check whether Parley may send requests to the host, because that can change; each request
+// checks it.
 func CheckURL(p *Problems, at, address string) {
 	u, err := url.Parse(address)
 	switch {
@@ -185,7 +187,7 @@ func OneOf[T ~string](p *Problems, field string, value T, possible ...T) {
 	}
 }
 
-// Enumerated joins values with commas.
+// Enumerated joins values with commas, for messages.
 func Enumerated[T ~string](values []T) string {
 	words := make([]string, len(values))
 	for i, value := range values {

@@ -18,8 +18,8 @@ var Repeatable = Params{"documentId", "metadata"}
 // IsText reports whether a value is UTF-8 without U+0000. PostgreSQL accepts no other text.
 func IsText(value string) bool { return utf8.ValidString(value) && !strings.ContainsRune(value, 0) }
 
-// ReadQuery parses a query and rejects names and values that are not text, so that handlers need
-// not check that.
+// ReadQuery parses a query. It rejects names and values that are not text, so that handlers need
+// not check them.
 func ReadQuery(raw string) (values url.Values, err error) {
 	if raw == "" {
 		return values, nil
@@ -70,7 +70,7 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 			found.Add(name, CodeConflict, "cannot be combined with id")
 		case slices.Contains(r.Among(!named), name):
 			found.Add("id", CodeRequired, "is required with %s", name)
-		case r.Other != "" && (name == "id" || name == "template"): // the action is missing
+		case r.Other != "" && (name == "id" || name == "template"): // only the action is missing
 			found.Add("action", CodeRequired, "is required with %s, for example %s", name, r.Other)
 		default:
 			found.Add(truncate.Ellipsis(name, maxName), CodeUnknown, "is not a parameter of this operation")
@@ -83,7 +83,8 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 	return found.Err()
 }
 
-// Among returns the parameters that may occur in a query with an id (if named is true) or in one without an id.
+// Among returns the parameters that a query may contain: one with an id if named is true, one
+// without an id otherwise.
 func (r *Route) Among(named bool) Params {
 	if named {
 		return r.Beside
@@ -101,5 +102,5 @@ func sortedNames(values url.Values) []string {
 	return names
 }
 
-// maxName is the maximum length, in characters, of a name from the caller in a message.
+// maxName is the maximum length, in characters, of a parameter name that a message repeats.
 const maxName = 64

@@ -11,22 +11,22 @@ import (
 )
 
 // ReadOnly is a field of a PUT body that only the service sets. A caller may send it back
-// unchanged: see [Unchanged].
+// unchanged; see [Unchanged].
 type ReadOnly = Optional[json.RawMessage]
 
 // Volatile is a field of a PUT body that the service sets and changes on its own, such as a count.
 // Any value of its type is accepted, because the field may have changed since the caller read it.
 type Volatile[T any] = Removable[T]
 
-// Removable is a field of a body that may be missing or null. Null removes the value; then Set and
-// Null are true, and Value is the zero value.
+// Removable is a field of a body that may be missing or null. Null removes the value. In this case,
+// Set and Null are true, and Value is the zero value.
 type Removable[T any] struct {
 	Set   bool
 	Value T
 	Null  bool
 }
 
-// optional marks the type for the decoder; see newShape.
+// optional identifies the type for the decoder; see newShape.
 func (Removable[T]) optional() {}
 
 // Or returns the value, or other if the field is missing.
@@ -45,8 +45,8 @@ func (o Removable[T]) Pointer() *T {
 	return &o.Value
 }
 
-// Unchanged adds a problem for each read-only field of body that differs from the field in shown,
-// the resource in the form that callers read.
+// Unchanged adds a problem for each read-only field of body that differs from shown. shown is the
+// resource in the form that callers read.
 func Unchanged(found *Problems, body, shown any) error {
 	raw, err := json.Marshal(shown)
 	if err != nil {

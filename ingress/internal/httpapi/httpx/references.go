@@ -10,9 +10,10 @@ import (
 
 // KnownIDs reports which ids exist in an organization.
 type KnownIDs interface {
-	// Known reports whether the resource with the id thing, which has the prefix, exists.
+	// Known reports whether the resource with the id thing exists. The prefix of the id determines
+	// the kind of resource.
 	Known(ctx context.Context, organizationID, prefix, thing string) (bool, error)
-	// KnownDocuments returns a set with those of the ids that exist.
+	// KnownDocuments returns the set of those ids that exist.
 	KnownDocuments(ctx context.Context, organizationID string, ids []string) (map[string]bool, error)
 }
 
@@ -49,7 +50,7 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 // old are accepted even if they do not exist.
 func (r *References) CheckDocuments(c *gin.Context, found *Problems, path string, ids, old []string) error {
 	if len(ids) == 0 || found.Err() != nil {
-		return nil //nolint:nilerr // the caller reports what was found
+		return nil //nolint:nilerr // the caller reports the problems already found
 	}
 
 	known, err := r.store.KnownDocuments(c.Request.Context(), Caller(c).OrganizationID, ids)

@@ -15,32 +15,32 @@ type Route struct {
 	Method string
 	Path   string
 	Action string      // the value of the action parameter; "": requests without the parameter, "*": any value or none
-	Need   auth.Need   // the credentials accepted
+	Need   auth.Need   // the credentials that are accepted
 	Role   domain.Role // the minimum role of a member
-	Late   bool        // the handler counts the request itself, after it has looked for a replay
+	Late   bool        // the handler counts the request against the rate limit, after looking for a replay
 	Forms  bool        // the body may be a form that contains files
 	Raw    bool        // the body may have any media type
-	NoBody bool        // a POST or PUT without a body; no DELETE has one
-	Person bool        // closed to organization keys
-	Login  bool        // login sessions only
+	NoBody bool        // a POST or PUT without a body; DELETE never has a body
+	Person bool        // the caller must be a person or a person's key
+	Login  bool        // the caller must have a login session
 	Stream bool        // GET responds with an endless stream, and HEAD is not offered
-	Open   bool        // another protocol's query: unknown parameters are ignored
+	Open   bool        // unknown parameters are ignored, because another protocol defines the query
 	Match  bool        // the handler compares If-Match with the resource's version
 
-	Find   Finder          // looks up the resource that the query's id names; nil: the route takes no id
+	Find   Finder          // looks up the resource named by the query's id; nil: the route takes no id
 	List   Params          // parameters of a query without an id; if nil and Find is set, the id is required
-	Beside Params          // parameters in addition to an id
-	One    gin.HandlerFunc // handles a query with an id; if nil, Handle does
-	Other  string          // another action on the same path, to name in messages; set by byAction on routes without an action
+	Beside Params          // parameters that a query with an id may also contain
+	One    gin.HandlerFunc // handles a query with an id; nil: Handle does
+	Other  string          // another action on the same path, for error messages; set by byAction on routes without an action
 
-	// Elsewhere maps the actions that the path has only with another method to this method, to name in
-	// messages; "*" is any action. Set by the router.
+	// Elsewhere maps actions to the only method with which this path has them, for error messages.
+	// The key "*" is any action. The router sets the field.
 	Elsewhere map[string]string
 
 	Handle gin.HandlerFunc
 }
 
-// MethodError returns the error for an action that the path has only with another method, or nil.
+// MethodError returns an error if the path has the action only with another method; otherwise nil.
 func (r *Route) MethodError(actions []string) error {
 	if len(actions) != 1 {
 		return nil
@@ -54,7 +54,7 @@ func (r *Route) MethodError(actions []string) error {
 	return nil
 }
 
-// RefusesFields reports whether a body with fields is an error. GET and HEAD ignore their body.
+// RefusesFields reports whether a body with fields is an error. GET and HEAD ignore the body.
 func (r *Route) RefusesFields() bool { return r.NoBody || r.Method == http.MethodDelete }
 
 // Params is a list of query parameters.

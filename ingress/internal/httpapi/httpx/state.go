@@ -11,19 +11,19 @@ import (
 	"parley/shared/domain"
 )
 
-// State is the data of a request that its handlers share.
+// State is the data of a request that middleware and handlers share.
 type State struct {
 	RequestID   string
 	Traceparent string
 	Ident       auth.Identity
 	Query       url.Values   // the parameters, once they are parsed
-	Find        func() error // looks up the resource that the query's id names; nil if there is no id, and until the request is admitted
+	Find        func() error // looks up the resource named by the query's id; nil without an id, and before the request is admitted
 	AgentID     string       // AgentID, RunID and SessionID are for the log
 	RunID       string
 	SessionID   string
-	Err         error // the argument of Fail
+	Err         error // the error passed to Fail
 	Large       *LargeAnswers
-	reserved    *LargeAnswer // response counted before it is rendered
+	reserved    *LargeAnswer // the response that is counted but not rendered yet
 	LargeBodies LargeBodies  // nil: large bodies need no slots
 	leaveBody   func()       // releases the slot of the request's body
 	Panicked    bool
@@ -75,6 +75,5 @@ func SetLogIDs(c *gin.Context, agentID, runID, sessionID string) {
 	}
 }
 
-// EraseTime is the time limit for an erasure. An erasure that has begun continues even if its
-// caller disconnects.
+// EraseTime is the time limit for an erasure. An erasure continues even if the caller disconnects.
 const EraseTime = 30 * time.Second

@@ -17,25 +17,26 @@ const ContentEvents = "text/event-stream"
 const lastEventID = "Last-Event-Id" // in net/http's canonical form
 
 const (
-	// PingEvery is the interval between comments, which keep proxies and clients from closing a quiet stream.
+	// PingEvery is the interval between pings: comments that keep proxies and clients from closing
+	// a quiet stream.
 	PingEvery = 10 * time.Second
 
 	// WriteTime is the timeout of each write to a stream. It replaces the server's write timeout.
 	WriteTime = 20 * time.Second
 
-	// writesShare is the time in which writes share a deadline, because setting it costs a tenth of
-	// a small write.
+	// writesShare is how long consecutive writes share one deadline. Setting the deadline takes a
+	// tenth of the time of a small write.
 	writesShare = time.Second
 )
 
-// Source is the source of a stream's events. Next returns the next events. If there are none by the
-// time until, it returns no events. An error such as io.EOF ends the stream.
+// Source is the source of a stream's events. Next waits for the next events until the given time
+// and returns none if there are none by then. An error such as io.EOF ends the stream.
 type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }
 
-// ReadLastEventID reads the Last-Event-ID header: the event after which the stream continues.
-// Without the header it returns the zero EventID, the beginning.
+// ReadLastEventID reads the Last-Event-ID header, which contains the event after which the stream
+// continues. Without the header it returns the zero EventID, which stands for the beginning.
 func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	values := c.Request.Header[lastEventID]
 	if len(values) == 0 {
@@ -56,8 +57,9 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 // frames is a pool of write buffers. A stream does not keep a buffer while it waits for events.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// SendStream writes events until the source ends, the client disconnects or the permit expires. A
-// client that does not read blocks only its own stream, until the write timeout ends it.
+// SendStream writes events until the source ends, the client disconnects or the session check
+// fails. A client that does not read blocks only its own stream, until the write timeout ends the
+// stream.
 func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit *SessionCheck) {
 	header := c.Writer.Header()
 	header.Set("Content-Type", ContentEvents)
@@ -67,7 +69,7 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 
 	out := http.NewResponseController(c.Writer)
 	ping, renew := time.Now().Add(PingEvery), time.Time{}
-	next, end := events.Next(c.Request.Context(), time.Now()) // the response begins immediately, with the existing events
+	next, end := events.Next(c.Request.Context(), time.Now()) // does not wait, so that the response begins immediately
 	for begun := false; ; begun = true {
 		now := time.Now()
 		beat := !now.Before(ping)
@@ -75,7 +77,7 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 			ping = now.Add(PingEvery)
 		}
 
-		// The first pass writes even without events, because the headers show the client that the
+		// Write at the first pass even if there are no events: the headers show the client that the
 		// stream is open.
 		if !begun || beat || len(next) > 0 {
 			if !now.Before(renew) {
@@ -93,9 +95,9 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 	}
 }
 
-// writeFrames writes events, and a ping if requested. Many events, such as a log that is read
-// again, count as a large response. If there is no capacity for them, the stream is rejected or
-// ends, and the client resumes it later.
+// writeFrames writes events, and a ping if requested. Many events at once, such as a log that is
+// read again, count as a large response. If there is no capacity for a large response, the stream
+// is rejected or ends, and the client resumes it later.
 func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte, ping bool) error {
 	buf, ok := frames.Get().(*[]byte)
 	if !ok {
@@ -108,7 +110,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 		}
 	}()
 
-	// All events are written together, which costs only one system call and one flush.
+	// Write all events together, with one system call and one flush.
 	*buf = (*buf)[:0]
 	for _, e := range events {
 		*buf = frame(*buf, e)
@@ -136,7 +138,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 	return err
 }
 
-// refuseStream responds with the error, unless the stream has begun.
+// refuseStream responds with the error. If the stream has already begun, it does not respond.
 func refuseStream(c *gin.Context, err error) error {
 	if !c.Writer.Written() {
 		for _, name := range []string{"Content-Type", "X-Accel-Buffering"} {

@@ -53,7 +53,7 @@ type timedRecorder struct {
 	*httptest.ResponseRecorder
 	began    time.Time
 	wrote    []string
-	deadline []time.Duration // the deadline of each write, relative to the start of the write
+	deadline []time.Duration // deadline of each write, relative to the start of the write
 	flushed  []time.Duration
 	fail     error
 }
@@ -113,7 +113,8 @@ func TestAStreamSendsPings(t *testing.T) {
 	})
 }
 
-// Writes within a second share a deadline, so each write has WriteTime minus at most one second.
+// Writes within one second share a deadline. Each write therefore has at least WriteTime minus one
+// second.
 func TestWritesShareADeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +202,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 			}
 			w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
 			sendAs(t, &timedSource{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), permit)
-			want := "1m1s" // the end of the run
+			want := "1m1s" // at the end of the run
 			if tc.ends != "" {
 				want = tc.ends
 			}

@@ -18,21 +18,20 @@ const (
 	BodyPath = "body"
 )
 
-// DecodeStrict decodes one JSON value into dst, a pointer, and adds every problem to found: unknown
+// DecodeStrict decodes one JSON value into dst, a pointer. It adds every problem to found: unknown
 // and repeated names, wrong types, missing fields, U+0000. Names are case-sensitive. Invalid JSON
 // ends the decoding, and ok is false. DecodeStrict may modify src.
 func DecodeStrict(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found}, dst)
 }
 
-// DecodeOpen is DecodeStrict for bodies of other protocols, which add fields over time: it ignores
-// unknown names.
+// DecodeOpen is DecodeStrict for bodies of other protocols. It ignores unknown names, because these
+// protocols add fields over time.
 func DecodeOpen(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found, Open: true}, dst)
 }
 
-// decode decodes d.Src into dst, which must be a pointer. Nothing but white space may follow the
-// value.
+// decode decodes d.Src into dst, which must be a pointer. Only white space may follow the value.
 func decode(d Decoder, dst any) (ok bool) {
 	if !utf8.Valid(d.Src) {
 		d.Found.Add(BodyPath, CodeInvalidJSON, "must be UTF-8")
@@ -53,19 +52,19 @@ func decode(d Decoder, dst any) (ok bool) {
 	return err == nil
 }
 
-// Decoder reads Src once. Its methods return an error if the decoding must end, and add other
-// problems to Found.
+// Decoder decodes Src in one pass. Its methods return an error if the decoding must end. They add
+// other problems to Found.
 type Decoder struct {
 	Src   []byte
 	pos   int    // offset of the next byte
-	depth int    // open objects and lists
+	depth int    // number of open objects and lists
 	Path  []byte // the path of the current value
-	buf   []byte // the last string with escapes
+	buf   []byte // content of the last string that contained escapes
 	Found *Problems
 	Open  bool // unknown names are ignored
 }
 
-// syntax returns the error for invalid JSON at the current position. It ends the decoding.
+// syntax returns the error for invalid JSON at the current position. The error ends the decoding.
 func (d *Decoder) syntax(what string) *apierr.Field {
 	return &apierr.Field{Field: BodyPath, Code: CodeInvalidJSON, Message: "not JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
 }
@@ -162,7 +161,7 @@ func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 	case longTextKind:
 		text, err := d.text()
 		dst.SetBytes(text)
-		d.buf = nil // dst may share it
+		d.buf = nil // dst may still refer to the buffer
 		return err
 	case boolKind:
 		dst.SetBool(first == 't')
@@ -180,7 +179,8 @@ func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 	}
 }
 
-// union decodes a value into the field whose type begins with the byte first.
+// union decodes a value into one field of a union. The value's first byte selects the field by its
+// type.
 func (d *Decoder) union(s *shape, dst reflect.Value, first byte) *apierr.Field {
 	for i := range s.fields {
 		if f := &s.fields[i]; begins(f.shape.kind, first) {
@@ -190,7 +190,7 @@ func (d *Decoder) union(s *shape, dst reflect.Value, first byte) *apierr.Field {
 	return d.wrong(s)
 }
 
-// begins reports whether a value of kind k may begin with the byte.
+// begins reports whether a value of kind k may begin with the byte first.
 func begins(k kind, first byte) bool {
 	switch k {
 	case stringKind, longTextKind:
@@ -206,7 +206,7 @@ func begins(k kind, first byte) bool {
 	}
 }
 
-// wrong reports a value of the wrong type and skips it. Problems inside the value do not matter.
+// wrong reports a value of the wrong type and skips it. Problems inside the value are not reported.
 func (d *Decoder) wrong(s *shape) *apierr.Field {
 	before := len(d.Found.List)
 	if err := d.skip(); err != nil {
@@ -217,7 +217,8 @@ func (d *Decoder) wrong(s *shape) *apierr.Field {
 	return nil
 }
 
-// integer decodes a number without a fraction in any notation, because some senders write 3600.0.
+// integer decodes a number without a fraction. Any notation is accepted, because some clients send
+// 3600.0.
 func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	text, err := d.number()
 	if err != nil {
@@ -238,8 +239,7 @@ func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-// float decodes a number. A number that is too large for a float64 is out of every range, so it has the
-// wrong type.
+// float decodes a number. A number too large for a float64 is reported as a wrong type.
 func (d *Decoder) float(dst reflect.Value) *apierr.Field {
 	text, err := d.number()
 	if err != nil {
@@ -284,8 +284,8 @@ func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	return nil
 }
 
-// structMember decodes the value of a member into its field. seen has a bit for each field that was
-// already present.
+// structMember decodes the value of a member into its field. seen is a bit set of the fields that
+// were already present.
 func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *uint64) *apierr.Field {
 	at := slices.IndexFunc(s.fields, func(f field) bool { return f.name == string(name) })
 	if at < 0 {
@@ -304,12 +304,11 @@ func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 	return d.Value(f.shape, dst.FieldByIndex(f.index))
 }
 
-// unknownMember skips the value of an unknown member. It reports the name unless the Decoder is
-// open.
+// unknownMember skips the value of an unknown member. It reports the name unless d.Open is true.
 func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	if d.Open {
 		before := len(d.Found.List)
-		err := d.skip() // problems inside an ignored value do not matter
+		err := d.skip() // problems inside an ignored value are not reported
 		d.Found.List = d.Found.List[:before]
 		return err
 	}
@@ -343,7 +342,7 @@ func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 
 		key, elem := reflect.ValueOf(name), reflect.New(s.elem.typ).Elem()
 
-		// The value is decoded nevertheless, so that the decoding can continue after it.
+		// Decode the value of a repeated name, too, so that the decoding can continue after it.
 		if dst.MapIndex(key).IsValid() {
 			d.add(CodeDuplicate, "is given twice")
 		}

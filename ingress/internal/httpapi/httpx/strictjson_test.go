@@ -29,7 +29,7 @@ type strictBody struct {
 	Sizes Optional[[]int64]     `json:"sizes"`
 }
 
-// found renders problems as "field code" lines.
+// found returns problems as lines of the form "field code".
 func found(p *Problems) string {
 	var lines []string
 	for _, f := range p.List {
@@ -150,8 +150,8 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzDecodeStrict compares the decoder with encoding/json: both accept the same JSON, and decode a
-// body that has no problems to the same value.
+// FuzzDecodeStrict compares the decoder with encoding/json. Both must accept the same JSON. They
+// must decode a body without problems to the same value.
 func FuzzDecodeStrict(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"x"}`, `{"name":"x","inner":{"enabled":true,"count":1e2},"tags":["a"],"pairs":{"a":"b"},"raw":[{}]}`,

@@ -7,12 +7,12 @@ import (
 	"parley/shared/apierr"
 )
 
-// The methods in this file scan the grammar of RFC 8259, independently of types. All of them
-// validate their input.
+// The methods in this file scan and validate the grammar of RFC 8259. They do not depend on Go
+// types.
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// down opens an object or list. member and element close it.
+// down enters an object or a list. member and element leave it at its end.
 func (d *Decoder) down() *apierr.Field {
 	d.pos++
 	d.depth++
@@ -22,8 +22,8 @@ func (d *Decoder) down() *apierr.Field {
 	return nil
 }
 
-// member scans up to a member's value and returns its name. more is false at the object's end. The
-// name is valid until the next string is scanned.
+// member scans up to a member's value and returns the member's name. At the end of the object, more
+// is false. The name is valid until the next string is scanned.
 func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field) {
 	c := d.peek()
 	if c == '}' {
@@ -54,7 +54,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 	return name, true, nil
 }
 
-// element scans up to the list's next value. more is false at the list's end.
+// element scans up to the next value of a list. At the end of the list, more is false.
 func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	c := d.peek()
 	switch {
@@ -199,7 +199,8 @@ func (d *Decoder) digits() bool {
 	return d.pos > start
 }
 
-// text scans a string and returns its content, which is valid until the next string is scanned.
+// text scans a string and returns its content. The content is valid until the next string is
+// scanned.
 func (d *Decoder) text() ([]byte, *apierr.Field) {
 	d.pos++
 	start := d.pos
@@ -218,7 +219,8 @@ func (d *Decoder) text() ([]byte, *apierr.Field) {
 	return nil, d.syntax("an unterminated string")
 }
 
-// escapedText continues a string at its first backslash.
+// escapedText continues to scan a string at its first backslash. start is the offset of the
+// content.
 func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 	d.buf = append(d.buf[:0], d.Src[start:d.pos]...)
 	for d.pos < len(d.Src) {
@@ -242,7 +244,7 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 	return nil, d.syntax("an unterminated string")
 }
 
-// unescaped maps the character after a backslash to its meaning. escape handles \u.
+// unescaped maps the character after a backslash to its meaning, except u, which escape handles.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escape decodes the escape at the current position and appends it to d.buf.
@@ -269,15 +271,16 @@ func (d *Decoder) escape() *apierr.Field {
 		d.add(CodeInvalidValue, "must not contain the character U+0000")
 	}
 
-	// Characters outside the basic plane are written as two escapes, a surrogate pair.
+	// A character outside the Basic Multilingual Plane is written as two escapes, a surrogate pair.
 	width := 6
 	if utf16.IsSurrogate(r) {
 		low, _ := d.hex(d.pos + width)
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			r, width = pair, 12
 		} else {
-			// A lone surrogate, for example from a text truncated in the middle of a character. If
-			// it were replaced with U+FFFD, two different idempotency keys would become equal.
+			// This is half of a surrogate pair, for example from a text truncated in the middle of
+			// a character. Replacing it with U+FFFD could make two different idempotency keys
+			// equal.
 			d.add(CodeInvalidValue, "must not contain half of a surrogate pair")
 			r = utf8.RuneError
 		}
@@ -288,7 +291,7 @@ func (d *Decoder) escape() *apierr.Field {
 	return nil
 }
 
-// hex decodes the escape \uXXXX at offset at.
+// hex decodes the escape \uXXXX that begins at the offset at.
 func (d *Decoder) hex(at int) (r rune, ok bool) {
 	if at+6 > len(d.Src) || d.Src[at] != '\\' || d.Src[at+1] != 'u' {
 		return 0, false

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Optional is a field of a body that may be missing. Set distinguishes a missing field from a zero
-// value.
+// Optional is a field of a body that may be missing. Set distinguishes a missing field from a field
+// with the zero value.
 type Optional[T any] struct {
 	Set   bool
 	Value T
@@ -34,11 +34,11 @@ func (o Optional[T]) Pointer() *T {
 	return &o.Value
 }
 
-// LongText is a string that is not copied because it may be long. It shares the bytes of the
-// decoded body, so the caller must own these.
+// LongText is a string that may be long and is therefore not copied. It shares the bytes of the
+// decoded body, so the body must not be in a pooled buffer.
 type LongText []byte
 
-// kind says how the decoder reads a value.
+// kind determines how the decoder reads a value.
 type kind uint8
 
 const (
@@ -64,8 +64,8 @@ var expected = [...]string{
 	listKind: "a list", mapKind: "an object",
 }
 
-// union is a struct of alternatives. The decoder sets the field whose type matches the first byte
-// of the value.
+// union is a struct whose fields are alternatives. The decoder sets the field whose type matches
+// the first byte of the value.
 type union interface{ Either() }
 
 // expected returns the description of the expected value, for messages.
@@ -84,7 +84,7 @@ func (s *shape) expected() string {
 type shape struct {
 	kind   kind
 	typ    reflect.Type
-	elem   *shape  // the shape of the elements, of a pointer's target, or of an optional value
+	elem   *shape  // the shape of the elements, of a pointer's target or of an optional value
 	fields []field // the fields of a struct or a union
 }
 
@@ -98,14 +98,15 @@ type field struct {
 
 var shapes sync.Map // reflect.Type → *shape
 
-// shapeFor returns the shape of a type. A struct's fields are named by their json tags, and the tag `required:"true"` makes a field
-// required. shapeFor panics for types that the decoder does not support, so an endpoint's first test finds them.
+// shapeFor returns the shape of a type. A struct's fields are named by their json tags, and the tag
+// `required:"true"` makes a field required. If the decoder does not support the type, shapeFor
+// panics, so the first test of an endpoint finds the mistake.
 func shapeFor(typ reflect.Type) *shape {
 	known, ok := shapes.Load(typ)
 	if !ok {
 		known, _ = shapes.LoadOrStore(typ, newShape(typ))
 	}
-	s, _ := known.(*shape) // nothing else is ever stored
+	s, _ := known.(*shape) // the map contains only *shape
 	return s
 }
 
@@ -116,7 +117,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	// Optional and Removable are generic, so their marker method identifies them.
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
 		s.kind, s.elem = optionalKind, shapeFor(typ.Field(1).Type)
-		if typ.NumField() > 2 { // a Removable
+		if typ.NumField() > 2 { // Removable has more fields than Optional
 			s.kind = removableKind
 		}
 		return s
@@ -173,7 +174,7 @@ func fieldsFor(typ reflect.Type) []field {
 		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("required") == "true"})
 	}
 
-	// structMember records the fields that it has seen in the bits of a 64-bit number.
+	// structMember has one bit for each field, in a 64-bit number.
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))
 	}

@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// TimePage is the requested part of a list that is ordered by time and not by id.
+// TimePage is the requested part of a list that is ordered by time.
 type TimePage struct {
 	Limit int
 	After accountdb.After
@@ -32,7 +32,8 @@ func ReadTimePage(c *gin.Context, prefixes ...string) (TimePage, error) {
 	return p, found.Err()
 }
 
-// readAfter decodes a cursor: microseconds since 1970, a dot and an id, in base64.
+// readAfter decodes a cursor. A cursor is the base64 form of microseconds since 1970, a dot and an
+// id.
 func readAfter(cursor string, prefixes []string) (accountdb.After, bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// MaxDocumentBody is the maximum size, in bytes, of a JSON body with a document: the largest
-// document in base64 and some space for other fields.
+// MaxDocumentBody is the maximum size, in bytes, of a JSON body with a document. It has room for
+// the largest document in base64 and for the other fields.
 const MaxDocumentBody = 28 << 20
 
 // documentFields are the fields of a document. At most one of content, contentBase64 and url may be
@@ -38,8 +38,8 @@ type newDocumentBody struct {
 	URL httpx.Optional[string] `json:"url"`
 }
 
-// documentChangeBody accepts a document in the form in which it was read. Most fields may have
-// changed since then, because workers update them.
+// documentChangeBody accepts a document in the form in which it was read. Workers may have updated
+// most fields since then, so any value of these is accepted.
 type documentChangeBody struct {
 	documentFields
 	URL       httpx.Optional[*string]              `json:"url"`
@@ -57,7 +57,7 @@ type documentChangeBody struct {
 	UpdatedAt httpx.Volatile[string]               `json:"updatedAt"`
 }
 
-// Check checks the fields. Content or a URL is required, and a name unless there is a URL.
+// Check checks the fields. Content or a URL is required. A name is required unless there is a URL.
 func (b *newDocumentBody) Check(p *httpx.Problems) {
 	b.documentFields.Check(p, b.URL)
 	switch {
@@ -119,7 +119,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 	f.checkBase64(p)
 }
 
-// checkBase64 decodes the whole content once, before a part of it is stored.
+// checkBase64 decodes the whole content once, so that nothing is stored if the base64 is invalid.
 func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
@@ -133,7 +133,8 @@ func (f *documentFields) checkBase64(p *httpx.Problems) {
 	}
 }
 
-// decoded returns a reader that decodes base64 as it is read, so that memory contains only one copy of a document.
+// decoded returns a reader that decodes base64 while it is read. Memory thus contains only one copy
+// of a document.
 func decoded(text []byte) io.Reader {
 	return base64.NewDecoder(base64.StdEncoding.Strict(), bytes.NewReader(text))
 }
@@ -156,8 +157,8 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 		doc.Name = nameOfAddress(address)
 	}
 
-	// Without a declared type, the name's extension determines the type. Content that was sent as
-	// text is at least plain text.
+	// Without a declared type, the extension of the name determines the type. Content that was sent
+	// as text is plain text if the extension is unknown.
 	if doc.MIMEType == "" || doc.MIMEType == octetStream {
 		other := octetStream
 		if f.Content.Set {
@@ -183,15 +184,15 @@ func nameOfAddress(address string) string {
 	return name
 }
 
-// bindDocument reads a JSON body that may contain a document. The caller owns the body's bytes,
-// because LongText fields refer to them.
+// bindDocument reads a JSON body that may contain a document. The body's bytes are not shared with
+// other requests, because LongText fields refer to them.
 func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err error) {
 	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
 
-	// A larger body takes a slot, and moves to the limiter for its size as it grows.
+	// A larger body takes a slot. As it grows, it moves to the limiter for its size.
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {
@@ -206,8 +207,8 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 	return body, in.Leave, nil
 }
 
-// readDocument reads and decodes a JSON body. length is the body's declared length, or -1. The
-// body's bytes are not pooled, because LongText fields keep them.
+// readDocument reads and decodes a JSON body. length is the declared length of the body, or -1. The
+// buffer is not pooled, because LongText fields refer to its bytes.
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
 		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")

@@ -19,7 +19,8 @@ const (
 )
 
 // documentName returns the last element of a path, without invisible and bidirectional characters.
-// Senders may choose any name, so the result must be harmless in a list, in a log and to a reader.
+// Senders may choose any name, so the result must be harmless in lists, in logs and to people who
+// read it.
 func documentName(p *httpx.Problems, at, name string) string {
 	before := len(p.List)
 	p.Text(at, name, 0, len(name)) // a path may be longer than a name
@@ -37,7 +38,7 @@ func documentName(p *httpx.Problems, at, name string) string {
 	return name
 }
 
-// documentTypes maps file extensions to the media types of documents that can be read.
+// documentTypes maps file extensions to the media types from which the service can extract text.
 var documentTypes = map[string]string{
 	".pdf":      "application/pdf",
 	".docx":     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -53,8 +54,8 @@ var documentTypes = map[string]string{
 	".json":     httpx.ContentJSON,
 }
 
-// documentType returns the declared type of a document, else the type that belongs to the name's
-// extension, else other.
+// documentType returns the declared type of a document. If none is declared, it returns the type
+// for the name's extension, or other if the extension is unknown.
 func documentType(p *httpx.Problems, at, declared, name, other string) string {
 	if declared == "" || declared == octetStream { // browsers declare octetStream for unknown types
 		if known, found := documentTypes[strings.ToLower(path.Ext(name))]; found {
@@ -70,7 +71,7 @@ func documentType(p *httpx.Problems, at, declared, name, other string) string {
 	}
 
 	kept := map[string]string{}
-	// Only the parameter charset helps to read the document.
+	// Only the charset parameter matters for reading the document.
 	if charset, present := parameters["charset"]; present && !strings.EqualFold(charset, "utf-8") {
 		kept["charset"] = charset
 	}

@@ -25,13 +25,13 @@ const (
 	maxFormFiles    = 20
 	maxFormParts    = 64
 	maxFormHeader   = 8 << 10  // maximum number of bytes in a part's header; the reader may buffer slightly more
-	maxFormMetadata = 64 << 10 // bytes
+	maxFormMetadata = 64 << 10 // maximum number of bytes in the metadata part
 	// MaxForm is the maximum size of a form with documents in bytes.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
-	// maxFormRest is the maximum number of bytes that are read from the rest of a rejected form to
-	// find its other problems.
+	// maxFormRest is the maximum number of further bytes that are read after the first problem, to
+	// find other problems of the form.
 	maxFormRest = 1 << 20
-	maxBoundary = 70 // RFC 2046
+	maxBoundary = 70 // maximum length according to RFC 2046
 
 	partFile     = "file"
 	partMetadata = "metadata"
@@ -41,13 +41,13 @@ const (
 type documentForm struct {
 	in     *transfer.Upload
 	parts  *multipart.Reader
-	limit  int // files
+	limit  int // maximum number of files
 	upload func(content io.Reader) (blobdb.Upload, error)
 	found  httpx.Problems
-	unread int64 // number of bytes that may still be read after a problem was found
+	unread int64 // number of bytes that may still be read after the first problem
 
 	files       []knowledgedb.NewDocument // stored contents, in the form's order
-	seen        int                       // files seen, including rejected ones
+	seen        int                       // number of files seen, including rejected ones
 	metadata    map[string]string
 	hasMetadata bool // the form has a metadata part
 }
@@ -67,7 +67,7 @@ func newDocumentForm(
 	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, upload: upload, unread: maxFormRest}, nil
 }
 
-// read reads all parts of the form. The error lists every problem found.
+// read reads all parts of the form. The error lists all problems.
 func (f *documentForm) read() error {
 	for n := 0; f.unread >= 0; n++ {
 		part, err := f.next()
@@ -119,14 +119,14 @@ func (f *documentForm) readError() error {
 	return f.found.Err()
 }
 
-// take processes one part of the form. An error ends the reading of the form; other problems are
-// added to f.found.
+// take processes one part of the form. If it returns an error, no further parts can be read. It
+// adds other problems to f.found.
 func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
 
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "binary", "8bit", "7bit":
-	default: // no browser sends this header, which RFC 7578 deprecates
+	default: // no browser sends this header; RFC 7578 deprecates it
 		f.found.Add(partName(name), httpx.CodeInvalidValue, "must be sent without a Content-Transfer-Encoding")
 		return f.skip(part)
 	}
@@ -145,7 +145,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	return f.skip(part)
 }
 
-// partName returns the name of a part for the path of a problem.
+// partName returns the name of a part, for the path of a problem.
 func partName(name string) string {
 	if len(name) > 64 {
 		name = name[:64] + "…"
@@ -163,7 +163,7 @@ func (f *documentForm) skip(part io.Reader) error {
 	return nil
 }
 
-// at returns the path of the nth file, for a problem.
+// at returns the path of the nth file, for problems.
 func (f *documentForm) at(n int) string {
 	if f.limit == 1 {
 		return partFile
@@ -204,7 +204,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	doc := knowledgedb.NewDocument{Name: documentName(&f.found, at, fileName(part))}
 	doc.MIMEType = documentType(&f.found, at, part.Header.Get("Content-Type"), doc.Name, octetStream)
 
-	// An empty file is rejected before an upload begins. The byte read is put back with
+	// Reject an empty file before an upload begins. The byte that was read is put back with
 	// MultiReader.
 	var first [1]byte
 	if n, err := io.ReadFull(part, first[:]); n == 0 {
@@ -234,8 +234,8 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	}
 }
 
-// fileName returns the file name of a part, or "" if the part is not a file. Browsers
-// percent-encode the three characters that would end the name.
+// fileName returns the file name of a part, or "" if the part is not a file. It decodes the three
+// characters that browsers percent-encode because they would end the name.
 func fileName(part *multipart.Part) string {
 	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil {
@@ -261,7 +261,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 
 	f.hasMetadata = true
 
-	// One byte more than the maximum shows that the part is too long.
+	// Read one byte more than the maximum, which shows whether the part is too long.
 	text, err := io.ReadAll(io.LimitReader(part, maxFormMetadata+1))
 	if err != nil {
 		return f.readError()
@@ -271,7 +271,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		return f.skip(part)
 	}
 
-	// Problems in the metadata's JSON get paths that begin with the part's name.
+	// Paths of problems in the metadata's JSON begin with the part's name.
 	inner := &httpx.Problems{}
 	httpx.DecodeStrict(text, &f.metadata, inner)
 	for _, p := range inner.List {

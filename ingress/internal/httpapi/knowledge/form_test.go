@@ -85,7 +85,7 @@ func formOfType(body, contentType string, limit int) (*documentForm, error) {
 
 func wrongIn(t *testing.T, err error) string {
 	t.Helper()
-	coded, ok := err.(*apierr.Error) //nolint:errorlint // must not be wrapped
+	coded, ok := err.(*apierr.Error) //nolint:errorlint // must be an API error that is not wrapped
 	if !ok {
 		t.Fatalf("%v is not a coded error", err)
 	}

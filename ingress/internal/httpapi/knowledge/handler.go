@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// DocumentEraser deletes documents, and the passages from them that runs have stored.
+// DocumentEraser deletes documents and the passages of these documents that runs have stored.
 type DocumentEraser interface {
 	DeleteDocument(ctx context.Context, organizationID, documentID string) error
 }
@@ -32,20 +32,20 @@ type Deps struct {
 	Searches    SearchCaller
 	Signer      ClaimSigner
 	Downloads   *transfer.Limiter
-	Limits      knowledgedb.DocumentLimits // per organization
+	Limits      knowledgedb.DocumentLimits // limits per organization
 	Log         zerolog.Logger
 }
 
 // Handler handles the requests to /api/knowledge.
 type Handler struct {
 	Deps
-	Small       transfer.Limiter // limits bodies that are small, or whose size is not known yet
+	Small       transfer.Limiter // limits bodies that are small or whose size is not known yet
 	Uploads     transfer.Limiter
-	MediumTexts transfer.Limiter // medium-sized JSON bodies
-	Texts       transfer.Limiter // large JSON bodies
+	MediumTexts transfer.Limiter // limits medium-sized JSON bodies
+	Texts       transfer.Limiter // limits large JSON bodies
 
 	pictures *pictureCache
-	renders  *ratelimit.Failures // pictures that were requested from workers, by organization
+	renders  *ratelimit.Failures // counts renderings requested from workers, by organization
 }
 
 // New returns a Handler.

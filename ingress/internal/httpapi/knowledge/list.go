@@ -14,15 +14,15 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// The parameters of GET /api/knowledge for a search, and those for a list. A request with
+// Parameters of GET /api/knowledge: some are for a search and others for a list. A request with
 // parameters of both kinds is rejected.
 var (
 	searchParams = []string{"query", "documentId", "metadata", "limit"}
 	listParams   = []string{"q", "status", "cursor", "limit"}
 )
 
-// getKnowledge handles GET /api/knowledge: a search with ?query=, a document or a part of it with
-// ?id=, else a list.
+// getKnowledge handles GET /api/knowledge. With ?query= it searches. With ?id= it responds with a
+// document or a part of it. Otherwise it responds with a list.
 func (h *Handler) getKnowledge(c *gin.Context) error {
 	_, searches := httpx.Query(c)["query"]
 	_, one := httpx.Query(c)["id"]
@@ -65,8 +65,7 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 		return err
 	}
 
-	// The sizes are read first, so that a large page waits for capacity before its documents are
-	// read.
+	// Read the sizes first, so that a large page waits for capacity before its documents are read.
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	sizes, err := h.KnowledgeDB.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
 	if err == nil {
@@ -88,15 +87,15 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
-// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document, and the passages from
-// it that runs have stored.
+// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and the passages of it
+// that runs have stored.
 func (h *Handler) deleteDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		return err
 	}
 
-	// A deletion that has begun continues if the caller disconnects.
+	// The deletion continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
 	org := httpx.Caller(c).OrganizationID

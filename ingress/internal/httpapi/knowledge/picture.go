@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	picturesPerMinute  = 60 // that workers render for an organization, per ingress
+	picturesPerMinute  = 60 // maximum number of renderings per organization and ingress process
 	pictureTime        = 20 * time.Second
 	pictureUnavailable = "pictures of pages are unavailable; try again shortly"
 )
@@ -52,7 +52,7 @@ func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error
 		shown.Picture, err = h.picture(c.Request.Context(), httpx.Caller(c).OrganizationID, doc, page)
 	}
 	if err == nil {
-		err = slot.Extend(int64(2 * len(shown.Picture.Data))) // base64 and the words
+		err = slot.Extend(int64(2 * len(shown.Picture.Data))) // the response contains the picture in base64 and the words
 	}
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (h *Handler) showPicture(c *gin.Context, documentID string, page int) error
 	return httpx.JSON(c, http.StatusOK, shown)
 }
 
-// picture returns a page as a picture, from memory or from a worker.
+// picture returns a page as a picture, from the cache or from a worker.
 func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, page int) (domain.PagePicture, error) {
 	key := pictureKey{doc.ID, *doc.SHA256, page}
 	if kept, found := h.pictures.get(org, key); found {
@@ -89,7 +89,7 @@ func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, 
 	return *reply.Picture, nil
 }
 
-// callRenderer has a worker render a page.
+// callRenderer lets a worker render a page.
 func (h *Handler) callRenderer(ctx context.Context, claims contract.PageClaims) (reply contract.PageReply, err error) {
 	raw, err := json.Marshal(claims)
 	if err != nil {
@@ -106,7 +106,7 @@ func (h *Handler) callRenderer(ctx context.Context, claims contract.PageClaims) 
 	return reply, nil
 }
 
-// rendererError returns unavailable for a picture that could not be rendered now.
+// rendererError returns the error unavailable for a picture that cannot be rendered now.
 func rendererError(cause error) error {
 	what := pictureUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {

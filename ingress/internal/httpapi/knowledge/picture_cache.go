@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxPictures = 64 << 20         // bytes of all pictures in memory
+	maxPictures = 64 << 20         // maximum bytes of all pictures in memory
 	pictureLife = 10 * time.Minute // how long a picture stays in memory
 )
 
@@ -19,8 +19,9 @@ type pictureKey struct {
 	page             int
 }
 
-// pictureCache keeps pictures of pages in memory, each for pictureLife. If it is full, the
-// organization with the most bytes loses its oldest picture. It is safe for concurrent use.
+// pictureCache keeps pictures of pages in memory, each for pictureLife. If the cache is full, it
+// removes the oldest picture of the organization with the most bytes. It is safe for concurrent
+// use.
 type pictureCache struct {
 	limit int
 
@@ -36,6 +37,7 @@ type keptPictures struct {
 	byKey map[pictureKey]*keptPicture
 }
 
+// keptPicture is a picture in the cache. expiry removes it after pictureLife.
 type keptPicture struct {
 	picture domain.PagePicture
 	bytes   int

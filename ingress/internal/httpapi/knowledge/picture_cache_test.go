@@ -8,8 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// TestFullPictureCacheShrinksTheLargestOrganization: an organization that reads many pages does not
-// remove the pictures of others.
+// TestFullPictureCacheShrinksTheLargestOrganization checks that an organization that reads many
+// pages does not remove the pictures of other organizations.
 func TestFullPictureCacheShrinksTheLargestOrganization(t *testing.T) {
 	t.Parallel()
 	c := newPictureCache()
@@ -31,7 +31,7 @@ func TestFullPictureCacheShrinksTheLargestOrganization(t *testing.T) {
 		t.Errorf("found %t, %d bytes", found, c.bytes)
 	}
 
-	c.add("large", key(9), picture) // again
+	c.add("large", key(9), picture) // adds the picture a second time
 	c.forget("large", "doc_2")
 	c.forget("large", "doc_1")
 	if _, found := c.get("small", key(1)); !found || c.bytes != 300 || len(c.orgs) != 1 {
@@ -46,7 +46,7 @@ func TestPicturesLeaveTheMemory(t *testing.T) {
 		key := pictureKey{"doc_1", "sum", 1}
 		c.add("org_1", key, domain.PagePicture{Data: make([]byte, 300)})
 		<-time.After(pictureLife - time.Second)
-		c.add("org_1", key, domain.PagePicture{Data: make([]byte, 300)}) // lives as long as a new one
+		c.add("org_1", key, domain.PagePicture{Data: make([]byte, 300)}) // a replaced picture lives as long as a new one
 		<-time.After(2 * time.Second)
 		synctest.Wait()
 		if _, found := c.get("org_1", key); !found {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	maxDocumentPages = 1_000_000   // the largest number that a query can name
-	maxChunks        = 100_000_000 // likewise
-	// MaxPagePassages is the maximum number of passages from a page in a response, which is about
-	// half a million characters. A spreadsheet may be a single page with all of the document's
-	// text.
+	maxDocumentPages = 1_000_000   // largest page number that a query may contain
+	maxChunks        = 100_000_000 // largest passage number that a query may contain
+	// MaxPagePassages is the maximum number of passages in a response with the text of a page. They
+	// contain about half a million characters. In a spreadsheet, a single page may contain the text
+	// of the whole document.
 	MaxPagePassages = 500
-	// A document's content may be replaced or deleted, so clients must revalidate it.
+	// Clients must revalidate a document's content, because it may be replaced or deleted.
 	documentCaching = "private, no-cache, no-transform"
 )
 
@@ -30,7 +30,7 @@ const (
 type documentPart struct {
 	content     bool
 	page, chunk *int
-	picture     bool // of the page
+	picture     bool // show the page as a picture
 }
 
 // documentPage is the text of a document's page.
@@ -100,7 +100,7 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) error {
 
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
-	if err = found.Err(); err == nil { // problems with the query are reported before a missing document
+	if err = found.Err(); err == nil { // report problems with the query before a missing document
 		err = missing
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = content.Close() }() // read only: nothing can be lost
+	defer func() { _ = content.Close() }() // opened for reading only, so no data can be lost
 
 	file := domain.File{ID: doc.ID, Name: doc.Name, MIMEType: doc.MIMEType, Bytes: doc.Bytes}
 	if doc.SHA256 != nil {
@@ -148,8 +148,8 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) error {
 	return nil
 }
 
-// showPage responds with the text of a page, or the beginning of a long page. A page can be as
-// large as a file, so it takes a download slot.
+// showPage responds with the text of a page, truncated if the page is long. A page can be as large
+// as a file, so it takes a download slot.
 func (h *Handler) showPage(c *gin.Context, documentID string, page int) error {
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -178,7 +178,7 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 
 	org := httpx.Caller(c).OrganizationID
 
-	// One passage more than the maximum shows whether the page is truncated.
+	// Read one passage more than the maximum, which shows whether the page is truncated.
 	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, MaxPagePassages+1)
 	if err != nil {
 		return shown, err
@@ -215,7 +215,7 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) error 
 	}
 
 	passages, err := h.KnowledgeDB.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
-	if err == nil && len(passages) == 0 { // it was replaced in the meantime
+	if err == nil && len(passages) == 0 { // the document was replaced in the meantime
 		err = noDocument()
 	}
 	if err != nil {
@@ -237,8 +237,8 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 // noDocument returns the error for a document that was replaced or deleted during the request.
 func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// textFor joins passages to the text from which they were taken. Text between the passages is white
-// space.
+// textFor joins consecutive passages to a text, without repeating overlaps. Any text between two
+// passages is white space.
 func textFor(passages []domain.Passage) string {
 	var out strings.Builder
 	at := 0 // offset in characters
@@ -247,7 +247,7 @@ func textFor(passages []domain.Passage) string {
 		for ; at < p.StartIndex && at > 0; at++ {
 			out.WriteByte('\n')
 		}
-		for ; at > p.StartIndex && text != ""; at-- { // the passage overlaps with the previous one
+		for ; at > p.StartIndex && text != ""; at-- { // skip the part that overlaps with the previous passage
 			_, size := utf8.DecodeRuneInString(text)
 			text = text[size:]
 		}

@@ -143,8 +143,8 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	return out
 }
 
-// callSearch calls a worker to search. The signed claims name the organization, so the request
-// itself cannot choose it.
+// callSearch lets a worker search. The organization is part of the signed claims, so that the
+// request cannot name another one.
 func (h *Handler) callSearch(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -154,7 +154,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 		return reply, fmt.Errorf("writing search: %w", err)
 	}
 
-	// The claims expire with the request, so that they cannot be used later.
+	// The claims expire together with the request, so that they cannot be reused later.
 	claims, err := json.Marshal(contract.SearchClaims{OrganizationID: org, Kind: contract.KindSearch, Expires: deadline.UTC()})
 	if err != nil {
 		return reply, fmt.Errorf("writing claims: %w", err)
@@ -175,7 +175,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 	return reply, nil
 }
 
-// searchError returns unavailable for a search that failed.
+// searchError returns the error unavailable for a failed search.
 func searchError(cause error) error {
 	what := searchUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {

@@ -19,19 +19,19 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// documentsFullWait is the Retry-After value when the document quota is exceeded. A retry succeeds
-// only after documents were deleted.
+// documentsFullWait is the Retry-After value if the document quota is exceeded. A retry succeeds
+// only after documents have been deleted.
 const documentsFullWait = time.Minute
 
 const dropTimeout = 5 * time.Second
 
-// JobNotifier notifies workers of new jobs and watchers of changes.
+// JobNotifier notifies workers of new jobs, and clients that watch the organization of changes.
 type JobNotifier interface {
 	PublishJobs(jobs ...domain.Job)
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// addDocuments handles POST /api/knowledge: new documents from a form or from JSON.
+// addDocuments handles POST /api/knowledge: it adds the documents from a form or from JSON.
 func (h *Handler) addDocuments(c *gin.Context) error {
 	docs, leave, err := h.readDocuments(c)
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *Handler) addDocuments(c *gin.Context) error {
 
 	h.notify(c, queued...)
 
-	// For a single document, the response is the document itself; for several documents, it is a list.
+	// The response to a single document is the document itself; the response to several is a list.
 	if len(queued) == 1 {
 		return httpx.JSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 	}
@@ -65,7 +65,7 @@ func (h *Handler) addDocuments(c *gin.Context) error {
 	}{shown})
 }
 
-// readDocuments reads the documents of a request. The caller must call leave when they are stored.
+// readDocuments reads the documents of a request. The caller must call leave after storing them.
 func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
 	// A form may have several files, which share the form's metadata. A JSON body contains one document.
 	if httpx.IsForm(c.Request.Header) {
@@ -138,7 +138,7 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	}
 }
 
-// uploader returns a function that stores a content for the caller's organization.
+// uploader returns a function that stores content for the caller's organization.
 func (h *Handler) uploader(c *gin.Context) func(io.Reader) (blobdb.Upload, error) {
 	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
 	return func(content io.Reader) (blobdb.Upload, error) {
@@ -194,7 +194,8 @@ func (h *Handler) putDocument(c *gin.Context) error {
 	return h.putBody(c, known, &body)
 }
 
-// checkAgainst checks the body against the document that it changes.
+// checkAgainst checks the body against the document that it changes. Read-only fields must be
+// unchanged. Without new content, the type cannot change and the URL cannot be removed.
 func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	found := &httpx.Problems{}
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
@@ -208,17 +209,17 @@ func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	return httpx.Unchanged(found, *b, shownDocument(known))
 }
 
-// putBody changes a document according to a JSON body.
+// putBody changes a document as its JSON body says.
 func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) error {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
-		address = httpx.Optional[string]{} // unchanged
+		address = httpx.Optional[string]{} // the URL is unchanged
 	}
 
 	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
 		return h.editDocument(c, known, &body.documentFields)
 	}
-	if !body.Name.Set && !address.Set { // the name does not change and determines the content's type
+	if !body.Name.Set && !address.Set { // the document keeps its name, which determines the type of the content
 		body.Name = httpx.Optional[string]{Set: true, Value: known.Name}
 	}
 
@@ -234,7 +235,7 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 		with.Metadata = known.Metadata
 	}
 
-	// The content is stored first, because the change only refers to it by its hash.
+	// Store the content first: the change refers to it by its hash.
 	var err error
 	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		return err
@@ -277,7 +278,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	}
 
 	status := http.StatusOK
-	if edited.Job != nil { // names are searchable, so the document is processed again
+	if edited.Job != nil { // the text of a name is searchable, so a new name must be processed
 		status = http.StatusAccepted
 	}
 
@@ -296,8 +297,8 @@ func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowle
 	return httpx.JSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
-// retryDocument handles POST /api/knowledge?id=&action=retry: it processes a failed or ready
-// document again.
+// retryDocument handles POST /api/knowledge?id=&action=retry: it queues a failed or ready document
+// again.
 func (h *Handler) retryDocument(c *gin.Context) error {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
@@ -313,12 +314,12 @@ func (h *Handler) retryDocument(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
-// notify notifies workers about queued documents, and watchers about the change. Workers also poll
-// for documents.
+// notify notifies workers of queued documents, and watchers of the change. A lost notification does
+// no harm, because workers also poll for documents.
 func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 
-	// Several documents may have the same job, which is published once.
+	// Several documents may share a job. It is published once.
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
 			job := *q.Job

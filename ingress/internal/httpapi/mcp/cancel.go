@@ -14,15 +14,15 @@ const (
 	methodInitialize = "initialize"
 	methodCancelled  = "notifications/cancelled"
 
-	// headerSession distinguishes the clients of a credential, whose requests may have the same ids.
-	// The service stores nothing about these sessions.
+	// headerSession contains an id that distinguishes the clients of one credential, whose requests
+	// may have equal ids. The service stores nothing about these sessions.
 	headerSession = "Mcp-Session-Id"
 	maxSession    = 128
 	sessionKind   = "mcp"
 )
 
-// prepare gives a new client a session id, and cancels the run of a request that the client has
-// cancelled. The SDK responds to both messages.
+// prepare handles two kinds of messages before the SDK responds to them. It gives a new client a
+// session id. If the client cancels an earlier request, it cancels the run of this request.
 func (h *Handler) prepare(c *gin.Context, message envelope) {
 	switch message.Method {
 	case methodInitialize:
@@ -40,8 +40,8 @@ func (h *Handler) prepare(c *gin.Context, message envelope) {
 	}
 }
 
-// callName returns the name of a request that no other client's request has, or "" for a client
-// that sends no session id.
+// callName returns a name for a request that is unique among all clients. It returns "" for a
+// client that sends no session id.
 func callName(c *gin.Context, requestID json.RawMessage) string {
 	sessions, who := c.Request.Header.Values(headerSession), httpx.Caller(c)
 	if len(sessions) != 1 || sessions[0] == "" || len(sessions[0]) > maxSession || len(requestID) == 0 {

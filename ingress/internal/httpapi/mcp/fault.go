@@ -11,14 +11,15 @@ import (
 	"parley/shared/apierr"
 )
 
-// registration is the path at which MCP clients with OAuth register after a 401 from /mcp.
+// registration is the path that MCP clients with OAuth request after /mcp has responded with 401.
+// They try to register there.
 const registration = "/register"
 
 // IsRegistration reports whether a request is the registration of an OAuth client. No route handles it.
 func IsRegistration(c *gin.Context) bool { return c.Request.URL.Path == registration }
 
-// NoOAuth returns the error for a registration. Clients show it to their users instead of the 401
-// that came before it.
+// NoOAuth returns the error for a registration. Clients show this error to their users instead of
+// the preceding 401.
 func NoOAuth() *apierr.Error {
 	return apierr.New(apierr.NotFound,
 		"this service does not use OAuth; the API key in the header x-api-key or Authorization is missing or wrong")
@@ -46,8 +47,7 @@ func findFault(message *envelope, found *httpx.Problems) *fault {
 	return &fault{agenttools.CodeInvalidRequest, first.Field + " " + first.Message}
 }
 
-// idFor returns the message's id in its original form, or nil if the message has none that a
-// response can repeat.
+// idFor returns the message's id in its original form, or nil if the message has no valid id.
 func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 	var message struct {
 		ID json.RawMessage `json:"id"`
@@ -58,8 +58,8 @@ func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 	return message.ID
 }
 
-// writeFault responds to a message with an error. An unknown method is not a malformed message: the
-// status is 200, and a notification gets no error. For any other error the status is 400.
+// writeFault responds to a message with an error. For an unknown method the status is 200, because
+// the message itself is valid; a notification gets no error. For any other error the status is 400.
 func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
 	status := http.StatusBadRequest
 	if f.Code == agenttools.CodeMethodNotFound {

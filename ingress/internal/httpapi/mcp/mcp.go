@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	maxTools   = 200       // maximum number of agents listed: clients pass all of them to a model
-	maxSchemas = 512 << 10 // bytes of the output schemas of all listed agents
+	maxTools   = 200       // maximum number of agents listed, because clients pass all of them to a model
+	maxSchemas = 512 << 10 // maximum bytes of the output schemas of all listed agents
 )
 
 // Deps contains the dependencies of the Handler.
@@ -51,7 +51,7 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps, agenttools.New(openapi.Version())} }
 
-// Routes returns the protocol's single route.
+// Routes returns the only route of the protocol.
 func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: domain.RoleMember, Handle: h.mcp}}
 }
@@ -72,15 +72,15 @@ func (h *Handler) mcp(c *gin.Context) {
 	}
 	h.prepare(c, message)
 
-	// The SDK reads the body again.
+	// Restore the body, because the SDK reads it again.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	if len(c.Request.Header["Accept"]) == 0 { // the client accepts any type
+	if len(c.Request.Header["Accept"]) == 0 { // without the header, the client accepts any type
 		c.Request.Header.Set("Accept", "*/*")
 	}
 
 	c.Header("X-Accel-Buffering", "no")
 	out := &mcpWriter{ResponseWriter: c.Writer}
-	// Serve returns after the calls of the request, which may use its context until then.
+	// Serve returns only after the calls of the request, so they may use the request's context.
 	defer out.leave()
 	h.tools.Serve(out, c.Request, &agentTools{h: h, c: c, out: out, call: callName(c, id)})
 	switch wrong, err := out.refusal(); {
@@ -91,8 +91,9 @@ func (h *Handler) mcp(c *gin.Context) {
 	}
 }
 
-// envelope is a JSON-RPC message as far as it is checked before the SDK handles it: a request or a
-// notification. There are no responses, because the server sends no requests to clients.
+// envelope contains the parts of a JSON-RPC message that are checked before the SDK handles it. The
+// message is a request or a notification. Clients send no responses, because the server sends no
+// requests.
 type envelope struct {
 	Version string          `json:"jsonrpc" required:"true"`
 	ID      envelopeID      `json:"id"`
@@ -106,12 +107,12 @@ type envelopeID struct {
 	Number int64
 }
 
-// Either marks envelopeID as a string or a number.
+// Either makes envelopeID a union for the decoder: its fields are alternatives.
 func (envelopeID) Either() {}
 
-// messageFor checks a message. A body is a single message, because each counts against the caller's
-// limit. Names must be unique, while the SDK would use the last of several. It returns the
-// message's id, and an error if the message is invalid.
+// messageFor checks a message. A body must contain a single message, because each message counts
+// against the caller's limit. Names must be unique, because the SDK would silently use the last
+// duplicate. messageFor returns the message's id, and an error if the message is invalid.
 func messageFor(body []byte) (id json.RawMessage, message envelope, wrong *fault) {
 	found := &httpx.Problems{}
 	httpx.DecodeStrict(bytes.Clone(body), &message, found) // DecodeStrict may modify its input
@@ -119,16 +120,16 @@ func messageFor(body []byte) (id json.RawMessage, message envelope, wrong *fault
 	return idFor(body, found), message, wrong
 }
 
-// agentTools provides the agents that the caller of a request may call. Its methods run in other
-// goroutines than the request's, which waits for them.
+// agentTools provides the agents that the request's caller may call. Its methods run in goroutines
+// of the SDK while the request's goroutine waits.
 type agentTools struct {
 	h    *Handler
 	c    *gin.Context
 	out  *mcpWriter
-	call string // the name of the request for notifications/cancelled; empty: it has none
+	call string // name of the request for notifications/cancelled; empty: the request cannot be cancelled
 }
 
-// coded returns the error that callers may see for err. The log gets err itself.
+// coded returns err in the form that callers may see, and records err for the log.
 func (t *agentTools) coded(err error) error {
 	httpx.StateFor(t.c).Err = err
 	return httpx.Coded(t.c, err)
@@ -219,8 +220,8 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 	return s, found.Err()
 }
 
-// run submits a tool call's run and waits for it. If the client leaves, a run without an idempotency
-// key is cancelled.
+// run submits a tool call's run and waits for it. If the client disconnects, a run without an
+// idempotency key is cancelled.
 func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
 	seats, err := t.h.TakeStreams(s.Caller)
 	if err != nil {
@@ -228,7 +229,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 	}
 	defer t.h.LeaveStreams(seats)
 
-	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}, httpx.ReserveFunc(t.c)) // the message was charged
+	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}, httpx.ReserveFunc(t.c)) // the message was already charged
 	if run != nil {
 		httpx.SetLogIDs(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
@@ -236,10 +237,10 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 		return nil, capacityError(err, run)
 	}
 	reading := t.h.Readers.Begin(run, readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Call: t.call})
-	defer reading.End(t.c.Request.Context()) // after the reader is closed
+	defer reading.End(t.c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 
-	httpx.EndReservation(t.c) // the log has been read; the response is counted when the run has finished
+	httpx.EndReservation(t.c) // the events have been read; the response is counted when the run has finished
 	progress("The run " + run.Run.ID + " was accepted.")
 	return t.await(reading.Follow(reader), run, progress)
 }
@@ -268,8 +269,8 @@ func (t *agentTools) await(reader readers.Events, run *rundb.StoredRun, progress
 	}
 }
 
-// take reports the progress of an event. It returns the run if the event is its last or the run
-// waits for a person.
+// take reports the progress of an event. It returns the run if the event is the last one or the run
+// waits for a person; otherwise it returns nil.
 func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
 	var data struct {
 		ToolCall *domain.ToolCall `json:"toolCall"`
@@ -288,7 +289,7 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 		if data.ToolCall != nil {
 			progress(data.ToolCall.Name + ": " + data.ToolCall.Status)
 		}
-	case domain.EventRequiresAction: // the action may have been decided in the meantime
+	case domain.EventRequiresAction: // a person may have decided in the meantime
 		now, err := t.h.RunsDB.ShortRun(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 		if err == nil && now.Run.Status == domain.RunRequiresAction {
 			return &now.Run, nil
@@ -299,8 +300,8 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 	return data.Run, nil
 }
 
-// capacityError adds the run's id to an error about a lack of capacity for the response. run is nil if it
-// is unknown.
+// capacityError adds the run's id to an error about missing capacity for the response. If the run
+// is unknown, run is nil.
 func capacityError(err error, run *rundb.StoredRun) error {
 	code := apierr.CodeFor(err)
 	if run == nil || code != apierr.RateLimited && code != apierr.Overloaded {
@@ -310,7 +311,7 @@ func capacityError(err error, run *rundb.StoredRun) error {
 		"the run %s has a large answer, and too many large answers are being read simultaneously; GET /api/runs?id=%[1]s returns it", run.Run.ID)
 }
 
-// streamError returns the error of a call whose event stream ended before its run did.
+// streamError returns the error of a tool call whose event stream ended before the run.
 func streamError(err error, runID string) error {
 	switch {
 	case apierr.CodeFor(err) == apierr.Erased:
@@ -327,8 +328,8 @@ func streamError(err error, runID string) error {
 	return stopping
 }
 
-// mcpWriter is the response that the SDK writes. It holds back the SDK's plain text errors, and its
-// response if a lookup failed, so that the handler can write an error in the API's format instead.
+// mcpWriter wraps the response that the SDK writes. It holds back the SDK's plain text errors, and
+// any response after a failed lookup, so that the handler can write an error in the API's format.
 // Another goroutine may write pings between the SDK's writes.
 type mcpWriter struct {
 	gin.ResponseWriter
@@ -341,7 +342,7 @@ type mcpWriter struct {
 }
 
 // count counts a run's response if it is large. The response contains the message and the citations
-// twice: as text and as structured content.
+// twice, as text and as structured content.
 func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	bytes := 0
 	if run.Message != nil {
@@ -364,14 +365,14 @@ func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	return nil
 }
 
-// leave stops counting the response as a large one.
+// leave stops counting the response.
 func (w *mcpWriter) leave() {
 	if w.large != nil {
 		w.large.Leave()
 	}
 }
 
-// WriteHeader holds back the SDK's errors.
+// WriteHeader sends the status, unless it belongs to an error of the SDK, which is held back.
 func (w *mcpWriter) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -427,8 +428,8 @@ func (w *mcpWriter) ping() {
 	}
 }
 
-// refusal returns the error to respond with if the SDK rejected the message or a lookup failed: a
-// protocol error or an API error. It returns nil, nil if the SDK has responded.
+// refusal returns the error to respond with: a protocol error if the SDK rejected the message, or
+// an API error if a lookup failed. It returns nil, nil if the SDK has responded.
 func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.failure == nil {
 		return nil, nil //nolint:nilnil // no error

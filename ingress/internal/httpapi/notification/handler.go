@@ -21,7 +21,7 @@ type Deps struct {
 	Secrets         *secrets.Box
 	Changes         ChangeNotifier
 	Outbound        AddressChecker // checks the addresses of endpoints
-	MaxEndpoints    int            // per organization
+	MaxEndpoints    int            // maximum per organization
 }
 
 // Handler handles the requests to /api/notifications.

@@ -17,13 +17,14 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// AddressChecker checks whether the service may send requests to an address. It returns the
-// errors of package outbound.
+// AddressChecker checks whether the service may send requests to an address. Its errors are those
+// of package outbound.
 type AddressChecker interface {
 	Check(address string) error
 }
 
-// previousSecretTTL is how long deliveries are signed with the previous secret, too.
+// previousSecretTTL is how long deliveries are also signed with the previous secret after a
+// rotation.
 const previousSecretTTL = 24 * time.Hour
 
 // endpointFields are the fields of an endpoint that callers set. Each may be missing.
@@ -51,7 +52,7 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkEndpointURL checks the form of a URL. checkReach checks its host.
+// checkEndpointURL checks the form of a URL. checkReach checks whether its host may be reached.
 func checkEndpointURL(p *httpx.Problems, address string) {
 	if httpx.CheckURL(p, "url", address); p.Has("url") {
 		return
@@ -82,7 +83,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 		}
 	}
 
-	p.Count("events", len(events), len(domain.NotificationEvents)) // last: a problem of the list would hide those of its entries
+	p.Count("events", len(events), len(domain.NotificationEvents)) // last: a problem of the list would hide the problems of its entries
 }
 
 // newEndpointBody is the body of POST /api/notifications.
@@ -121,8 +122,7 @@ func (b *endpointChangeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkReach checks with the outbound rules whether the service may send requests to a well-formed
-// address.
+// checkReach checks whether the outbound rules allow requests to a well-formed address.
 func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[string]) {
 	if !address.Set || found.Has("url") {
 		return
@@ -159,7 +159,7 @@ func (h *Handler) getNotifications(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(endpoints, p, func(e domain.NotificationEndpoint) string { return e.ID }))
 }
 
-// writeEndpoint responds with an endpoint, or with err if it is not nil.
+// writeEndpoint responds with an endpoint. If err is not nil, it responds with err.
 func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) error {
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, e
 	return httpx.JSON(c, http.StatusOK, e)
 }
 
-// notificationsChanged notifies watchers that the organization's notifications have changed.
+// notificationsChanged notifies watchers of the organization that its notifications have changed.
 func (h *Handler) notificationsChanged(c *gin.Context) {
 	h.Changes.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
 }
@@ -240,7 +240,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) error {
 }
 
 // rotateEndpoint handles POST /api/notifications?id=&action=rotate: it creates a new secret, which
-// is shown only in this response. For a day deliveries are signed with the previous secret, too.
+// is shown only in this response. For previousSecretTTL, deliveries are signed with both secrets.
 func (h *Handler) rotateEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -256,8 +256,8 @@ func (h *Handler) rotateEndpoint(c *gin.Context) error {
 	return h.writeEndpoint(c, e, err)
 }
 
-// testEndpoint handles POST /api/notifications?id=&action=test: it queues a ping, whether or not
-// the endpoint is enabled.
+// testEndpoint handles POST /api/notifications?id=&action=test: it queues a ping, even if the
+// endpoint is disabled.
 func (h *Handler) testEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -267,7 +267,7 @@ func (h *Handler) testEndpoint(c *gin.Context) error {
 	return h.writeQueued(c, n, err)
 }
 
-// writeQueued responds with a notification that was queued, or with err if it is not nil.
+// writeQueued responds with a queued notification. If err is not nil, it responds with err.
 func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) error {
 	if err != nil {
 		return err
@@ -276,8 +276,7 @@ func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) 
 	return httpx.JSON(c, http.StatusAccepted, n)
 }
 
-// deleteEndpoint handles DELETE /api/notifications?id=. Pending notifications are not sent any
-// more.
+// deleteEndpoint handles DELETE /api/notifications?id=. Pending notifications are no longer sent.
 func (h *Handler) deleteEndpoint(c *gin.Context) error {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -292,7 +291,7 @@ func (h *Handler) deleteEndpoint(c *gin.Context) error {
 }
 
 // getMessages handles GET /api/notifications/messages: pending and sent notifications, newest
-// first, or one of them with its payload with ?id=.
+// first. With ?id= it returns one notification and its payload.
 func (h *Handler) getMessages(c *gin.Context) error {
 	messageID, one, err := httpx.QueryID(c, id.Notification)
 	if err != nil {

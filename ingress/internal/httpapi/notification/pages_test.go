@@ -12,13 +12,13 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// The largest page of endpoints or notifications stays below httpx.PageBytes, so their handlers need
-// no reservation.
+// The largest possible page of endpoints or notifications is smaller than httpx.PageBytes. The
+// handlers of these lists therefore need no reservation.
 func TestTheLargestPagesAreSmall(t *testing.T) {
 	t.Parallel()
 	const (
-		maxAddress = 2048 // bytes of an endpoint's address
-		maxReason  = 4096 // the longest reason is a sentence with an address
+		maxAddress = 2048 // bytes of an endpoint's URL
+		maxReason  = 4096 // bytes of the longest reason, which contains a URL
 	)
 	// JSON encodes each of these characters in six bytes.
 	escaped := func(n int) string { return strings.Repeat("<", n) }
@@ -32,7 +32,7 @@ func TestTheLargestPagesAreSmall(t *testing.T) {
 		ID: id.New(id.Notification), EndpointID: endpoint.ID, Event: strings.Repeat("x", 64), Status: domain.NotificationDelivered,
 		Attempts: 1 << 30, ResponseCode: &code, NextAttemptAt: &now, CreatedAt: now, DeliveredAt: &now,
 	}
-	plain := strings.Repeat("x", maxReason) // the service's own messages
+	plain := strings.Repeat("x", maxReason) // the service's own messages need no escaping
 	message.Error = &plain
 	for name, tt := range map[string]struct {
 		entry   any

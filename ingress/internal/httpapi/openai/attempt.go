@@ -16,14 +16,14 @@ import (
 // headerRetryCount is the header in which OpenAI's clients count the retries of a request.
 const headerRetryCount = "X-Stainless-Retry-Count"
 
-// rules returns what happens to a run when its client leaves before the response. No part of the
-// answer was shown.
+// rules returns the rules for a run whose client disconnects before the response. At that point the
+// client has seen no part of the answer.
 func rules(s *dispatch.Submission) readers.Rules {
 	return readers.Rules{Keep: s.Key != "", Grace: readers.Grace, Attempt: s.Attempt}
 }
 
-// hashBody hashes the request's body while it is read. attempt returns the attempt of a client that
-// counts its retries, and must be called after the body was read.
+// hashBody hashes the request's body while it is read. After the body was read, attempt returns the
+// attempt of a client that counts its retries: a hash of the request and the number of the retry.
 func hashBody(c *gin.Context) (attempt func() readers.Attempt) {
 	number, err := strconv.Atoi(c.GetHeader(headerRetryCount))
 	if err != nil || number < 0 || c.Request.Body == nil {

@@ -16,11 +16,13 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// maxRounds is the maximum number of a history's newest rounds whose runs are looked up.
+// maxRounds is the maximum number of rounds of tool calls whose runs are looked up. If a history
+// has more, only the newest are.
 const maxRounds = 64
 
-// nameRounds sets the runs that ended with the calls in the submission's history. The calls of these
-// runs' own tools are then part of the history, although the client never had them.
+// nameRounds finds the runs that ended with the tool calls in the submission's history. These runs
+// may also have called tools of their own, which the client has never seen. By the run's id, those
+// calls become part of the history, too.
 func (h *Handler) nameRounds(ctx context.Context, s *dispatch.Submission) error {
 	named := map[string][]*domain.CallRound{}
 	var runs []string
@@ -38,7 +40,7 @@ func (h *Handler) nameRounds(ctx context.Context, s *dispatch.Submission) error 
 		}
 	}
 	if len(runs) > 0 {
-		// Only runs of the same caller and agent count.
+		// Only runs of the same caller and agent may be used.
 		answers, err := h.SessionsDB.Answers(ctx, s.Caller.OrganizationID, s.Principal, runs, 0)
 		if err != nil {
 			return err
@@ -54,7 +56,7 @@ func (h *Handler) nameRounds(ctx context.Context, s *dispatch.Submission) error 
 	return h.describeCalls(ctx, s)
 }
 
-// describeCalls adds the names and arguments of calls that the request only refers to.
+// describeCalls adds the names and arguments of calls that the request refers to only by their ids.
 func (h *Handler) describeCalls(ctx context.Context, s *dispatch.Submission) error {
 	for i := range s.History {
 		for j := range s.History[i].Rounds {
@@ -84,7 +86,7 @@ func (h *Handler) describeCalls(ctx context.Context, s *dispatch.Submission) err
 	return nil
 }
 
-// finished reads a run of the submission's caller that has finished.
+// finished reads a finished run of the submission's caller.
 func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID string) (run domain.Run, err error) {
 	stored, err := h.RunsDB.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	if err != nil {
@@ -100,9 +102,9 @@ func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID st
 	return run, nil
 }
 
-// takeResults adds the calls of an earlier response for which the request has the results: that
-// response's message, the calls and the results. Without further messages, the run continues that
-// message.
+// takeResults adds to the history an earlier response whose calls the request answers: its message,
+// its calls and the results. If the request has no further message, the new run continues with the
+// message of the earlier response.
 func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, results []openaiapi.Result) error {
 	unknown := apierr.Invalid(results[0].Field, "invalid_value",
 		"no call with this id precedes: send its function_call item, or previous_response_id")
@@ -144,8 +146,8 @@ func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, resul
 	return nil
 }
 
-// answeredRound returns the calls with which a run ended and their results. It fails unless each call
-// has one result.
+// answeredRound returns the calls with which a run ended, together with their results. It returns
+// an error unless each call has exactly one result.
 func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.CallRound, err error) {
 	round.RunID = run.ID
 	if run.Message != nil {
@@ -168,15 +170,16 @@ func answeredRound(run *domain.Run, results []openaiapi.Result) (round domain.Ca
 	return round, nil
 }
 
-// missingResult returns the error for a continued response with a call that has no result.
+// missingResult returns the error for a request that continues a response without the result of one
+// of its calls.
 func missingResult(callID string) error {
 	return apierr.Invalid("input", "invalid_value", "the result of the call %s is missing", callID)
 }
 
-// unansweredCall returns the error for a run that ended with calls of the client, for a request without
-// their results; nil: it has none.
+// unansweredCall checks a run that a request without results continues. It returns an error if the
+// run ended with calls of the client, because their results are missing.
 func unansweredCall(run *rundb.StoredRun) error {
-	// A large result was not read; its calls count as made.
+	// A large result is not in memory and counts as a result without calls of the client.
 	raw, _ := run.Result()
 	if !bytes.Contains(raw, []byte(`"finishReason":"tool_calls"`)) {
 		return nil
@@ -191,7 +194,7 @@ func unansweredCall(run *rundb.StoredRun) error {
 	return nil
 }
 
-// sentResults returns the results of a request for its fingerprint.
+// sentResults returns the tool results of a request, for the request's fingerprint.
 func sentResults(results []openaiapi.Result) (sent []string) {
 	for _, r := range results {
 		sent = append(sent, "result", r.ToolCallID, string(r.Output))

@@ -15,7 +15,8 @@ import (
 )
 
 // createCompletion handles POST /v1/chat/completions: an agent's answer to a conversation. The
-// functions that read the request return before the wait; see run.Handler.
+// functions that read the request return before the wait, so that their stack frames are gone; see
+// run.Handler.
 func (h *Handler) createCompletion(c *gin.Context) {
 	s, request, err := h.readCompletion(c)
 	view := h.view(c, request.AppendSources)
@@ -47,7 +48,7 @@ func (h *Handler) readCompletion(c *gin.Context) (*dispatch.Submission, *openaia
 	s.Options.Settings, s.SettingNames = settings, settingNames(names)
 	s.Options.Output = outputFor(found, body.Output)
 	if s.SessionID != "" && len(s.History) > 0 {
-		s.Previous = new("") // the request's history replaces that of the session
+		s.Previous = new("") // the history in the request replaces the history of the session
 	}
 	return s, &body, found.Err()
 }

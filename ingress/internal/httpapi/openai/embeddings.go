@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	embedTime      = 60 * time.Second // time limit for one call of a worker
-	embedTotal     = 5 * time.Minute  // and for all calls of a request
+	embedTime      = 60 * time.Second // time limit for one call to a worker
+	embedTotal     = 5 * time.Minute  // time limit for all calls of a request
 	embedRetry     = 2 * time.Second
-	embedTexts     = 40        // texts of one call; the vectors of most models then fit into one reply
-	embedCharacter = 100_000   // characters of one call
-	maxEmbeddings  = 128 << 20 // bytes of a response
+	embedTexts     = 40        // maximum texts per call; the vectors of most models then fit into one reply
+	embedCharacter = 100_000   // maximum characters per call
+	maxEmbeddings  = 128 << 20 // maximum bytes of a response
 )
 
 // WorkerCaller calls a worker over NATS and returns its reply.
@@ -40,8 +40,8 @@ type ClaimSigner interface {
 	Sign(claims, body []byte) string
 }
 
-// createEmbeddings handles POST /v1/embeddings: the vectors of texts, by the service's embeddings
-// model. The texts are not stored.
+// createEmbeddings handles POST /v1/embeddings: it returns vectors of texts from the service's
+// embedding model. The texts are not stored.
 func (h *Handler) createEmbeddings(c *gin.Context) {
 	body, found, err := httpx.CollectOpen[openaiapi.EmbeddingRequest](c, httpx.MaxMessageBody)
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *Handler) createEmbeddings(c *gin.Context) {
 		return
 	}
 
-	// The request takes the slots of a stream, because it keeps a connection open for as long.
+	// The request takes stream slots, because it keeps its connection open as long as a stream.
 	seats, err := h.TakeStreams(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
@@ -82,7 +82,7 @@ type embedding struct {
 	tokens  int64
 }
 
-// embed calls workers, one call after the other, until each text has a vector.
+// embed calls workers one after the other until each text has a vector.
 func (e *embedding) embed(texts []string) error {
 	ctx, cancel := context.WithTimeout(e.c.Request.Context(), embedTotal)
 	defer cancel()
@@ -112,7 +112,7 @@ func (e *embedding) reserve(vectors, bytes int) error {
 	return httpx.ReserveFunc(e.c)(size)
 }
 
-// batchOf returns the number of texts, counted from the first, for one call.
+// batchOf returns how many of the texts, from the first on, fit into one call.
 func batchOf(texts []string) int {
 	room := embedCharacter
 	for n, text := range texts {
@@ -123,12 +123,12 @@ func batchOf(texts []string) int {
 	return len(texts)
 }
 
-// call calls a worker. Its reply has a vector for at least the first text.
+// call calls a worker. The reply contains a vector for at least the first text.
 func (e *embedding) call(ctx context.Context, texts []string) (reply contract.EmbedReply, err error) {
 	who, deadline := httpx.Caller(e.c), time.Now().Add(embedTime)
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // markup would become several times as long
+	encoder.SetEscapeHTML(false) // escaping would make markup several times as long
 	if err := encoder.Encode(contract.EmbedRequest{Model: e.request.Model, Texts: texts, Dimensions: e.request.Size()}); err != nil {
 		return reply, fmt.Errorf("writing texts: %w", err)
 	}
@@ -150,13 +150,13 @@ func (e *embedding) call(ctx context.Context, texts []string) (reply contract.Em
 	return reply, refusedEmbedding(&reply, len(texts), deadline)
 }
 
-// refusedEmbedding returns the error of a reply without vectors.
+// refusedEmbedding returns the error for a reply without vectors.
 func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time) error {
 	switch f := reply.Failure; {
 	case reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
-			exceeded.RetryAfter = time.Until(deadline) // other calls have ended or used up the budget by then
+			exceeded.RetryAfter = time.Until(deadline) // the calls that now reserve the budget will have finished by then
 		}
 		return exceeded
 	case f != nil && f.Code == apierr.NotFound:
@@ -175,7 +175,7 @@ func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time)
 	return nil
 }
 
-// embedUnavailable returns unavailable for a call that failed.
+// embedUnavailable returns the error unavailable for a failed call.
 func embedUnavailable(cause error) error {
 	what := "embeddings are unavailable; try again shortly"
 	if errors.Is(cause, bus.ErrNoToolWorker) {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxModels     = 1_000    // maximum number listed, because the protocol has no pages of models
+	maxModels     = 1_000    // maximum number of models listed, because the protocol's list has no pages
 	templateOwner = "parley" // owner of templates
 )
 
@@ -45,7 +45,7 @@ func (h *Handler) getModel(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, model)
 }
 
-// findModel returns the agent or template with the id as a model.
+// findModel returns the agent or template with the id, as a model.
 func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	if !id.Valid(id.Agent, modelID) {
@@ -57,7 +57,7 @@ func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, er
 		return openaiapi.Model{}, err
 	}
 	if !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
-		return openaiapi.Model{}, openaiapi.ModelNotFound() // listModels omits it, too
+		return openaiapi.Model{}, openaiapi.ModelNotFound() // as in listModels, which omits the agent
 	}
 
 	httpx.SetLogIDs(c, agent.ID, "", "")

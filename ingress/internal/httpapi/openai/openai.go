@@ -32,7 +32,7 @@ const (
 	// V1Prefix is the prefix of the paths of OpenAI's API.
 	V1Prefix = "/v1/"
 
-	resultMargin = time.Minute // time after a run's deadline for its result to arrive
+	resultMargin = time.Minute // additional wait after a run's deadline, until its result arrives
 
 	// HeaderRunID is the header with the id of the response's run.
 	HeaderRunID       = "X-Parley-Run-Id"
@@ -55,7 +55,7 @@ type Deps struct {
 	Dispatch    *dispatch.Dispatcher
 	Readers     *readers.Watch
 	Templates   TemplateList
-	Links       *filelink.Links // to files that runs created
+	Links       *filelink.Links // creates links to the files of runs
 	Workers     WorkerCaller
 	Signer      ClaimSigner
 	PublicURL   string // where browsers reach the service
@@ -80,7 +80,7 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/v1/embeddings", Need: auth.NeedUser, Role: member, Open: true, Handle: h.createEmbeddings},
 		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getResponse},
 		{
-			// The id of a file suffices, so the container's id is not checked.
+			// The id of a file is unique without its container, so the container's id is ignored.
 			Method: "GET", Path: "/v1/containers/:container/files/:id/content", Need: auth.NeedUser, Role: member, Open: true,
 			Handle: func(c *gin.Context) { h.Runs.Files().Send(c, c.Param("id")) },
 		},
@@ -88,7 +88,8 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// view returns how the caller sees sources and files. appendSources is the request's choice, if any.
+// view returns how sources and files appear in a response to the caller. appendSources is the
+// choice in the request, or nil.
 func (h *Handler) view(c *gin.Context, appendSources *bool) openaiapi.View {
 	return openaiapi.View{AppendSources: appendSources, Link: h.linker(c), BaseURL: h.PublicURL}
 }
@@ -100,7 +101,7 @@ func (h *Handler) linker(c *gin.Context) func(fileID string) string {
 }
 
 // v1Submission returns the submission for a request of OpenAI's protocol. model is the id of an
-// agent or template. Without a sessionID the run gets a new session.
+// agent or template. If sessionID is empty, the run gets a new session.
 func v1Submission(
 	c *gin.Context, found *httpx.Problems, endpoint contract.Endpoint, model, sessionID string, conversation openaiapi.Conversation,
 ) *dispatch.Submission {
@@ -116,7 +117,8 @@ func v1Submission(
 		s.AgentID = model
 	}
 
-	// Keys of different targets and principals do not collide, because the scope contains both.
+	// The scope of the idempotency key contains the target and the principal, so that equal keys of
+	// different targets or principals do not collide.
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if sessionID == "" {
 		s.Retention = dispatch.UnnamedRetention
@@ -124,13 +126,13 @@ func v1Submission(
 	return s
 }
 
-// settingNames returns the protocol's names of model settings, for errors about them.
+// settingNames returns the protocol's names of model settings, for error messages.
 func settingNames(names map[domain.Setting]string) *dispatch.SettingNames {
 	return &dispatch.SettingNames{Fields: names, Unsupported: openaiapi.CodeUnsupported}
 }
 
-// accept accepts a submission and sets the response headers for its run. The caller must release the
-// result.
+// accept accepts a submission and sets the response headers for its run. The caller must release
+// the returned value.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {
 	sub, err := h.Runs.FindOrAccept(c, s, func(string) {})
 	if err != nil {
@@ -144,8 +146,8 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Subm
 	return sub, nil
 }
 
-// refuse responds with an error to an invalid request. The request counts against the limit,
-// because reading it may have taken up to 2 MiB.
+// refuse responds with an error to an invalid request. The request counts against the rate limit,
+// because the service may have read up to 2 MiB.
 func (h *Handler) refuse(c *gin.Context, err error) {
 	if limit := h.Spend(c); limit != nil {
 		err = limit
@@ -153,9 +155,9 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 	httpx.Fail(c, err)
 }
 
-// submitAndWait accepts a submission and returns its run once it has finished or waits for a
-// person. It takes the same slots as a stream, because it keeps a connection open for the same
-// time.
+// submitAndWait accepts a submission and waits until its run has finished or waits for a person. It
+// returns the run. Like a stream, it takes stream slots, because it keeps a connection open as
+// long.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
@@ -168,7 +170,7 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 		return nil, err
 	}
 	reading := h.Readers.Begin(&sub.Run, rules(s))
-	defer reading.End(c.Request.Context()) // after the wait is released
+	defer reading.End(c.Request.Context()) // runs after the wait is released
 	defer h.Dispatch.Release(sub)
 
 	// The server's write timeout is too short for the wait. Recorders in tests have no deadline.
@@ -176,8 +178,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 	return h.awaitEnd(c, sub)
 }
 
-// awaitEnd returns an accepted run once it has finished or waits for a person. If the run waits,
-// awaitEnd reads only its short form.
+// awaitEnd waits until an accepted run has finished or waits for a person, and returns it. If the
+// run waits for a person, awaitEnd reads only its short form.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
@@ -188,7 +190,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		ended = result.Run
 	}
 
-	// The wait ended for another reason than the run's finish, so its current state decides.
+	// The wait ended before the run finished, so the run's current state decides.
 	if !ended.Ended() {
 		now, err := h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
@@ -212,8 +214,8 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 	return run, nil
 }
 
-// awaitResult waits for a run to finish or to wait for a person, while the caller's credential is
-// valid.
+// awaitResult waits until a run has finished or waits for a person. It returns an error as soon as
+// the caller's credential is no longer valid.
 func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatch.Result, error) {
 	permit, deadline := h.SessionCheck(c), time.Now().Add(h.RunDeadline+resultMargin)
 	for {
@@ -232,8 +234,8 @@ func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (*dispatc
 	}
 }
 
-// waiting returns a run that waits for a person. For a run in progress it returns unavailable,
-// because the service is stopping.
+// waiting returns run if it waits for a person. If the run is in progress, the wait ended because
+// the service is stopping, and waiting returns unavailable.
 func waiting(run *domain.Run) (*domain.Run, error) {
 	if run.Status == domain.RunRequiresAction {
 		return run, nil
@@ -244,20 +246,20 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	return nil, stopping
 }
 
-// OfV1 reports whether a request is of OpenAI's API, which has its own error format. This includes
-// requests of clients whose base URL lacks /v1, or has something before it: they show the message of
-// an error in this format only.
+// OfV1 reports whether a request belongs to OpenAI's API. Its errors have OpenAI's format. Some
+// clients have a base URL without /v1 or with an additional prefix. Their requests are included,
+// because such clients show the message of an error only in this format.
 func OfV1(c *gin.Context) bool {
 	path := c.Request.URL.Path + "/"
 	lacks := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return strings.Contains(path, V1Prefix) || slices.ContainsFunc(withoutV1, lacks)
 }
 
-// withoutV1 are the beginnings of paths that clients with such a base URL request.
+// withoutV1 lists the path prefixes that clients request if their base URL lacks /v1.
 var withoutV1 = []string{"/chat/completions/", "/responses/", "/models/", "/embeddings/"}
 
-// NoSuchPath returns the error for a path that OpenAI's API does not have. It lists the paths of the
-// routes.
+// NoSuchPath returns the error for a path that OpenAI's API does not have. The error lists the
+// paths of the routes.
 func NoSuchPath(routes []httpx.Route) *apierr.Error {
 	var paths []string
 	parameters := strings.NewReplacer(":id", "{id}", ":container", "{container_id}")
@@ -271,7 +273,8 @@ func NoSuchPath(routes []httpx.Route) *apierr.Error {
 
 // FailV1 responds with an error in OpenAI's format.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
-	// Retrying without an idempotency key would run the agent again.
+	// A retry without an idempotency key would run the agent again, so clients must not retry by
+	// themselves once a run exists.
 	runID := httpx.StateFor(c).RunID
 	retry := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
 	if runID != "" {
@@ -280,14 +283,14 @@ func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 	writeV1Error(c, status, retry, openaiapi.Refused(status, coded))
 }
 
-// failRun responds with the error of a run without an answer. A retry would not help. The status is
-// 400, because clients retry most other statuses automatically, which would run the agent again.
+// failRun responds with the error of a run that has no answer. A retry would not help, but clients
+// automatically retry most statuses, which would run the agent again. They do not retry 400.
 func failRun(c *gin.Context, run *domain.Run) {
 	writeV1Error(c, http.StatusBadRequest, false, openaiapi.Unanswered(run))
 }
 
-// writeV1Error responds with an error in OpenAI's format. retry sets whether OpenAI's clients
-// repeat the request automatically.
+// writeV1Error responds with an error in OpenAI's format. OpenAI's clients repeat the request
+// automatically if retry is true.
 func writeV1Error(c *gin.Context, status int, retry bool, e openaiapi.Error) {
 	c.Header(headerShouldRetry, fmt.Sprint(retry))
 	c.Data(status, httpx.ContentJSON, e.Body())

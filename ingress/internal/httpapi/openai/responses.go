@@ -21,9 +21,9 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// createResponse handles POST /v1/responses. It responds with the run as a response object: when it
-// has finished, as a stream, or immediately for a background request. The functions that read the
-// request return before the wait; see run.Handler.
+// createResponse handles POST /v1/responses. It responds with the run as a response object when the
+// run has finished, with a stream, or immediately for a background request. The functions that read
+// the request return before the wait, so that their stack frames are gone; see run.Handler.
 func (h *Handler) createResponse(c *gin.Context) {
 	s, request, err := h.responseSubmission(c)
 	switch {
@@ -40,8 +40,8 @@ func (h *Handler) createResponse(c *gin.Context) {
 	}
 }
 
-// responseSubmission reads a request for a response. A run that continues an earlier one is checked
-// when the request has been counted.
+// responseSubmission reads a request for a response. It does not check a reference to an earlier
+// run, because the request must be counted first.
 func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
 	attempt := hashBody(c)
 	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, httpx.MaxMessageBody)
@@ -66,7 +66,8 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	return s, &request, err
 }
 
-// sentReferences returns what a request refers to, as it says so, for the request's fingerprint.
+// sentReferences returns the references of a request as they were sent, for the request's
+// fingerprint.
 func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
 	for _, r := range request.References {
 		sent = append(sent, r.Field, r.RunID)
@@ -77,7 +78,8 @@ func sentReferences(request *openaiapi.ResponseAsk) (sent []string) {
 	return sent
 }
 
-// completeSubmission adds what the request refers to: the run that it continues, and earlier answers.
+// completeSubmission looks up the references of the request: the run that it continues, and earlier
+// answers. It adds both to the submission.
 func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission, request *openaiapi.ResponseAsk) error {
 	if request.Previous != "" {
 		if err := h.continueFrom(ctx, s, request.Previous, len(request.Results) > 0); err != nil {
@@ -103,9 +105,9 @@ func (h *Handler) completeSubmission(ctx context.Context, s *dispatch.Submission
 	return nil
 }
 
-// continueFrom puts a submission into the session of an earlier run. That run must have the same
-// principal and the same agent or template, because sessions belong to them. If it ended with calls of
-// the client, the request must have their results.
+// continueFrom puts a submission into the session of an earlier run. Sessions belong to a principal
+// and to an agent or template, so both must be the same as those of the earlier run. If the earlier
+// run ended with calls of the client, the request must contain their results.
 func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string, answers bool) error {
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
@@ -117,8 +119,8 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 		return err
 	}
 
-	// Missing and unsuitable runs get the same error, so that the caller learns nothing about other
-	// runs.
+	// Missing and unsuitable runs result in the same error, so that the caller learns nothing about
+	// runs of others.
 	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.Target() {
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
@@ -135,9 +137,9 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	return nil
 }
 
-// awaitResponse responds when the run has finished. A run without an answer is an error, although
-// the protocol has a status for it: OpenAI's Agents SDK ignores the status, and repeats a request
-// whose response has no output up to ten times.
+// awaitResponse responds when the run has finished. For a run without an answer it responds with an
+// error, although the protocol has a status for such a response. OpenAI's Agents SDK ignores the
+// status, and repeats a request whose response has no output up to ten times.
 func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	run, err := h.submitAndWait(c, s)
 	switch {
@@ -158,7 +160,7 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		return
 	}
 
-	// Nothing waits for the run: the client polls it.
+	// The wait is not needed, because the client polls the run.
 	h.Dispatch.Release(sub)
 	if err := h.Runs.ReadAccepted(c, &sub.Run); err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -204,7 +206,7 @@ func (h *Handler) cancelResponse(c *gin.Context) {
 	h.showResponse(c, &run)
 }
 
-// findResponse returns the run of the response that the path names.
+// findResponse returns the run of the response named by the path.
 func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	missing := apierr.New(apierr.NotFound, "no such resource")
 	runID, ok := openaiapi.RunOfResponse(c.Param("id"))
@@ -216,7 +218,7 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	switch {
 	case err != nil:
 		return rundb.StoredRun{}, err
-	case run.Run.Trigger.Type != domain.TriggerChat: // hidden, including that the id exists
+	case run.Run.Trigger.Type != domain.TriggerChat: // only chat runs are responses; the error does not reveal that the id exists
 		return rundb.StoredRun{}, missing
 	}
 
@@ -232,7 +234,8 @@ func (h *Handler) findResponse(c *gin.Context) (rundb.StoredRun, error) {
 	return run, nil
 }
 
-// showResponse responds with a run as a response object. It reads the rest of a large run first.
+// showResponse responds with a run as a response object. If the run is large, it first reads the
+// rest of the run.
 func (h *Handler) showResponse(c *gin.Context, run *rundb.StoredRun) {
 	if err := h.Runs.ReadDeferred(c, run); err != nil {
 		httpx.Fail(c, err)

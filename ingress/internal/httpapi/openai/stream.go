@@ -8,8 +8,8 @@ import (
 	"parley/ingress/internal/openaiapi"
 )
 
-// streamAs responds with the run's events in another protocol's format. The encoder gets all events
-// of the run from the first. keep lets the run continue when the client leaves.
+// streamAs responds with a run's events in another protocol's format. The encoder gets all events
+// of the run, from the first on. If keep is true, the run continues when the client disconnects.
 func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, keep bool, newEncoder func(runID string) httpx.Encoder) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
@@ -26,7 +26,7 @@ func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, keep bool, ne
 	rules := rules(s)
 	rules.Shows, rules.Keep = true, rules.Keep || keep
 	reading := h.Readers.Begin(run, rules)
-	defer reading.End(c.Request.Context()) // after the reader is closed
+	defer reading.End(c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 
 	c.Header(HeaderRunID, reader.RunID())

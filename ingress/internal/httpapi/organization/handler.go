@@ -15,8 +15,8 @@ import (
 // Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	Organizations *accountdb.Organizations
-	Auth          *auth.Resolver // caches keys and members and must forget changed ones
-	PublicURL     string         // where browsers reach the service; the prefix of invitation and reset links
+	Auth          *auth.Resolver // caches keys and members; notified when they change
+	PublicURL     string         // prefix of invitation and reset links: the URL at which browsers reach the service
 }
 
 // Handler handles the requests for organizations.

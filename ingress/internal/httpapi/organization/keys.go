@@ -77,7 +77,8 @@ type newKeyView struct {
 	Key string `json:"key"`
 }
 
-// createKey handles POST /api/keys: a key of the organization, for admins, or a key of the caller.
+// createKey handles POST /api/keys: it creates a key of the caller or, for admins, of the
+// organization.
 func (h *Handler) createKey(c *gin.Context) error {
 	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
@@ -120,7 +121,7 @@ type rotateBody struct {
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }
 
-// Check checks the overlap. With 0 the old key expires immediately.
+// Check checks the overlap. If it is 0, the old key expires immediately.
 func (b *rotateBody) Check(p *httpx.Problems) {
 	if n := b.OverlapSeconds.Value; n < 0 || n > httpx.MaxOverlap {
 		p.Add("overlapSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)
@@ -128,7 +129,7 @@ func (b *rotateBody) Check(p *httpx.Problems) {
 }
 
 // rotateKey handles POST /api/keys?id=&action=rotate: it creates a key with the same properties.
-// The old key expires after the overlap. The caller needs the permission to create such a key. The
+// The old key expires after the overlap. The caller must have permission to create such a key. The
 // body is optional.
 func (h *Handler) rotateKey(c *gin.Context) error {
 	var body rotateBody

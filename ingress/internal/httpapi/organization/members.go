@@ -59,8 +59,8 @@ type invitedView struct {
 	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// addMember handles POST /api/organizations/members: it invites an email address with a link,
-// whether or not an account with that address exists, or changes the role of a member.
+// addMember handles POST /api/organizations/members. It invites an email address by a link, whether
+// or not an account with the address exists. For the address of a member, it changes the role.
 func (h *Handler) addMember(c *gin.Context) error {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *Handler) addMember(c *gin.Context) error {
 }
 
 // removeMember handles DELETE /api/organizations/members?id=. Owners may remove members and
-// invitations, and every member may leave.
+// invitations. Every member may leave the organization.
 func (h *Handler) removeMember(c *gin.Context) error {
 	entry, err := memberFor(c)
 	if err != nil {
@@ -96,7 +96,7 @@ func (h *Handler) removeMember(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
-// memberFor returns the query's id, which identifies a user or an invitation.
+// memberFor returns the query's id, which is the id of a user or of an invitation.
 func memberFor(c *gin.Context) (string, error) {
 	entry, err := httpx.RequiredID(c, id.User)
 	if apierr.CodeFor(err) == apierr.NotFound {

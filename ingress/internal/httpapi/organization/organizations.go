@@ -24,8 +24,8 @@ func view(m domain.Membership) membershipView {
 	return membershipView{m.ID, m.Name, m.Role, m.CreatedAt}
 }
 
-// getOrganizations handles GET /api/organizations: the caller's organizations, newest first, or one
-// of them with ?id=.
+// getOrganizations handles GET /api/organizations: the caller's organizations, newest first. With
+// ?id= it returns one of them.
 func (h *Handler) getOrganizations(c *gin.Context) error {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
@@ -56,8 +56,8 @@ func (h *Handler) getOrganizations(c *gin.Context) error {
 	return httpx.JSON(c, http.StatusOK, httpx.NewList(views, p, func(v membershipView) string { return v.ID }))
 }
 
-// organizations reads a page of the caller's organizations, or only the named one. An
-// organization's key belongs to its own organization only.
+// organizations reads a page of the caller's organizations, or only one of them if only is its id.
+// An organization's key sees its own organization only.
 func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
@@ -98,7 +98,7 @@ func (h *Handler) createOrganization(c *gin.Context) error {
 		return err
 	}
 
-	// The cached memberships of the caller lack the new one.
+	// The caller's cached memberships do not contain the new organization.
 	h.Auth.ForgetUser(who.UserID)
 	return httpx.JSON(c, http.StatusCreated, view(made))
 }
@@ -119,8 +119,8 @@ func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 	}
 }
 
-// renameOrganization handles PUT /api/organizations?id= for owners of that organization, whichever
-// organization the request acts in.
+// renameOrganization handles PUT /api/organizations?id=. The caller must own this organization,
+// which need not be the one in which the request acts.
 func (h *Handler) renameOrganization(c *gin.Context) error {
 	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {

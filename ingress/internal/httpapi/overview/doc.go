@@ -1,2 +1,2 @@
-// Package overview handles the request for the overview with which the dashboard begins.
+// Package overview handles the request for the overview, the first page of the dashboard.
 package overview

@@ -12,22 +12,23 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Admins see the response with which a model provider refused a call. It is not in the stored run,
-// which members and the receivers of events and notifications read. Responses to admins add it.
+// If a model provider rejects a call, only admins may see its response. The stored run does not
+// contain it, because members and the receivers of events and notifications read that run. It is
+// added to the responses to admins.
 
 // seesProviders reports whether the caller may see the responses of model providers.
 func seesProviders(who domain.Caller) bool {
 	return who.Visitor.ID == "" && who.Role.AtLeast(domain.RoleAdmin)
 }
 
-// failedStatus is the beginning of a rendered run that has failed, after its id.
+// failedStatus follows the id at the beginning of the JSON of a failed run.
 var failedStatus = []byte(`","status":"failed",`)
 
-// withProvider returns a run object as the caller may see it: for an admin, the error of a failed
-// run has the provider's response, if there was one.
+// withProvider returns a run object in the form that the caller may see. For admins, it adds the
+// provider's response, if there is one, to the error of a failed run.
 func (h *Handler) withProvider(c *gin.Context, body []byte) []byte {
 	who := httpx.Caller(c)
-	// Most runs have not failed, and large ones are expensive to decode.
+	// Decode only failed runs: most runs have not failed, and decoding a large one is expensive.
 	if !seesProviders(who) || !bytes.Contains(body[:min(len(body), 100)], failedStatus) {
 		return body
 	}

@@ -30,16 +30,17 @@ type automationBody struct {
 	runbody.OptionsBody
 }
 
-// runAutomation handles POST /api/internal/run-automation: it runs an agent for a caller that is a system.
+// runAutomation handles POST /api/internal/run-automation: it runs an agent on behalf of another
+// system.
 func (h *Handler) runAutomation(c *gin.Context) {
 	if s := h.automationFor(c); s != nil {
 		h.submit(c, s)
 	}
 }
 
-// automationFor reads the submission. It returns nil if the request was rejected. It is a separate
-// function so that its stack frame is gone while the request waits for the run: thousands of
-// requests may wait.
+// automationFor reads the submission. It returns nil if the request was rejected. Thousands of
+// requests may wait for their runs, so this is a separate function whose stack frame is gone during
+// the wait.
 func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	body, found, err := httpx.CollectMessage[automationBody](c)
 	if err != nil {
@@ -49,7 +50,7 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 
 	who := httpx.Caller(c)
 	s := dispatch.NewAutomation(who, body.Target, h.RetentionDefault)
-	if !who.MayRead(domain.SystemPrincipal) { // runs that a member triggers belong to the member
+	if !who.MayRead(domain.SystemPrincipal) { // a run that a member triggers belongs to the member
 		s.Principal = who.AutomationPrincipal()
 	}
 
@@ -70,7 +71,8 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	return &s
 }
 
-// automationInput removes message from the input. The other fields are passed to the agent as data.
+// automationInput separates the field message from the input. The agent gets the other fields as
+// data.
 func (b *automationBody) automationInput(found *httpx.Problems) (message string, data json.RawMessage) {
 	input := b.Input
 	raw, ok := input["message"]
@@ -96,8 +98,8 @@ func (b *automationBody) automationInput(found *httpx.Problems) (message string,
 	return message, data
 }
 
-// retention returns how long the result is kept: the default, or the number of seconds in
-// ttlOverride, if that is longer.
+// retention returns how long the result is kept: the number of seconds in override, but at least
+// the default.
 func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard
@@ -109,7 +111,8 @@ func retention(found *httpx.Problems, override httpx.Optional[int64], standard t
 	return max(standard, time.Duration(override.Value)*time.Second)
 }
 
-// trigger reads the trigger's type and the automation's name, both of which the caller chooses.
+// trigger reads the type of the trigger and the name of the automation. The caller chooses both
+// freely.
 func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {
@@ -126,7 +129,7 @@ func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 
 	automation = values[0]
 	if len(values) > 1 {
-		automation = "" // an invalid id
+		automation = "" // an empty id is invalid
 	}
 
 	httpx.CheckAutomationID(found, "x-automation-id", automation)

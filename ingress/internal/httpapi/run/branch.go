@@ -16,21 +16,22 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// branch is the conversation before a new message, as the AI SDK sends it. A user may have edited an
-// earlier message or regenerated an answer. The client then drops the messages after it, and the new
-// run must not continue them:
+// branch is the conversation before a new message, as the AI SDK sends it. A user may have edited a
+// message or regenerated an answer. The client then drops the later messages, and the new run must
+// not continue them. The last answer before the new message determines the run that is continued:
 //
-//	last answer before the message          the new run continues
+//	last answer                             the new run continues
 //	the answer of a run of the session      this run
-//	any other answer                        no run: the request has the history
+//	any other answer                        no run: the request contains the history
 //	none                                    the session's last run, or none if a message is replaced
 type branch struct {
-	replaces   bool   // the message replaces an earlier one, or its answer an earlier answer
-	replacedID string // the id of the replaced message; empty: not sent
+	replaces   bool   // the last message replaces an earlier message or requests another answer
+	replacedID string // id of the replaced message; empty: not sent
 	messages   []conversationMessage
 }
 
-// triggerRegenerate is the AI SDK's trigger for another answer to an earlier message.
+// triggerRegenerate is the value with which the AI SDK requests another answer to an earlier
+// message.
 const triggerRegenerate = "regenerate-message"
 
 // branch returns the conversation before the last message.
@@ -52,8 +53,8 @@ func (b *branch) lastAnswer() int {
 	return -1
 }
 
-// sent returns what the request says about the run that it continues, for its fingerprint. The
-// history of a visitor does not count.
+// sent returns the parts of the request that determine which run is continued, for the request's
+// fingerprint. The history that a visitor sends is ignored.
 func (b *branch) sent(visitor bool) (sent []string) {
 	last, answered := b.lastAnswer(), b.replacedID
 	if last >= 0 {
@@ -74,12 +75,12 @@ func (b *branch) sent(visitor bool) (sent []string) {
 		sent = append(sent, e.Message, e.Answer)
 	}
 	if len(sent) > 0 {
-		sent = append(sent, "") // no instructions
+		sent = append(sent, "") // stands for missing instructions
 	}
-	return append(sent, "previous", "") // no run
+	return append(sent, "previous", "") // the request continues no run
 }
 
-// continueBy decides which run a submission continues.
+// continueBy sets the run that a submission continues.
 func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	last := b.lastAnswer()
 	if last < 0 {
@@ -95,7 +96,7 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 		return nil
 	}
 
-	// A visitor cannot write the agent's answers.
+	// Visitors must not write answers of the agent, so their history is not used.
 	if visits(s.Caller) {
 		if b.replaces {
 			return apierr.Invalid("messages["+strconv.Itoa(last)+"].id", httpx.CodeInvalidValue, "is not an answer of this session")
@@ -106,8 +107,8 @@ func (b *branch) continueBy(ctx context.Context, s *dispatch.Submission, session
 	return nil
 }
 
-// replaceFirst decides which run a submission continues if its request has no earlier answer. The
-// client may send only the last message, with the id of the answer to replace.
+// replaceFirst sets the run that a submission continues if the request contains no earlier answer.
+// The client may send only the last message and the id of the answer to replace.
 func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store) error {
 	if !b.replaces {
 		return nil
@@ -123,8 +124,8 @@ func (b *branch) replaceFirst(ctx context.Context, s *dispatch.Submission, sessi
 	return nil
 }
 
-// precedingRun returns the run of an answer in the submission's session, and the run that it
-// continues: nil if the session has no answer with this id.
+// precedingRun returns the run that wrote an answer of the submission's session. previous is the
+// run that this run continued. It is nil if the session has no answer with this id.
 func precedingRun(
 	ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, messageID string,
 ) (runID string, previous *string, err error) {
@@ -140,7 +141,7 @@ func precedingRun(
 	return runID, &preceding, nil
 }
 
-// history returns the texts of the conversation. Parts that are not text are left out, such as tool
+// history returns the texts of the conversation. It omits parts that are not text, such as tool
 // calls.
 func (b *branch) history() []domain.Exchange {
 	said := make([]openaiapi.Said, 0, len(b.messages)+1)

@@ -11,8 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// streamChanges handles GET /api/events: a stream of notifications about changes in the
-// organization. The events contain no ids, because members may not see everything.
+// streamChanges handles GET /api/events: a stream of events about changes in the organization. The
+// events contain no ids, because members may not see all resources.
 func (h *Handler) streamChanges(c *gin.Context) {
 	seats, err := h.TakeStreams(httpx.Caller(c))
 	if err != nil {
@@ -26,17 +26,17 @@ func (h *Handler) streamChanges(c *gin.Context) {
 	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.permit(c))
 }
 
-// changeReady is the first event of the stream. All later changes are reported; data that the
-// client read earlier may be outdated.
+// changeReady is the first event of the stream. All changes after it are reported. Data that the
+// client read earlier may be outdated, so the client should read it again.
 const changeReady domain.ChangeKind = "ready"
 
-// changeEvents is a Source of the changes that a watcher receives, preceded by changeReady.
+// changeEvents is a Source of changes in an organization. It begins with changeReady.
 type changeEvents struct {
 	*changes.Watcher
 	begun bool
 }
 
-// Next returns changeReady first.
+// Next returns changeReady at the first call, then changes.
 func (e *changeEvents) Next(ctx context.Context, until time.Time) ([]domain.ChangeKind, error) {
 	if !e.begun {
 		e.begun = true
@@ -45,8 +45,8 @@ func (e *changeEvents) Next(ctx context.Context, until time.Time) ([]domain.Chan
 	return e.Watcher.Next(ctx, until)
 }
 
-// appendChange appends a change as a server-sent event. It has no id, because a client does not
-// resume the stream but reads the data again.
+// appendChange appends a change as a server-sent event. The event has no id: a client that
+// reconnects reads its data again instead of resuming the stream.
 func appendChange(b []byte, kind domain.ChangeKind) []byte {
 	b = append(b, "event: "...)
 	b = append(b, kind...)

@@ -14,8 +14,8 @@ import (
 	"parley/shared/domain"
 )
 
-// tickingSource reports a change of runs at regular intervals. Every third report is accompanied by
-// a change of documents.
+// tickingSource reports changes of runs at regular intervals. With every third report, it also
+// reports a change of documents.
 type tickingSource struct {
 	every time.Duration
 	left  int

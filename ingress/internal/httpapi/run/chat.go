@@ -21,7 +21,7 @@ const demoRetention = 24 * time.Hour
 // chatBody is the body of a chat request.
 type chatBody struct {
 	SessionID string                 `json:"sessionId" required:"true"`
-	Message   httpx.Optional[string] `json:"message"` // may be missing beside attachments
+	Message   httpx.Optional[string] `json:"message"` // may be missing if there are attachments
 	Stream    httpx.Optional[bool]   `json:"stream"`
 	runbody.OptionsBody
 
@@ -29,7 +29,7 @@ type chatBody struct {
 	files  []dispatch.Attachment // the message's files, if the body has messages
 }
 
-// Check adds the body's problems.
+// Check adds the problems of the body to found.
 func (b *chatBody) Check(found *httpx.Problems) {
 	runbody.CheckSession(found, "sessionId", b.SessionID)
 	if !b.Message.Set && len(b.Attachments.Value) == 0 {
@@ -40,8 +40,8 @@ func (b *chatBody) Check(found *httpx.Problems) {
 }
 
 // chat runs an agent or template for a person. It responds with the finished run or with a stream
-// of its events. The functions that read the request return before the wait, because thousands of
-// requests may wait and each would keep these functions' stack frames.
+// of the run's events. Thousands of requests may wait for their runs. The functions that read the
+// request therefore return before the wait, so that their stack frames are gone.
 func (h *Handler) chat(c *gin.Context) {
 	s, to, err := h.chatSubmission(c)
 	if err != nil {
@@ -49,7 +49,7 @@ func (h *Handler) chat(c *gin.Context) {
 		return
 	}
 
-	httpx.StateFor(c).Find = nil // from here on, the request has been counted or is a replay
+	httpx.StateFor(c).Find = nil // errors from here on concern a request that was counted or is a replay
 	if to != nil {
 		h.submitStream(c, s, to)
 		return
@@ -58,7 +58,7 @@ func (h *Handler) chat(c *gin.Context) {
 	h.submit(c, s)
 }
 
-// chatSubmission reads a chat request. The reader describes the requested event stream; it is nil
+// chatSubmission reads a chat request. The reader describes the requested event stream. It is nil
 // if the caller requests the result.
 func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
 	reader, body, t, found, err := readChat(c)
@@ -74,7 +74,8 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		Key:         runbody.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 
-	// Keys of different targets and principals do not collide, because the scope contains both.
+	// The scope of the idempotency key contains the target and the principal, so that equal keys of
+	// different targets or principals do not collide.
 	s.AgentID, s.TemplateID = chatTarget(found, c)
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if who.Kind == domain.CallerDemo {
@@ -102,7 +103,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	}
 
 	switch {
-	case reader.Format != "": // its encoder needs the whole log
+	case reader.Format != "": // the encoder of another format needs the whole log
 		reader.Last = httpx.ReadLastEventID(found, c)
 	case body.Stream.Or(httpx.WantsEvents(c.Request.Header)):
 		s.Last = httpx.ReadLastEventID(found, c)
@@ -113,8 +114,8 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 	return s, &reader, found.Err()
 }
 
-// visits reports whether a caller is a visitor of a widget or the demo, who cannot write the agent's
-// answers or instructions.
+// visits reports whether a caller is a visitor of a widget or of the demo. Visitors cannot write
+// the agent's answers or instructions.
 func visits(who domain.Caller) bool { return who.Kind == domain.CallerDemo || who.Visitor.ID != "" }
 
 // readChat reads the body and the requested event format.
@@ -133,7 +134,7 @@ func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, t *thread,
 	return reader, body, t, found, err
 }
 
-// chatTarget reads the agent or template to chat with. Exactly one must be given.
+// chatTarget reads the agent or template to chat with. The query must name exactly one.
 func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID string) {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 	switch {

@@ -22,7 +22,7 @@ import (
 
 const (
 	maxExported        = 10_000 // maximum number of runs of an export
-	exportPage         = 25     // runs read by one statement
+	exportPage         = 25     // number of runs that one statement reads
 	exportedCharacters = 10_000 // maximum number of characters of a question and of an answer
 	exportBuffer       = 64 << 10
 	exportTime         = 2 * time.Minute
@@ -35,7 +35,7 @@ type runWriter interface {
 	flush() error
 }
 
-// exportFormats contains the formats of exports: the media type, and a writer.
+// exportFormats maps each export format to its media type and its writer.
 var exportFormats = map[string]struct {
 	media  string
 	writer func(io.Writer) runWriter
@@ -44,7 +44,7 @@ var exportFormats = map[string]struct {
 	"jsonl": {"application/jsonl", func(w io.Writer) runWriter { return jsonRuns{json.NewEncoder(w)} }},
 }
 
-// exportFormat reads the parameter export of a list. It is empty if the request has none.
+// exportFormat reads the parameter export of a list. It returns "" if the parameter is missing.
 func exportFormat(found *httpx.Problems, c *gin.Context) string {
 	format, present := httpx.QueryValue(c, "export", found)
 	if !present {
@@ -61,9 +61,9 @@ func exportFormat(found *httpx.Problems, c *gin.Context) string {
 	return format
 }
 
-// export responds with the runs of a filter as a file, newest first. It reads a few runs at a
-// time, as fast as the client receives them. If it fails after it has begun, it aborts the
-// connection, so that the client does not mistake a part for the whole.
+// export responds with the filtered runs as a file, newest first. It reads a few runs at a time, as
+// fast as the client receives them. If it fails after the response has begun, it aborts the
+// connection, so that the client does not mistake a partial file for a complete one.
 func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	slot, err := l.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
@@ -118,7 +118,7 @@ func (l lists) export(c *gin.Context, filter rundb.RunFilter, format string) {
 	}
 }
 
-// jsonRuns writes JSON Lines: a run summary per line.
+// jsonRuns writes JSON Lines, one run summary per line.
 type jsonRuns struct{ *json.Encoder }
 
 func (jsonRuns) head() error                        { return nil }
@@ -128,6 +128,7 @@ func (jsonRuns) flush() error                       { return nil }
 // csvRuns writes a table in CSV.
 type csvRuns struct{ *csv.Writer }
 
+// head writes the names of the columns.
 func (w csvRuns) head() error {
 	return w.Write([]string{
 		"id", "status", "createdAt", "startedAt", "finishedAt", "agentId", "templateId", "agentVersion", "sessionId", "triggerType",
@@ -136,6 +137,7 @@ func (w csvRuns) head() error {
 	})
 }
 
+// run writes a row with the columns of head. It neutralizes text that spreadsheets would execute.
 func (w csvRuns) run(r *domain.RunSummary) error {
 	var question, code, message string
 	if r.Input != nil {
@@ -181,7 +183,7 @@ func cell[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-// stamp is cell for a time.
+// stamp returns the text of a time, or the empty string for nil.
 func stamp(at *domain.Time) string {
 	if at == nil {
 		return ""
@@ -189,8 +191,8 @@ func stamp(at *domain.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// harmless returns a text that spreadsheets do not execute as a formula: an apostrophe precedes a
-// text that begins like one, after any blanks.
+// harmless returns a form of the text that spreadsheets do not execute. If the text begins like a
+// formula, possibly after blanks, it puts an apostrophe before it.
 func harmless(text string) string {
 	begin := strings.TrimLeft(text, " \u00a0\u3000")
 	if begin != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(begin)[0]) {

@@ -18,12 +18,12 @@ import (
 
 const (
 
-	// FileCaching is the Cache-Control header of files that programs made. Their content never changes, but
-	// the permission to read it may.
+	// FileCaching is the Cache-Control header of files created by runs. Their content never
+	// changes, but a reader may lose the permission to read them.
 	FileCaching = "private, max-age=3600, immutable, no-transform"
 
-	// linkCaching is the Cache-Control header of attachments, and of files that a link opens. Browsers ask
-	// again each time, so that an erased file is no longer shown.
+	// linkCaching is the Cache-Control header of attachments and of files opened by a link.
+	// Browsers must revalidate each time, so that an erased file is no longer shown.
 	linkCaching = "private, no-cache, no-transform"
 )
 
@@ -33,7 +33,7 @@ type Files struct{ *Deps }
 // Files returns the handler of files and sources.
 func (h *Handler) Files() Files { return Files{&h.Deps} }
 
-// errNoFile is the error for files that do not exist or that the caller may not read.
+// errNoFile returns the error for a file that does not exist or that the caller may not read.
 func errNoFile() error { return apierr.New(apierr.NotFound, "no such resource") }
 
 // get handles GET /api/files?id=: the content of a file that a run created, for callers who may
@@ -47,8 +47,8 @@ func (h Files) get(c *gin.Context) {
 	h.Send(c, fileID)
 }
 
-// Send responds with a file that a run created, to callers who may read the run. The id may be
-// malformed.
+// Send responds with a file that a run created, if the caller may read the run. A malformed id is
+// not_found.
 func (h Files) Send(c *gin.Context, fileID string) {
 	if !id.Valid(id.File, fileID) {
 		httpx.Fail(c, errNoFile())
@@ -66,11 +66,11 @@ func (h Files) Send(c *gin.Context, fileID string) {
 		httpx.Fail(c, err)
 		return
 	}
-	defer func() { _ = content.Close() }() // read only: nothing can be lost
+	defer func() { _ = content.Close() }() // opened for reading only, so no data can be lost
 
 	caching := FileCaching
 	if file.CallID == domain.AttachmentCall {
-		caching = linkCaching // the run's worker replaces an image by its converted form
+		caching = linkCaching // the worker of the run replaces an image by its converted form
 	}
 	transfer.SendFile(c, file, caching, content, slot, h.SessionCheck(c))
 }
@@ -85,7 +85,7 @@ func (h Files) OpenLink(c *gin.Context) {
 		return
 	}
 
-	// All readers of a file's links share the slots of one credential.
+	// All downloads through the links of a file count for one credential, so they share its slots.
 	owner := transfer.Owner{Organization: org, Credential: "link:" + fileID, Client: h.Auth.DemoClient(c.Request)}
 	slot, err := h.Downloads.Enter(owner, http.NewResponseController(c.Writer))
 	if err != nil {
@@ -104,13 +104,13 @@ func (h Files) OpenLink(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	defer func() { _ = content.Close() }() // read only: nothing can be lost
+	defer func() { _ = content.Close() }() // opened for reading only, so no data can be lost
 
 	transfer.SendLinked(c, file, linkCaching, content, slot)
 }
 
-// open opens a file. It returns not_found if the caller may not read the file's run, or if the
-// run is erased.
+// open opens a file. It returns not_found if the run of the file is erased or the caller may not
+// read it.
 func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekCloser, error) {
 	// Callers who may read the run may read its files.
 	return h.openFor(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID, func(runID string) (rundb.StoredRun, error) {
@@ -118,8 +118,8 @@ func (h Files) open(c *gin.Context, fileID string) (domain.File, io.ReadSeekClos
 	})
 }
 
-// openFor opens a file of an organization. find returns the file's run, or an error if the reader may
-// not read it. openFor returns not_found if the run is erased.
+// openFor opens a file of an organization. The function find returns the run of the file, or an
+// error if the reader may not read it. openFor returns not_found if the run is erased.
 func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID string) (rundb.StoredRun, error)) (
 	file domain.File, content io.ReadSeekCloser, err error,
 ) {
@@ -128,8 +128,8 @@ func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID 
 		return file, nil, err
 	}
 
-	if file.RunID == "" { // an upload that no run has yet
-		_ = content.Close() // read only: nothing can be lost
+	if file.RunID == "" { // an upload that does not belong to a run yet
+		_ = content.Close() // opened for reading only, so no data can be lost
 		return file, nil, errNoFile()
 	}
 	run, err := find(file.RunID)
@@ -137,7 +137,7 @@ func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID 
 		err = errNoFile()
 	}
 	if err != nil {
-		_ = content.Close() // read only: nothing can be lost
+		_ = content.Close() // opened for reading only, so no data can be lost
 		return file, nil, err
 	}
 	return file, content, nil
@@ -147,7 +147,7 @@ func (h Files) openFor(ctx context.Context, org, fileID string, find func(runID 
 func (h Files) find(c *gin.Context, fileID string) error {
 	_, content, err := h.open(c, fileID)
 	if err == nil {
-		_ = content.Close() // read only: nothing can be lost
+		_ = content.Close() // opened for reading only, so no data can be lost
 	}
 	return err
 }

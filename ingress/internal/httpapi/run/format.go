@@ -17,12 +17,12 @@ import (
 	"parley/shared/domain"
 )
 
-// profileParameter is the parameter of an Accept header that names a format, as in
+// profileParameter is the parameter of an Accept header that names an event format, for example
 // text/event-stream;profile=ai-sdk.
 const profileParameter = "profile"
 
-// requestedFormat returns the format in which a run's events are requested: the query's format or
-// the profile in the Accept header. "" means Parley's own format.
+// requestedFormat returns the requested format of a run's events. The query may name a format, or
+// the Accept header may have it as a profile. "" means Parley's own format.
 func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	named, present := httpx.QueryValue(c, "format", found)
 	format := knownFormat(found, "format", named, present)
@@ -39,7 +39,8 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	return format
 }
 
-// knownFormat returns the named format. If a name is present but unknown, it adds a problem.
+// knownFormat returns the format with the given name. If present is true but the name is unknown,
+// it adds a problem.
 func knownFormat(found *httpx.Problems, field, name string, present bool) uistream.Format {
 	format := uistream.Format(name)
 	if present && !slices.Contains(uistream.Formats, format) {
@@ -48,8 +49,8 @@ func knownFormat(found *httpx.Problems, field, name string, present bool) uistre
 	return format
 }
 
-// profileFor returns the profile of the event stream with the highest weight in the Accept header,
-// if it has one.
+// profileFor returns the profile of the event stream that has the highest weight in the Accept
+// header. present is false if there is no profile.
 func profileFor(header http.Header) (profile string, present bool) {
 	weight := 0.0
 	for _, r := range httpx.ReadAccept(header) {
@@ -63,8 +64,8 @@ func profileFor(header http.Header) (profile string, present bool) {
 // visitorEvents restricts a run's events to the data that a widget's visitor may see.
 type visitorEvents struct{ httpx.Source[domain.Event] }
 
-// Next returns restricted copies of the next events, because the originals are shared with other
-// readers.
+// Next returns the next events in restricted form. It copies them, because other readers share the
+// originals.
 func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	events, err := s.Source.Next(ctx, until)
 	shown := make([]domain.Event, len(events))
@@ -75,7 +76,7 @@ func (s visitorEvents) Next(ctx context.Context, until time.Time) ([]domain.Even
 }
 
 // sendFormatted writes a run's events in the reader's format, restricted to the data that the
-// caller may see. The events must begin at the start of the log.
+// caller may see. The source must begin with the first event of the run.
 func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader *uistream.Reader) {
 	if name, value := reader.Format.Header(); name != "" {
 		c.Header(name, value)
@@ -86,9 +87,9 @@ func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Sourc
 	httpx.SendEncoded(c, events, uistream.New(runID, *reader), h.SessionCheck(c), h.Log)
 }
 
-// conversation is a chat's body in the format of user interface libraries, which send the whole
-// conversation. The last message is the new one. The AI SDK's earlier ones say which branch of the
-// session it continues, see branch; for AG-UI see thread.
+// conversation is the body of a chat in the format of a user interface library. Such libraries send
+// the whole conversation; its last message is the new one. With the AI SDK, the earlier messages
+// determine the branch of the session that the run continues; see branch. For AG-UI, see thread.
 type conversation struct {
 	ID       string                                `json:"id"`       // conversation id in the AI SDK's format
 	ThreadID string                                `json:"threadId"` // conversation id in AG-UI's format
@@ -101,19 +102,18 @@ type conversation struct {
 	Resume   []json.RawMessage                     `json:"resume"`
 }
 
-// conversationMessage is a message of a conversation. Which field has the content depends on the
-// conversation's format.
+// conversationMessage is a message of a conversation. The format determines which field contains
+// the content.
 type conversationMessage struct {
 	ID        string            `json:"id"`
 	Role      string            `json:"role"`
-	Parts     json.RawMessage   `json:"parts"`     // AI SDK
-	Content   json.RawMessage   `json:"content"`   // AG-UI
-	ToolCalls []json.RawMessage `json:"toolCalls"` // AG-UI
+	Parts     json.RawMessage   `json:"parts"`     // in the AI SDK's format
+	Content   json.RawMessage   `json:"content"`   // in AG-UI's format
+	ToolCalls []json.RawMessage `json:"toolCalls"` // in AG-UI's format
 }
 
-// collectFormatted reads a chat's body, either in Parley's own format or in the requested format.
-// Only bodies in the requested format have messages.
-// The thread is nil for other formats than AG-UI's.
+// collectFormatted reads a chat's body in Parley's own format or in the requested one. Only bodies
+// in the requested format have messages. The thread is nil unless the format is AG-UI.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *thread, *httpx.Problems, error) {
 	var buf bytes.Buffer
 	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {
@@ -130,7 +130,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 		return body, t, found, nil
 	}
 
-	// Without messages the body has Parley's own format, which is decoded strictly.
+	// A body without messages has Parley's own format, which is decoded strictly.
 	found, body := &httpx.Problems{}, chatBody{}
 	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, nil, found.Err()
@@ -147,8 +147,8 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *threa
 	return body, nil, found, nil
 }
 
-// chat converts a conversation to a chat request: its last message, in the session with the
-// conversation's id. For AG-UI it also returns the thread, in which that message is the last one.
+// chat converts a conversation to a chat request with the last message, in the session with the
+// conversation's id. For AG-UI, it also returns the thread, which ends with this message.
 func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (chatBody, *thread) {
 	body, field := chatBody{SessionID: d.ID}, "id"
 	if reader.Format == uistream.AGUI {
@@ -180,7 +180,8 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 		t = (&conversation{Messages: httpx.Optional[[]conversationMessage]{Value: d.Messages.Value[:last]}}).readThread(found)
 	}
 
-	// A problem with the form of the content must not be followed by a problem with its text, which is empty in that case.
+	// If the form of the content is wrong, the text is empty. Report only the first of these
+	// problems.
 	before := len(found.List)
 	body.Message.Value, body.files = readContent(found, where, sent, true)
 	if len(found.List) == before && (len(body.files) == 0 || body.Message.Value != "") {
@@ -192,7 +193,7 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 	return body, t
 }
 
-// clientToolsHint says where tools of the client are supported.
+// clientToolsHint says in which requests tools of the client are supported.
 const clientToolsHint = "must be empty: in this format the agent calls only its own tools; " +
 	"tools of the client work in Parley's own format and on /v1"
 

@@ -48,17 +48,17 @@ type Deps struct {
 	Templates        TemplateFinder
 	Downloads        *transfer.Limiter
 	Uploads          *transfer.Limiter
-	VisitorUploads   *transfer.Limiter // of the visitors of widgets, who take no slots from members
+	VisitorUploads   *transfer.Limiter // for visitors of widgets, so that they take no slots from members
 	Files            *attach.Files
 	Links            *filelink.Links
 	Auth             *auth.Resolver // determines the addresses of clients without a credential
 	Log              zerolog.Logger
-	WaitDefault      time.Duration // how long a request waits for its run by default; also the maximum
-	RetentionDefault time.Duration // how long an automation's result is kept by default
+	WaitDefault      time.Duration // default and maximum time that a request waits for its run
+	RetentionDefault time.Duration // default time for which an automation's result is kept
 }
 
-// Handler handles requests for chats, automations, runs, sessions and, through Files, sources and
-// files.
+// Handler handles requests for chats, automations, runs and sessions. Through Files, it also
+// handles requests for sources and files.
 type Handler struct{ Deps }
 
 // New returns a Handler.
@@ -117,7 +117,7 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// findTarget looks up the agent or template that a chat's query names.
+// findTarget looks up the agent or template named by a chat's query.
 func (h *Handler) findTarget(c *gin.Context) error {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 

@@ -17,20 +17,20 @@ type messageContent struct {
 	Parts []messagePart
 }
 
-// Either marks messageContent as a union: a text or a list of parts.
+// Either makes messageContent a union for the decoder: a text or a list of parts.
 func (messageContent) Either() {}
 
 // messagePart is a part of a message: a text or a file.
 type messagePart struct {
 	Type     string      `json:"type" required:"true"`
 	Text     string      `json:"text"`
-	URL      string      `json:"url"`       // file of the AI SDK, binary of AG-UI: a URL or a data URL
-	Media    string      `json:"mediaType"` // file
-	Filename string      `json:"filename"`  // file, binary
-	MIMEType string      `json:"mimeType"`  // binary
-	Data     string      `json:"data"`      // binary: base64
-	FileID   string      `json:"id"`        // binary
-	Source   *partSource `json:"source"`    // image and document of AG-UI
+	URL      string      `json:"url"`       // parts of type file (AI SDK) and binary (AG-UI): a URL or a data URL
+	Media    string      `json:"mediaType"` // parts of type file
+	Filename string      `json:"filename"`  // parts of type file and binary
+	MIMEType string      `json:"mimeType"`  // parts of type binary
+	Data     string      `json:"data"`      // parts of type binary: base64
+	FileID   string      `json:"id"`        // parts of type binary
+	Source   *partSource `json:"source"`    // parts of type image and document (AG-UI)
 }
 
 // partSource is the content of an image or a document: base64, or a URL.
@@ -50,7 +50,8 @@ func (p *messagePart) isFile() bool {
 	}
 }
 
-// file returns the file of a part. ok is false if the part has none; then it adds a problem.
+// file returns the file of a part. If the part contains no file, file adds a problem and ok is
+// false.
 func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Attached, ok bool) {
 	file = openaiapi.Attached{Field: at, FileID: p.FileID, Name: p.Filename, MediaType: p.Media}
 	switch {
@@ -69,15 +70,15 @@ func (p *messagePart) file(found *httpx.Problems, at string) (file openaiapi.Att
 	}
 }
 
-// readContent returns the text and the files of a message's content. It adds a problem for each part
-// that an agent cannot use. mayAttach reports whether the message may have files.
+// readContent returns the text and the files of a message's content. It adds a problem for each
+// part that an agent cannot use. If mayAttach is false, a file is such a part.
 func readContent(found *httpx.Problems, where string, raw []byte, mayAttach bool) (string, []dispatch.Attachment) {
 	if raw == nil {
 		found.Add(where, httpx.CodeRequired, "is required")
 		return "", nil
 	}
 
-	// The content is decoded separately, so the path of the content in the body is added to its problems.
+	// The content is decoded by itself, so the path of the content is added to its problems.
 	content, within := messageContent{}, &httpx.Problems{}
 	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
 		for _, f := range within.List {

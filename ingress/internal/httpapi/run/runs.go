@@ -19,9 +19,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// findReadable calls find for each principal whose runs the caller may read, until find returns
-// something other than not_found. For callers who may read all runs of the organization, it calls
-// find once with "".
+// findReadable calls find for each principal whose runs the caller may read. It stops when find
+// returns a result other than not_found. If the caller may read all runs of the organization, it
+// calls find only once, with "".
 func findReadable(who domain.Caller, find func(principal string) error) error {
 	reads := who.Readable()
 	if reads == nil {
@@ -38,8 +38,8 @@ func findReadable(who domain.Caller, find func(principal string) error) error {
 	return err
 }
 
-// getRuns responds with a list of runs or with one run: its state (after a wait, if requested), its
-// timeline or its events.
+// getRuns handles GET /api/runs: a list of runs, or one run. For one run, it responds with the run
+// object (after a wait, if requested), the timeline or the events.
 func (h *Handler) getRuns(c *gin.Context) {
 	runID, one, err := httpx.QueryID(c, id.Run)
 	switch {
@@ -52,11 +52,11 @@ func (h *Handler) getRuns(c *gin.Context) {
 	}
 }
 
-// lists sends lists of runs.
+// lists handles requests for lists of runs.
 type lists struct{ *Deps }
 
-// send responds with the runs that the caller may read, newest first, in short form: a page, or a
-// file with all of them.
+// send responds with the runs that the caller may read, newest first and in short form. It sends
+// one page, or an export of all of them.
 func (l lists) send(c *gin.Context) {
 	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
@@ -84,14 +84,14 @@ func (l lists) send(c *gin.Context) {
 	}
 
 	list := httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID })
-	if !list.HasMore && next != "" { // a page may have fewer runs than its limit, even none
+	if !list.HasMore && next != "" { // a page may have fewer runs than its limit, or no runs at all
 		list.HasMore, list.NextCursor = true, new(httpx.Cursor(next))
 	}
 	httpx.WriteJSON(c, http.StatusOK, list)
 }
 
-// find returns up to limit runs of a filter. next is the Before of the following runs, or empty
-// if there are none.
+// find returns up to limit runs that match a filter. next is the filter's Before for the following
+// runs. It is empty if there are no more runs.
 func (l lists) find(ctx context.Context, org string, filter rundb.RunFilter, limit int) (
 	runs []domain.RunSummary, next string, err error,
 ) {
@@ -106,7 +106,7 @@ func (l lists) find(ctx context.Context, org string, filter rundb.RunFilter, lim
 	return runs, next, err
 }
 
-const maxRunSearch = 200 // maximum characters of the words to search for
+const maxRunSearch = 200 // maximum number of characters in the words of a search
 
 // filter reads the filter for a list of runs, and the format of an export.
 func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err error) {
@@ -152,7 +152,8 @@ func (l lists) filter(c *gin.Context) (f rundb.RunFilter, export string, err err
 	return f, export, found.Err()
 }
 
-// moment reads a query parameter that is a time, or returns the zero time.
+// moment reads a query parameter that contains a time. Without the parameter, it returns the zero
+// time.
 func moment(c *gin.Context, found *httpx.Problems, name string) time.Time {
 	text, present := httpx.QueryValue(c, name, found)
 	if !present {
@@ -169,13 +170,14 @@ func moment(c *gin.Context, found *httpx.Problems, name string) time.Time {
 // runRequest contains the parameters of a request for one run.
 type runRequest struct {
 	streamed bool
-	reader   uistream.Reader // for a stream
+	reader   uistream.Reader // for an event stream
 	timeline bool
 	wait     time.Duration
 }
 
 // getRun responds with one run: as an event stream, as a timeline, or as a run object after the
-// requested wait. As in submit, the functions before and after a wait are separate.
+// requested wait. The functions before and after a wait are separate, for the same reason as in
+// submit.
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	asked, err := h.requestedRun(c)
 	switch {
@@ -199,7 +201,7 @@ func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
 	return asked, found.Err()
 }
 
-// awaitRun responds with a run once it has finished, or after the wait.
+// awaitRun waits until a run has finished or the time is over, and responds with the run.
 func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 	sub := h.showRun(c, runID, wait)
 	if sub == nil {
@@ -210,11 +212,11 @@ func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 		httpx.Fail(c, err)
 		return
 	}
-	h.showRun(c, runID, 0) // reads the run again, because the result of the wait may lack parts of it
+	h.showRun(c, runID, 0) // the result of the wait may lack parts of the run, so read it again
 }
 
 // showRun responds with a run. If the run has not finished and the request waits for it, showRun
-// returns it instead.
+// does not respond and returns the run.
 func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dispatch.Submitted {
 	run, err := h.findRun(c, runID)
 	switch {
@@ -228,7 +230,8 @@ func (h *Handler) showRun(c *gin.Context, runID string, wait time.Duration) *dis
 	return nil
 }
 
-// requestedEvents reads whether an event stream is requested, after which event it begins, and in which format.
+// requestedEvents reads whether an event stream is requested, in which format, and after which
+// event the stream begins.
 func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
 	reader.Format = requestedFormat(found, c)
 	switch value, present := httpx.QueryValue(c, "stream", found); {
@@ -239,7 +242,7 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 		return false, reader
 	}
 
-	// A stream has no length and no end that HEAD could report.
+	// HEAD cannot describe a stream, which has no length.
 	if c.Request.Method == http.MethodHead {
 		found.Add("stream", httpx.CodeInvalidValue, "is not supported with HEAD: use GET")
 	}
@@ -254,8 +257,8 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 	return true, reader
 }
 
-// longPoll reads how long the request waits for the run to finish: whole seconds, at most
-// WaitDefault.
+// longPoll reads how long the request waits for the run to finish, in whole seconds and at most the
+// given maximum.
 func longPoll(found *httpx.Problems, c *gin.Context, maximum time.Duration) time.Duration {
 	text, present := httpx.QueryValue(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
@@ -265,8 +268,8 @@ func longPoll(found *httpx.Problems, c *gin.Context, maximum time.Duration) time
 	return limitWait(seconds, maximum)
 }
 
-// findRun returns a run that the caller may read, as rundb.Store.ShortRun does, and sets the ids
-// for the log line.
+// findRun returns a run that the caller may read, in the form of rundb.Store.ShortRun. It also sets
+// the ids for the log line.
 func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	run, err := h.ReadRun(c, runID)
 	if err == nil {
@@ -275,7 +278,7 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 	return run, err
 }
 
-// ReadRun is findRun without setting the ids for the log line.
+// ReadRun is findRun, but does not set the ids for the log line.
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = findReadable(who, func(principal string) (err error) {
@@ -285,8 +288,8 @@ func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, er
 	return run, err
 }
 
-// writeRun responds with a run object. A large run is read only when there is capacity for the
-// response.
+// writeRun responds with a run object. If the run is large, writeRun first waits for capacity and
+// then reads the run.
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -325,8 +328,8 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	return nil
 }
 
-// ReadAccepted is ReadDeferred for a run that the request created or found by its idempotency key. If
-// the run has expired, the error says that the request may be repeated.
+// ReadAccepted is ReadDeferred for a run that the request created or found by its idempotency key.
+// If the run has expired, the error says that the client may repeat the request.
 func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	err := h.ReadDeferred(c, run)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -335,7 +338,7 @@ func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	return err
 }
 
-// postRuns cancels a run or makes the decision that it waits for.
+// postRuns handles POST /api/runs: it cancels a run, or makes the decision for which the run waits.
 func (h *Handler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {
@@ -375,13 +378,13 @@ func (h *Handler) postRuns(c *gin.Context) {
 
 const (
 	actionCancel = "cancel"
-	maxToolCall  = 1_000 // maximum characters of a tool call's id
+	maxToolCall  = 1_000 // maximum number of characters in the id of a tool call
 )
 
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
 
-// toolCall reads the tool call that a decision is about. The run may be waiting for another call by
-// now.
+// toolCall reads the tool call to which a decision applies. By now, the run may be waiting for
+// another call.
 func toolCall(c *gin.Context, found *httpx.Problems) string {
 	callID, present := httpx.QueryValue(c, "toolCallId", found)
 	if present {
@@ -397,7 +400,8 @@ func (h *Handler) CancelRun(c *gin.Context, runID string) (rundb.StoredRun, erro
 	return h.actOnRun(c, runID, "", actionCancel)
 }
 
-// actOnRun cancels a run that the caller may read, or makes a decision about one of its tool calls.
+// actOnRun cancels a run that the caller may read, or makes a decision about one of the run's tool
+// calls.
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 	var run rundb.StoredRun

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// MaxContent is the maximum length, in characters, of a message's content if its turn is too
+	// MaxContent is the maximum length, in characters, of a message's content if the turn is too
 	// large for a page.
 	MaxContent = 100_000
 )
@@ -46,18 +46,19 @@ type sessionMessages struct {
 	NextCursor *string   `json:"nextCursor"`
 }
 
-// message is one half of a turn. Its id is derived from the run's id and never changes.
+// message is one half of a turn: the user's message or the answer. Its id is derived from the run's
+// id and never changes.
 type message struct {
 	ID      string `json:"id"`
 	Role    string `json:"role"`
 	Content string `json:"content"`
 	RunID   string `json:"runId"`
-	// PreviousRunID is the run that the message's run continues; nil: none.
+	// PreviousRunID is the run that this message's run continues. It is nil if there is none.
 	PreviousRunID *string          `json:"previousRunId"`
 	Status        domain.RunStatus `json:"status"`
 	CreatedAt     domain.Time      `json:"createdAt"`
-	Citations     json.RawMessage  `json:"citations,omitempty"` // set for answers only
-	// Attachments are the images and documents of a user's message, as in the run object.
+	Citations     json.RawMessage  `json:"citations,omitempty"` // only for answers
+	// Attachments lists the images and documents of a user's message, as in the run object.
 	Attachments json.RawMessage `json:"attachments,omitempty"`
 	// ContentCut means that the content is truncated, because the turn is larger than a page.
 	ContentCut bool `json:"contentCut,omitempty"`
@@ -80,8 +81,8 @@ func sessionKey(name sessiondb.SessionName, principal string) []byte {
 // sessionHandler handles requests for sessions.
 type sessionHandler struct{ Deps }
 
-// get handles GET /api/sessions: the sessions that the caller may read, newest first, or
-// with ?id= one session and its messages.
+// get handles GET /api/sessions: the sessions that the caller may read, newest first. With ?id= it
+// returns one session and its messages.
 func (h sessionHandler) get(c *gin.Context) {
 	if _, one := httpx.Query(c)["id"]; one {
 		h.getOne(c)
@@ -102,7 +103,7 @@ func (h sessionHandler) get(c *gin.Context) {
 	if present {
 		filter.Principals = []string{principal}
 	}
-	if !present || who.MayRead(principal) { // members cannot list the sessions of others
+	if !present || who.MayRead(principal) { // only callers who may read the principal's sessions can list them
 		var err error
 		if entries, err = h.SessionsDB.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
 			httpx.Fail(c, err)
@@ -113,12 +114,14 @@ func (h sessionHandler) get(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, sessionList(h.Secrets, who.OrganizationID, entries, limit))
 }
 
-// sessionList returns a page of up to limit sessions. If further sessions exist, entries contains one more.
+// sessionList returns a page of up to limit sessions. If further sessions exist, entries contains
+// one more than limit.
 func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limit int) httpx.List[sessionEntry] {
 	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
 		entries = entries[:limit]
-		// A ref is a sequence number across all organizations, so the cursor is encrypted.
+		// A ref is a sequence number across all organizations. The cursor is encrypted so that it
+		// reveals nothing about other organizations.
 		cursor := box.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorContext(org))
 		out.NextCursor = &cursor
 	}
@@ -129,7 +132,8 @@ func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limi
 	return out
 }
 
-// cursorContext returns the context that binds a cursor to its organization, so that other organizations cannot use the cursor.
+// cursorContext returns the encryption context of a cursor. It contains the organization, so that
+// other organizations cannot use the cursor.
 func cursorContext(org string) string { return "sessions cursor|" + org }
 
 // sessionCursor reads the cursor of a list of sessions. It returns 0 for the beginning.
@@ -151,7 +155,8 @@ func addCursorProblem(found *httpx.Problems) {
 	found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 }
 
-// getOne responds with one session and its newest turns, or with the turns before the cursor.
+// getOne responds with one session and a page of its turns: the newest ones, or those before the
+// cursor.
 func (h sessionHandler) getOne(c *gin.Context) {
 	found := &httpx.Problems{}
 	name, exists, err := h.requested(c, found)
@@ -171,7 +176,8 @@ func (h sessionHandler) getOne(c *gin.Context) {
 		return
 	}
 
-	// The first read stops if the response becomes large. Such a page is read again once there is capacity.
+	// The first read stops when the response becomes large. The page is then read again once there
+	// is capacity.
 	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
 		h.getLarge(c, name, before, limit, max(page.Newest, httpx.PageBytes))
@@ -185,8 +191,8 @@ func (h sessionHandler) getOne(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, newSessionPage(page, limit))
 }
 
-// getLarge responds with a session whose messages are a large response. bytes is the maximum
-// to read.
+// getLarge responds with a session whose messages form a large response. It reads at most the given
+// number of bytes.
 func (h sessionHandler) getLarge(c *gin.Context, name sessiondb.SessionName, before, limit, bytes int) {
 	if err := httpx.ReserveAnswer(c, bytes); err != nil {
 		httpx.Fail(c, err)
@@ -200,12 +206,12 @@ func (h sessionHandler) getLarge(c *gin.Context, name sessiondb.SessionName, bef
 	httpx.WriteJSON(c, http.StatusOK, newSessionPage(page, limit))
 }
 
-// maxTurn is the maximum size of a turn's messages in bytes. The messages of a larger turn are
+// maxTurn is the maximum size of the messages of a turn in bytes. The messages of a larger turn are
 // truncated.
 const maxTurn = 8 << 20
 
-// newSessionPage returns a page of a session: turns whose total size is at most httpx.PageBytes, or
-// a single turn.
+// newSessionPage returns a page of a session. The total size of its turns is at most
+// httpx.PageBytes, unless the page consists of a single turn.
 func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 	messages := make([][]message, len(page.Turns))
 	for i, turn := range page.Turns {
@@ -214,7 +220,7 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 
 	n := httpx.EntriesThatFit(messages, limit)
 
-	// A page has at least one turn, even if that turn is larger than a page.
+	// A page has at least one turn, even if the turn is larger than a page.
 	if n == 1 {
 		truncateTurn(messages[0])
 	}
@@ -225,15 +231,15 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 		shown.NextCursor = &cursor
 	}
 
-	// Turns are read newest first, but a client shows messages in the order of the conversation.
+	// Turns are read newest first. A client shows messages in the order of the conversation.
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
 	return shown
 }
 
-// truncateTurn truncates the contents of a turn's messages if their total size is more than maxTurn
-// bytes.
+// truncateTurn truncates the contents of a turn's messages if they have more than maxTurn bytes
+// together.
 func truncateTurn(turn []message) {
 	if body, err := json.Marshal(turn); err != nil || len(body) <= maxTurn {
 		return
@@ -241,12 +247,13 @@ func truncateTurn(turn []message) {
 	for i := range turn {
 		m := &turn[i]
 		if m.Content, m.ContentCut = domain.FirstRunes(m.Content, MaxContent); m.ContentCut {
-			m.Citations = nil // the citations may refer to the part that is missing
+			m.Citations = nil // the citations may refer to the part that was removed
 		}
 	}
 }
 
-// turnCursor reads the turn before which a page ends. It returns 0 for the newest page.
+// turnCursor reads the turn before which the requested page ends. For the newest page, it returns
+// 0.
 func turnCursor(c *gin.Context, found *httpx.Problems) int {
 	text, present := httpx.QueryValue(c, "cursor", found)
 	if !present {
@@ -264,7 +271,7 @@ func turnCursor(c *gin.Context, found *httpx.Problems) int {
 func (h sessionHandler) erase(c *gin.Context) {
 	found := &httpx.Problems{}
 	name, exists, err := h.requested(c, found)
-	if _, present, _ := sessionTarget(c, found); !present { // to erase a session, the query must name it completely
+	if _, present, _ := sessionTarget(c, found); !present { // to erase a session, the query must also name its agent or template
 		found.Add("agentId", httpx.CodeRequired, "is required, unless templateId is given")
 	}
 	if err == nil {
@@ -278,7 +285,7 @@ func (h sessionHandler) erase(c *gin.Context) {
 		return
 	}
 
-	// An erasure that has begun continues if the caller disconnects.
+	// The erasure continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
 	if err := h.Dispatch.EraseSession(ctx, name); err != nil {
@@ -289,8 +296,8 @@ func (h sessionHandler) erase(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(name.SessionID))
 }
 
-// requested reads which session a query refers to: the caller's own session or the given
-// principal's. If the query names no agent or template, the session's id must be unique. exists is
+// requested reads which session a query refers to: a session of the caller or of the given
+// principal. If the query names no agent or template, only one session may have the id. exists is
 // false if the caller cannot access such a session.
 func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool, err error) {
 	who := httpx.Caller(c)
@@ -300,7 +307,7 @@ func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name s
 		found.Add("id", httpx.CodeRequired, "is required: the session's id")
 	}
 
-	// An id that no session can have is treated as missing.
+	// An id that no session can have is treated like the id of a missing session.
 	n := utf8.RuneCountInString(name.SessionID)
 	exists = n >= 1 && n <= runbody.MaxSessionID && httpx.IsText(name.SessionID)
 
@@ -331,9 +338,9 @@ func (h sessionHandler) requested(c *gin.Context, found *httpx.Problems) (name s
 	return name, exists, nil
 }
 
-// only finds the only session with the id: the principal's session or, if there is none and
-// the query names no principal, another session that the caller may read. target is "" if there is
-// no such session.
+// only returns the only session with the id. It looks for a session of the principal first. If
+// there is none and the query names no principal, it looks for other sessions that the caller may
+// read. target is "" if there is no such session.
 func (h sessionHandler) only(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {
@@ -341,7 +348,7 @@ func (h sessionHandler) only(
 
 	sessions, err := h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, []string{principal})
 
-	// The caller's own session takes precedence over other sessions that the caller may read.
+	// The caller's own session takes precedence over other sessions.
 	if err == nil && len(sessions) == 0 && !chosen {
 		sessions, err = h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
 	}
@@ -389,7 +396,7 @@ func entryFor(s sessiondb.Session) sessionEntry {
 	return entry
 }
 
-// messagesFor returns a turn's messages: the user's message, and the answer if there already is one.
+// messagesFor returns the messages of a turn: the user's message and, if there is one, the answer.
 func messagesFor(turn sessiondb.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
@@ -397,8 +404,8 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 		Attachments: turn.Files,
 	}
 
-	// A completed run has an answer, which may be empty. Other runs have an answer only if a part
-	// of it is stored.
+	// A completed run has an answer, which may be empty. Any other run has an answer only if a part
+	// of the answer is stored.
 	if turn.Citations == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
 		return []message{asked}
 	}
@@ -434,6 +441,6 @@ func (h sessionHandler) find(c *gin.Context) error {
 		return httpx.NotFound()
 	}
 
-	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // only existence counts
+	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // the content is not needed, only whether the session exists
 	return err
 }

@@ -14,9 +14,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// submitStream is submit for callers that request the run's events instead of its result.
+// submitStream is submit for callers that request a run's events instead of its result.
 func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistream.Reader) {
-	seats, err := h.takeStreams(c) // before the run is accepted, because its events could not be sent without a slot
+	seats, err := h.takeStreams(c) // before accepting the run, because its events could not be sent without a slot
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -40,13 +40,14 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistr
 
 // streamFormatted sends a run's events in another protocol's format, and closes the reader.
 func (h *Handler) streamFormatted(c *gin.Context, reader *stream.Reader, reading *readers.Reading, to *uistream.Reader) {
-	defer reading.End(c.Request.Context()) // after the reader is closed
+	defer reading.End(c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 	h.sendFormatted(c, reader.RunID(), reading.Follow(reader), to)
 }
 
-// formatRules returns what happens to a run when the client of another protocol leaves. A client
-// of AG-UI closes the connection to abort the run, and never reconnects.
+// formatRules returns the rules for a run whose client, of another protocol, disconnects. A client
+// of AG-UI closes the connection to abort the run and never reconnects, so its run is cancelled
+// without a grace period.
 func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 	rules := readers.Rules{Keep: s.Key != "", Shows: true, Grace: readers.Grace}
 	if format == uistream.AGUI {
@@ -60,14 +61,15 @@ func formatRules(s *dispatch.Submission, format uistream.Format) readers.Rules {
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, *rundb.StoredRun, error) {
 	s.Traceparent = httpx.Traceparent(c)
 
-	// The body is not needed once the run is stored, however long its events are followed.
+	// Once the run is stored, the body is no longer needed, even if its events are followed for a
+	// long time.
 	defer httpx.ReleaseBody(c)
 	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c), httpx.ReserveFunc(c))
 	if run != nil {
 		httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 
-	// The header is set even with an error, so that the caller can find the accepted run.
+	// Set the header even if there is an error, so that the caller can find the accepted run.
 	if run != nil && !run.Erased {
 		c.Header("Location", "/api/runs?id="+run.Run.ID)
 	}
@@ -80,8 +82,8 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 	return reader, run, nil
 }
 
-// streamRun responds with the events of a run that the caller may read, after the last event that
-// the client already has.
+// streamRun responds with the events of a run that the caller may read. It begins after the last
+// event that the client has received.
 func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader) {
 	seats, err := h.takeStreams(c)
 	if err != nil {
@@ -92,7 +94,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 
 	from := asked.Last
 	if asked.Format != "" {
-		from = domain.EventID{} // the encoder needs the whole log
+		from = domain.EventID{} // the encoder needs all events
 	}
 
 	run, reader, err := h.openRun(c, runID, from)
@@ -102,7 +104,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 	}
 	defer reader.Close()
 
-	if reader.AtEnd(asked.Last) { // 204 stops browsers from reconnecting
+	if reader.AtEnd(asked.Last) { // status 204 stops browsers from reconnecting
 		c.Status(http.StatusNoContent)
 		return
 	}
@@ -131,13 +133,15 @@ func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*r
 	return &run, reader, err
 }
 
-// sendEvents writes a run's events until its end, restricted to the data that the caller may see.
+// sendEvents writes the events of a run until the run ends, restricted to the data that the caller
+// may see.
 func (h *Handler) sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event]) {
 	httpx.SendStream(c, events, callerFrame(c, runID), h.permit(c))
 }
 
-// An open stream keeps the stack frames of the functions that lead to it. The following ones keep the
-// request's caller out of these frames.
+// While a stream is open, its goroutine keeps the stack frames of all functions that led to it. The
+// following functions are not inlined, so that these frames do not contain the request's caller, a
+// large value.
 
 // permit returns the session check of the request.
 //

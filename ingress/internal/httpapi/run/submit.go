@@ -18,10 +18,10 @@ import (
 )
 
 // submit handles a submission from its idempotency key to the response. The key is checked before
-// limits, agent and permissions, so a replay is free and returns the original result.
+// limits, agent and permissions. A replay is therefore free and returns the original result.
 //
-// Thousands of requests wait in Await. The functions before and after the wait are separate, because
-// their stack frames would double the stack of a request that waits.
+// Thousands of requests wait in Await. The functions before and after the wait are separate,
+// because their stack frames would double the stack of a waiting request.
 func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	wait := preferredWait(c.Request.Header, h.WaitDefault)
 	sub := h.accept(c, s, wait)
@@ -37,8 +37,8 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	h.sendResult(c, sub, result)
 }
 
-// accept finds or accepts the submission's run. It returns nil if it has responded, because there is
-// nothing to wait for.
+// accept finds or creates the submission's run. It returns nil if it has already responded and
+// there is nothing to wait for.
 func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Duration) *dispatch.Submitted {
 	sub, err := h.FindOrAccept(c, s, func(string) {})
 	if err != nil {
@@ -49,7 +49,7 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission, wait time.Durat
 	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 
 	if !isReplay(sub) && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
-		respondAccepted(c, &sub.Run) // the caller may be the one who has to make the decision
+		respondAccepted(c, &sub.Run) // do not wait: the caller may be the person who has to decide
 		h.Dispatch.Release(sub)
 		return nil
 	}
@@ -79,8 +79,8 @@ func (h *Handler) sendResult(c *gin.Context, sub *dispatch.Submitted, result *di
 	writeRun(c, http.StatusOK, h.withProvider(c, body))
 }
 
-// FindOrAccept returns the run of the submission's key or creates one. It calls accepting with the
-// new run's id before it creates the run.
+// FindOrAccept returns the run that has the submission's key. If there is none, it calls accepting
+// with the id of a new run and then creates the run.
 func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	defer httpx.ReleaseBody(c)
 	s.Traceparent = httpx.Traceparent(c)
@@ -99,8 +99,8 @@ func respondAccepted(c *gin.Context, run *rundb.StoredRun) {
 	writeRun(c, http.StatusAccepted, body)
 }
 
-// sendUnfinished responds with the current state of a run that has not finished within the wait: 202,
-// or 200 if it has finished in the meantime.
+// sendUnfinished responds with the current state of a run that did not finish within the wait. The
+// status is 202, or 200 if the run has finished in the meantime.
 func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 	ctx := c.Request.Context()
 	now, err := h.RunsDB.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
@@ -127,14 +127,14 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 	writeRun(c, http.StatusOK, h.withProvider(c, body))
 }
 
-// limitWait returns a wait of the given number of seconds, or longest if that is shorter.
+// limitWait returns the given number of seconds as a duration, but at most longest.
 func limitWait(seconds int, longest time.Duration) time.Duration {
 	return time.Duration(min(seconds, int(longest/time.Second))) * time.Second
 }
 
-// preferredWait reads the Prefer header: wait=N in seconds, at most WaitDefault, and respond-async,
-// which means no wait. It ignores unknown and malformed preferences. If a preference is repeated,
-// the first one counts (RFC 7240).
+// preferredWait reads the Prefer header. It supports wait=N, in seconds and at most maximum, and
+// respond-async, which means no wait. It ignores unknown and malformed preferences. If a preference
+// is repeated, the first one counts (RFC 7240).
 func preferredWait(header http.Header, maximum time.Duration) time.Duration {
 	wait, waits := maximum, false
 	for _, preference := range httpx.SplitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
@@ -149,7 +149,7 @@ func preferredWait(header http.Header, maximum time.Duration) time.Duration {
 			return 0
 		case name == "wait" && !waits && value != "" && strings.Trim(value, "0123456789") == "":
 			seconds, err := strconv.Atoi(value)
-			if err != nil { // too large for an int
+			if err != nil { // the number is too large for an int
 				seconds = math.MaxInt
 			}
 			wait, waits = limitWait(seconds, maximum), true
@@ -159,7 +159,8 @@ func preferredWait(header http.Header, maximum time.Duration) time.Duration {
 	return wait
 }
 
-// targetError converts the not_found error for the target of run-automation to a problem with the body's field.
+// targetError converts the error not_found for the target of run-automation to a problem with the
+// body's field.
 func targetError(s *dispatch.Submission, err error) error {
 	if s.Endpoint == contract.EndpointAutomation && apierr.CodeFor(err) == apierr.NotFound {
 		return apierr.Invalid("target", httpx.CodeInvalidValue, "is not an agent of this organization")

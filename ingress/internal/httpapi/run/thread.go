@@ -16,26 +16,26 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// noQuestion takes the place of the user's message in front of an answer that begins a thread, such
-// as a greeting. Models reject an empty message.
+// noQuestion stands for the user's message if a thread begins with an answer, such as a greeting.
+// Models reject an empty message.
 const noQuestion = "(The assistant begins.)"
 
-// thread is the list of messages that an AG-UI client sends. The client repeats the messages that
-// the session already has. The other ones before the last message are brought to the session.
+// thread is the list of messages that an AG-UI client sends. The client repeats messages that the
+// session already contains. The others are added to the submission; see bring.
 type thread struct {
-	said         []threadMessage // of the user and the assistant
-	instructions []string        // of system and developer
+	said         []threadMessage // messages of the user and the assistant
+	instructions []string        // messages of system and developer
 }
 
-// threadMessage is a message of the user or the assistant. runID is the run that wrote it; it is
-// empty for other messages.
+// threadMessage is a message of the user or the assistant. runID is the run that wrote the message,
+// or empty if no run did.
 type threadMessage struct {
 	role, text, runID string
-	files             []dispatch.Attachment // of the user's messages
+	files             []dispatch.Attachment // only for messages of the user
 }
 
 // readThread reads the messages. It adds a problem for each message that an agent cannot use, so
-// that none is ignored.
+// that no message is silently ignored.
 func (d *conversation) readThread(found *httpx.Problems) *thread {
 	t := &thread{}
 	for i := range d.Messages.Value {
@@ -62,7 +62,7 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 			if written == "" {
 				found.Add(at+".role", httpx.CodeInvalidValue, "tool results are not supported: agents call their own tools")
 			}
-			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // the run's answer contains what it learned
+			t.said = append(t.said, threadMessage{role: "assistant", runID: written}) // the answer of the run contains the tool's result
 		default:
 			found.Add(at+".role", httpx.CodeInvalidValue, "must be user, assistant, system or developer")
 		}
@@ -71,8 +71,8 @@ func (d *conversation) readThread(found *httpx.Problems) *thread {
 }
 
 // writtenBy returns the run that wrote the AG-UI message with this id, or "". The ids contain the
-// part of the run's id after its prefix: msg_<run>_<n> for text, and <call>_<run> for a tool call
-// and its result.
+// run's id without its prefix. They have the form msg_<run>_<n> for text, and <call>_<run> for a
+// tool call and its result.
 func writtenBy(messageID string) (runID string) {
 	first, _, _ := strings.Cut(strings.TrimPrefix(messageID, "msg_"), "_")
 	last := messageID[strings.LastIndex(messageID, "_")+1:]
@@ -84,11 +84,12 @@ func writtenBy(messageID string) (runID string) {
 	return ""
 }
 
-// from returns the message, the earlier exchanges and the files of the messages from an index on.
-// Consecutive messages of one role are joined. Of more files than a run may have, it returns the last.
+// from returns the message, the earlier exchanges and the files of the thread, beginning with the
+// message at an index. Consecutive messages of one role are joined. If there are more files than a
+// run may have, it returns the last ones.
 func (t *thread) from(start int) (message string, earlier []domain.Exchange, files []dispatch.Attachment) {
 	var question, answer []string
-	asked := 0 // files of the question
+	asked := 0 // number of files of the last question
 	join := func(texts []string) string { return strings.Join(texts, "\n\n") }
 	for _, m := range t.said[start:] {
 		if m.role == "assistant" {
@@ -135,12 +136,16 @@ func (t *thread) sent() (sent []string) {
 	return sent
 }
 
-// bring decides which run a submission continues: that of the last answer that the session has, or
-// none. A user may have edited an earlier message or regenerated an answer. The client then drops the
-// messages after it, and the new run must not continue them. The messages after that answer are added
-// to the submission, or all messages if the session has none of the answers, as in a copied thread. A
-// visitor cannot write the agent's answers, so only the messages after the last answer are added to a
-// visitor's submission.
+// bring sets the run that a submission continues, and adds the messages that the session lacks.
+//
+// The session may already contain some of the answers in the thread. The run continues the last of
+// these, and the messages after it are added. A user may have edited a message or regenerated an
+// answer. The client then drops the later messages, and the run must not continue them. If the
+// session contains none of the answers, as in a copied thread, the run continues no other run, and
+// all messages are added.
+//
+// A visitor cannot write the agent's answers. Therefore, only the messages after the last answer
+// are added to a visitor's submission.
 func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) error {
 	key := contract.Hash(s.Caller.OrganizationID, s.Target(), s.Principal, s.SessionID)
 	last := t.lastAnswer()
@@ -156,7 +161,7 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 		}
 	}
 
-	// Some clients give the answers other ids, so the last one is also compared by its text.
+	// Some clients change the ids of answers, so the text of the last answer is compared, too.
 	known, same, err := h.SessionsDB.KnownAnswers(ctx, s.Caller.OrganizationID, key, runs, t.said[last].text)
 	if err != nil {
 		return err
@@ -179,9 +184,9 @@ func (h *Handler) bring(ctx context.Context, s *dispatch.Submission, t *thread) 
 	return nil
 }
 
-// bringQuestions decides which run a submission without answers continues. It continues the session
-// with this key, unless its only message is the session's first one again: then the user wants another
-// first answer.
+// bringQuestions sets the run that a submission continues if the thread contains no answer. The
+// submission continues the session, with one exception: if the thread consists only of the
+// session's first message, the user wants another first answer.
 func (t *thread) bringQuestions(ctx context.Context, s *dispatch.Submission, sessions *sessiondb.Store, key []byte) error {
 	s.Message, s.History, s.Attachments = t.from(0)
 	if len(t.said) > 1 {

@@ -18,7 +18,7 @@ type toolResultsBody struct {
 	Results []toolResultBody `json:"results" required:"true"`
 }
 
-// toolResultBody is the result of a call that the client has made.
+// toolResultBody is the result of a call that the client has executed.
 type toolResultBody struct {
 	ToolCallID string               `json:"toolCallId" required:"true"`
 	Output     json.RawMessage      `json:"output" required:"true"`
@@ -49,8 +49,8 @@ func (b *toolResultsBody) results(found *httpx.Problems) []domain.ClientResult {
 	return results
 }
 
-// takeResults handles POST /api/runs?action=tool-results: the client's results of the calls that the
-// run waits for.
+// takeResults handles POST /api/runs?action=tool-results: it takes the results of the client's tool
+// calls for which the run waits.
 func (h *Handler) takeResults(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 
 const (
 	maxFileName  = 255     // characters
-	maxForm      = 1 << 20 // bytes of a form besides its file
+	maxForm      = 1 << 20 // bytes of a form in addition to its file
 	maxFormParts = 8
-	maxBoundary  = 70 // RFC 2046
+	maxBoundary  = 70 // maximum length according to RFC 2046
 	maxField     = 4 << 10
 )
 
@@ -79,7 +79,7 @@ func (h Files) upload(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, uploadView{ID: file.ID, Name: file.Name, MIMEType: file.MIMEType, Bytes: file.Bytes})
 }
 
-// checkUpload checks the parameters of an upload. Each may be empty.
+// checkUpload checks the parameters of an upload. Both may be empty.
 func checkUpload(found *httpx.Problems, name, sessionID string) {
 	if name != "" {
 		found.Name("name", name, maxFileName)
@@ -93,11 +93,11 @@ func checkUpload(found *httpx.Problems, name, sessionID string) {
 type formUpload struct {
 	in              *transfer.Upload
 	name, sessionID string
-	file            domain.File // the stored file; without an id before
+	file            domain.File // the stored file; the id is empty until it is stored
 }
 
-// readForm stores the file of a form. The field sessionId precedes the file, because the file is
-// stored as it arrives.
+// readForm stores the file of a form. The field sessionId must precede the file, because the file
+// is stored while it arrives.
 func (h Files) readForm(c *gin.Context, in *transfer.Upload, name, sessionID string) (domain.File, error) {
 	form := formUpload{in: in, name: name, sessionID: sessionID}
 	_, parameters, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
@@ -133,7 +133,7 @@ func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) 
 		if field == "file" {
 			return apierr.Invalid("file", httpx.CodeTooLong, "must be sent only once")
 		}
-		field = "" // too late
+		field = "" // the field follows the file and is too late
 	}
 
 	switch field {
@@ -171,7 +171,7 @@ func readField(part io.Reader, field string) (string, error) {
 	return string(text), found.Err()
 }
 
-// formError returns the error for a form that cannot be read. An API error stays unchanged.
+// formError returns the error for a form that cannot be read. It returns an API error unchanged.
 func formError(in *transfer.Upload, err error) error {
 	switch {
 	case in.Err != nil:
@@ -183,7 +183,7 @@ func formError(in *transfer.Upload, err error) error {
 	}
 }
 
-// fileNameOr returns the name, or else the file name of a part.
+// fileNameOr returns name if it is not empty. Otherwise it returns the file name of a part.
 func fileNameOr(part *multipart.Part, name string) string {
 	if name != "" {
 		return name

@@ -11,19 +11,20 @@ import (
 	"parley/shared/domain"
 )
 
-// Widget visitors see a run's answer, its citations and its progress. The input and output of
-// tools, the usage and the cause of a failure are for the organization only. Every response to a
-// visitor about a run passes through this file, which removes that data. A new field of domain.Run
-// that visitors must not see has to be removed here.
+// Widget visitors may see a run's answer, its citations and its progress. The input and output of
+// tools, the usage and the cause of a failure belong to the organization. This file removes them
+// from every response to a visitor about a run. If a new field of domain.Run is not for visitors,
+// it must be removed here.
 
-// visitorFailure replaces every error message, which may name a model, a tool or an account.
+// visitorFailure replaces every error message, because a message may name a model, a tool or an
+// account.
 const visitorFailure = "The agent could not answer."
 
 // emptyInput replaces the input of every tool call.
 var emptyInput = json.RawMessage("{}")
 
-// writeRun responds with a run object, restricted to the data that the caller may see. For callers
-// other than visitors it sends body unchanged.
+// writeRun responds with a run object, restricted to the data that the caller may see. Only
+// visitors are restricted.
 func writeRun(c *gin.Context, status int, body []byte) {
 	if httpx.Caller(c).Visitor.ID != "" {
 		var err error
@@ -35,7 +36,8 @@ func writeRun(c *gin.Context, status int, body []byte) {
 	httpx.SendBody(c, status, body)
 }
 
-// frameFor returns a function that appends a run's events in the form of server-sent events that the caller may see.
+// frameFor returns a function that appends a run's events as server-sent events, in the form that
+// the caller may see.
 func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte {
 	if who.Visitor.ID == "" {
 		return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, e) }
@@ -43,8 +45,8 @@ func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte
 	return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, eventForVisitor(e)) }
 }
 
-// runForVisitor removes the organization's data from a run object. It decodes and renders the
-// object, so that fields unknown to this release are not sent.
+// runForVisitor removes the organization's data from a run object. Decoding and rendering the
+// object drops fields unknown to this release.
 func runForVisitor(body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil {
@@ -65,10 +67,10 @@ func runForVisitor(body []byte) ([]byte, error) {
 	return run.Render()
 }
 
-// hideCallData removes a tool call's input and output. Its name and its progress stay visible.
+// hideCallData removes the input and output of a tool call. Its name and progress stay visible.
 func hideCallData(call *domain.ToolCall) { call.Input, call.Output = emptyInput, nil }
 
-// hideActionData removes the input of the calls that a run waits for.
+// hideActionData removes the input of the tool calls for which a run waits.
 func hideActionData(action *domain.RequiredAction) {
 	action.Input = emptyInput
 	for i := range action.Calls {
@@ -76,8 +78,8 @@ func hideActionData(action *domain.RequiredAction) {
 	}
 }
 
-// eventForVisitor returns the event with the data that a visitor may see, possibly none. The
-// original is shared with other readers and is not modified.
+// eventForVisitor returns an event with only the data that a visitor may see, which may be none.
+// Other readers share the original, so it is not modified.
 func eventForVisitor(e domain.Event) domain.Event {
 	data, err := dataForVisitor(e)
 	if err != nil {
@@ -87,7 +89,8 @@ func eventForVisitor(e domain.Event) domain.Event {
 	return e
 }
 
-// dataForVisitor returns the data of an event that a visitor may see. Unknown types have no such data.
+// dataForVisitor returns the data of an event that a visitor may see. Events of unknown types have
+// none.
 func dataForVisitor(e domain.Event) ([]byte, error) {
 	var visible struct {
 		ToolCall       *domain.ToolCall       `json:"toolCall,omitempty"`
@@ -104,7 +107,7 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 		return []byte("{}"), nil
 	}
 
-	// Decoding into a struct that has only the visible fields drops all others.
+	// The struct contains only the visible fields, so decoding drops all others.
 	err := json.Unmarshal(e.Data, &visible)
 	if err == nil && visible.Run != nil {
 		visible.Run, err = runForVisitor(visible.Run)

@@ -9,7 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Events and fields of later versions are hidden from visitors until they are added to the list.
+// Events and fields from later versions are hidden from visitors until the code lists them as
+// visible.
 func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 	t.Parallel()
 	const canary = "canary"
@@ -33,8 +34,8 @@ func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 	}
 }
 
-// TestVisitorsFieldsAreDecided fails for each new field of a run until it is in this list, and in
-// runForVisitor if visitors must not see it.
+// TestVisitorsFieldsAreDecided fails if a run has a field that is not in this test's list. If
+// visitors must not see the field, it must also be removed in runForVisitor.
 func TestVisitorsFieldsAreDecided(t *testing.T) {
 	t.Parallel()
 	const decided = "id status agentId templateId sessionId trigger attachments message output citations toolCalls usage error omittedTurns " +

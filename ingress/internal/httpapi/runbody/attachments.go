@@ -26,8 +26,8 @@ type AttachmentBody struct {
 	Name      httpx.Optional[string] `json:"name"`
 }
 
-// AskedAttachments checks the attachments of a run request and returns them. Their contents are checked
-// when the run is accepted.
+// AskedAttachments checks the attachments of a run request and returns them. Their contents are
+// checked later, when the run is accepted.
 func (b *OptionsBody) AskedAttachments(found *httpx.Problems) []dispatch.Attachment {
 	list := b.Attachments.Value
 	if len(list) > domain.MaxAttachments {
@@ -41,7 +41,8 @@ func (b *OptionsBody) AskedAttachments(found *httpx.Problems) []dispatch.Attachm
 	return out
 }
 
-// Attachments returns the images and files of a request in a foreign format as attachments of its run.
+// Attachments converts the images and files of a request in another protocol's format to
+// attachments of a run.
 func Attachments(list []openaiapi.Attached) []dispatch.Attachment {
 	var out []dispatch.Attachment
 	for _, a := range list {

@@ -27,7 +27,7 @@ type ClientToolBody struct {
 	InputSchema httpx.Optional[json.RawMessage] `json:"inputSchema"`
 }
 
-// clientTools checks the tools of a request and returns them; nil: none.
+// clientTools checks the tools of a request and returns them, or nil if there are none.
 func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientTools {
 	if len(bodies) == 0 {
 		return nil
@@ -40,9 +40,9 @@ func clientTools(found *httpx.Problems, bodies []ClientToolBody) *domain.ClientT
 	return tools
 }
 
-// CheckClientTools checks the tools of a request, and sets the schemas that are missing. In errors, the
-// fields of a tool are tools[i], followed by within and the field's name; schemas have the name
-// parameters.
+// CheckClientTools checks the tools of a request and sets missing schemas. The path of a problem
+// is tools[i], followed by within and the name of the tool's field. parameters is the field name of
+// the schema.
 func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, parameters string) {
 	if tools == nil {
 		return
@@ -77,7 +77,7 @@ func CheckClientTools(found *httpx.Problems, tools *domain.ClientTools, within, 
 	}
 }
 
-// checkToolSchema checks the JSON Schema of a tool's arguments, which are an object.
+// checkToolSchema checks the JSON Schema of a tool's arguments. The arguments must be an object.
 func checkToolSchema(found *httpx.Problems, field string, raw json.RawMessage) {
 	var root struct {
 		Type json.RawMessage `json:"type"`

@@ -5,8 +5,9 @@ import (
 	"parley/shared/domain"
 )
 
-// SettingsBody contains the model settings of an agent or a run request. Bodies embed it. null removes a
-// setting; in a run request, it replaces the agent's setting by the model's default.
+// SettingsBody contains the model settings of an agent or a run request. Bodies embed it. The value
+// null removes a setting of an agent. In a run request, null replaces the agent's setting by the
+// model's default.
 type SettingsBody struct {
 	Temperature       httpx.Removable[float64]  `json:"temperature"`
 	TopP              httpx.Removable[float64]  `json:"topP"`

@@ -17,21 +17,20 @@ const (
 	maxKey       = 255
 )
 
-// CheckMessage checks a message to an agent. Its length is limited only by the maximum size of the
-// body.
+// CheckMessage checks a message to an agent. Only the maximum size of the body limits its length.
 func CheckMessage(found *httpx.Problems, field, message string) {
 	found.Text(field, message, 1, httpx.MaxMessageBody)
 }
 
-// OptionsBody contains the fields of a run request besides its message. Request bodies embed it.
+// OptionsBody contains the fields of a run request except the message. Request bodies embed it.
 type OptionsBody struct {
-	Output httpx.Removable[OutputBody] `json:"output"` // null: text, whatever the agent's schema
+	Output httpx.Removable[OutputBody] `json:"output"` // null: text, even if the agent has a schema
 	SettingsBody
 	Tools       httpx.Optional[[]ClientToolBody] `json:"tools"`
 	Attachments httpx.Optional[[]AttachmentBody] `json:"attachments"`
 }
 
-// Options checks the fields and returns what they ask for.
+// Options checks the fields and returns the requested options.
 func (b *OptionsBody) Options(found *httpx.Problems) (asked domain.RunOptions) {
 	switch {
 	case b.Output.Null:
@@ -45,13 +44,13 @@ func (b *OptionsBody) Options(found *httpx.Problems) (asked domain.RunOptions) {
 	return asked
 }
 
-// OutputBody is the form of the answer that a run request asks for.
+// OutputBody describes the form of the answer that a run request requires.
 type OutputBody struct {
 	Schema json.RawMessage `json:"schema" required:"true"`
 }
 
-// CheckOutputSchema checks the JSON Schema of answers. field is the name of the field that contains
-// the schema.
+// CheckOutputSchema checks the JSON Schema of answers. field is the name of the field with the
+// schema.
 func CheckOutputSchema(found *httpx.Problems, field string, raw json.RawMessage) {
 	if raw == nil || found.Has(field) {
 		return
@@ -61,14 +60,16 @@ func CheckOutputSchema(found *httpx.Problems, field string, raw json.RawMessage)
 	}
 }
 
-// CheckMessage checks the message of the request. It may be empty beside attachments.
+// CheckMessage checks the message of the request. The message may be empty if there are
+// attachments.
 func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string) {
 	if message != "" || len(b.Attachments.Value) == 0 {
 		CheckMessage(found, field, message)
 	}
 }
 
-// IdempotencyKey reads the key from the body or the header. Both may be present if they are equal.
+// IdempotencyKey reads the idempotency key from the body or the header. If both contain a key, the
+// keys must be equal.
 func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
@@ -91,10 +92,10 @@ func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional
 	return headers[0]
 }
 
-// checkKey checks an idempotency key. field is the header or the member that contained it.
+// checkKey checks an idempotency key. field is the name of the header or the member with the key.
 func checkKey(found *httpx.Problems, field, key string) { found.Name(field, key, maxKey) }
 
-// CheckSession checks the session id of a run request. field is the name of the field that contains the id.
+// CheckSession checks the session id of a run request. field is the name of the field with the id.
 func CheckSession(found *httpx.Problems, field, sessionID string) {
 	found.Name(field, sessionID, MaxSessionID)
 }

@@ -15,8 +15,8 @@ const (
 	messagesAtOnce          = 32
 )
 
-// Messages is the policy for large bodies that contain a message. From the first byte until the run
-// is accepted, memory contains several copies of such a body.
+// Messages is the policy for large bodies that contain a message. The limits are low, because
+// memory contains several copies of such a body until its run is accepted.
 var Messages = &Policy{
 	Bounds: Bounds{messagesPerCredential, messagesPerOrganization, messagesAtOnce / AddressShare, messagesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
@@ -40,11 +40,12 @@ func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave fun
 	return message{in}, in.Leave, nil
 }
 
-// message is an upload that sets no deadline when it ends, because the request may wait for its
-// run. After the last byte, its client cannot count as slow.
+// message is an upload that sets no deadline after the last byte, because the request may then wait
+// for its run. During this wait, its client is not slow.
 type message struct{ in *Upload }
 
-// Read reads from the upload. When it reads the last byte, it records that the client has sent everything.
+// Read reads from the upload. At the end of the body, it records that the client has sent
+// everything.
 func (m message) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
 	if err == io.EOF { //nolint:errorlint // a body never wraps io.EOF

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	maxNameBytes = 255 // maximum bytes of a file name
+	maxNameBytes = 255 // maximum number of bytes in a file name
 	maxExtension = 16  // maximum number of bytes in an extension that truncation keeps
 	defaultName  = "file"
 )
 
-// disposition returns the Content-Disposition header for a file. The file's name may come from any
-// program, so the header must contain a form of it that is harmless in a header, in a folder and to
-// a reader.
+// disposition returns the Content-Disposition header for a file. Any program may have chosen the
+// file's name. The header therefore contains a form of the name that is harmless in a header, in a
+// folder and to people who read it.
 func disposition(inline bool, name string) string {
 	kind := "attachment"
 	if inline {
@@ -25,7 +25,7 @@ func disposition(inline bool, name string) string {
 
 	name = savedName(name)
 
-	// Clients that know filename* prefer it. Other clients get the ASCII approximation.
+	// Clients that support filename* prefer it. Other clients use the ASCII approximation.
 	ascii := asciiName(name)
 	kind += `; filename="` + ascii + `"`
 	if ascii != name {
@@ -46,7 +46,7 @@ func savedName(name string) string {
 		return name
 	}
 
-	// The extension is kept, because it decides which program opens the file.
+	// Keep the extension, because it decides which program opens the file.
 	extension := path.Ext(name)
 	if len(extension) > maxExtension {
 		extension = ""
@@ -59,8 +59,8 @@ func savedName(name string) string {
 	return name[:cut] + extension
 }
 
-// replaceInvisible replaces control and format characters with an underscore. It keeps joiners, which some
-// scripts and emoji need.
+// replaceInvisible replaces control and format characters with an underscore. It keeps joiners,
+// because some scripts and emoji need them.
 func replaceInvisible(r rune) rune {
 	const joiner, nonJoiner = '\u200d', '\u200c'
 	if r != joiner && r != nonJoiner && (r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)) {

@@ -54,8 +54,8 @@ func TestDisposition(t *testing.T) {
 	}
 }
 
-// FuzzDisposition: the header is one line of visible ASCII and names no folder, whatever the file's
-// name.
+// FuzzDisposition checks that, for any file name, the header is one line of visible ASCII and names
+// no folder.
 func FuzzDisposition(f *testing.F) {
 	f.Add("a\"; b=\\\r\n/../\u202e\xff")
 	f.Fuzz(func(t *testing.T, name string) {

@@ -12,6 +12,6 @@
 //	                 cut
 //
 // Time that the service itself takes does not count against the client. Receive begins a body of
-// unknown length in the limiter for small bodies and moves the body to the next limiter as it
-// grows, so that a few large bodies do not take the slots of many small ones.
+// unknown length in the limiter for small bodies. As the body grows, Receive moves it to the next
+// limiter, so that a few large bodies do not take the slots of many small ones.
 package transfer

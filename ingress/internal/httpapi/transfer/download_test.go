@@ -19,7 +19,7 @@ import (
 	"parley/shared/domain"
 )
 
-// pipeListener is a listener for in-memory connections in synctest bubbles.
+// pipeListener is a net.Listener for in-memory connections. It works in synctest bubbles.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -38,8 +38,8 @@ func (p *pipeListener) Close() error { close(p.done); return nil }
 
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// serveFile serves content as the ingress does. It returns the connection of a client that has sent
-// the request, and a channel with the duration of the response.
+// serveFile serves content like the ingress. It returns the connection of a client that has sent
+// the request, and a channel that receives the duration of the response.
 func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.SessionCheck) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
@@ -67,14 +67,14 @@ func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.SessionC
 	return near, took
 }
 
-// A client on a slow connection gets a whole file, however long it takes. A slower client is
-// disconnected when its time is used up, and a client that reads nothing is disconnected after a
-// minute.
+// A client on a slow connection gets a whole file, however long it takes. A client slower than
+// SlowestRate is disconnected when its time is used up. A client that reads nothing is disconnected
+// after a minute.
 func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	content := numbers(4 << 20)
 	for name, tc := range map[string]struct {
-		piece    int           // bytes read at a time
+		piece    int           // number of bytes read at a time
 		every    time.Duration // pause between reads
 		complete bool
 		least    time.Duration

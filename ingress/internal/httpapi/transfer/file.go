@@ -18,15 +18,15 @@ import (
 	"parley/shared/domain"
 )
 
-// filePolicy is the Content-Security-Policy of a file. With it, a file that a browser shows can
-// neither run scripts nor load resources nor access cookies.
+// filePolicy is the Content-Security-Policy of a file. A file with this policy, if shown in a
+// browser, cannot run scripts, load resources or access cookies.
 const filePolicy = "sandbox; default-src 'none'"
 
 // FileVaries is the Vary header of a response that contains a file.
 const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 
-// SendFile responds with a file or with the requested range of the file. The caller must release
-// the file's slot.
+// SendFile responds with a file or with the requested range of it. The caller must release the slot
+// of the file.
 func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck) {
 	send(c, file, content, from, permit, func(header http.Header) {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -44,7 +44,8 @@ func SendLinked(c *gin.Context, file domain.File, caching string, content io.Rea
 	})
 }
 
-// send responds with a file. share sets the headers that say who may keep and show the response.
+// send responds with a file. share sets the headers that determine who may cache and embed the
+// response.
 func send(c *gin.Context, file domain.File, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck, share func(http.Header)) {
 	header := c.Writer.Header()
 	before := header.Clone()
@@ -68,7 +69,7 @@ func send(c *gin.Context, file domain.File, content io.ReadSeeker, from *Slot, p
 	if err == nil {
 		return
 	}
-	if !c.Writer.Written() { // nothing was sent, so the file's headers do not apply
+	if !c.Writer.Written() { // nothing was sent, so the headers of the file do not apply
 		clear(header)
 		maps.Copy(header, before)
 	}
@@ -76,8 +77,8 @@ func send(c *gin.Context, file domain.File, content io.ReadSeeker, from *Slot, p
 	httpx.Fail(c, err)
 }
 
-// fileTypes maps a file's declared type to the Content-Type of the response and to whether browsers
-// may show it in a window. All other files are sent as application/octet-stream.
+// fileTypes maps the declared type of a file to the Content-Type of the response and to whether
+// browsers may show the file. Files of other types are sent as application/octet-stream.
 var fileTypes = map[string]struct {
 	sent   string
 	inline bool
@@ -106,13 +107,13 @@ func describe(header http.Header, file domain.File) {
 	header.Set("ETag", `"`+file.SHA256+`"`)
 }
 
-// singleRange matches a single range of bytes. Numbers with more digits exceed the size of every
-// file.
+// singleRange matches a single range of bytes. It limits the number of digits, because numbers with
+// more digits exceed the size of any file.
 var singleRange = regexp.MustCompile(`^bytes=([0-9]{1,18}-([0-9]{1,18})?|-0{0,8}[1-9][0-9]{0,17})$`)
 
-// byteRange returns a request with only the headers that apply to a file: If-None-Match, and a
-// single Range with its If-Range. Lists of ranges and malformed ranges are ignored, as RFC 9110
-// allows, so the response is the whole file.
+// byteRange returns a request that has only the headers that apply to a file: If-None-Match, and a
+// single Range with its If-Range. It ignores lists of ranges and malformed ranges, as RFC 9110
+// allows. The response to those is the whole file.
 func byteRange(req *http.Request) *http.Request {
 	header := http.Header{}
 	if tags := req.Header.Values("If-None-Match"); len(tags) > 0 {

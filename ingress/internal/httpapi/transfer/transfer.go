@@ -20,22 +20,22 @@ import (
 // ErrCut is the cause of the error for a transfer that was cut to make room for another transfer.
 var ErrCut = errors.New("aborted in favor of another transfer")
 
-// Limiter enforces a Policy. Open contains the transfers in progress, the oldest first.
+// Limiter enforces a Policy. Open contains the transfers in progress, oldest first.
 type Limiter struct {
 	*Policy
 	Mu   sync.Mutex
 	Open []*Slot
 }
 
-// Owner identifies the sender or reader against whose limits a transfer counts.
+// Owner identifies the sender or reader for which a transfer counts.
 type Owner struct {
 	Organization, Credential string
 	Client                   string // the client's address, or the /64 prefix for IPv6
-	Unverified               bool   // not verified yet
+	Unverified               bool   // the sender has not been verified
 }
 
-// network returns the /24 prefix of the client's address, or the /48 prefix for IPv6. A single
-// client can easily use all addresses of such a network.
+// network returns the /24 prefix of the client's IPv4 address or the /48 prefix of its IPv6
+// address. A single client can easily obtain all addresses of such a network.
 func (o *Owner) network() string {
 	prefix, err := netip.ParsePrefix(o.Client)
 	addr := prefix.Addr()
@@ -50,7 +50,7 @@ func (o *Owner) network() string {
 	if prefix, fault := addr.Prefix(bits); err == nil && fault == nil {
 		return prefix.String()
 	}
-	return o.Client // for example "local"
+	return o.Client // not an IP address, for example "local"
 }
 
 // OwnerFor returns the owner of a request's transfers: its caller.
@@ -65,28 +65,28 @@ type Slot struct {
 	network string // the client's network
 	all     *Limiter
 	conn    *http.ResponseController
-	began   time.Time // the deadline counts from here
+	began   time.Time // start of the deadline
 	Cut     bool      // another transfer has taken its slot
-	needed  int64     // pace in bytes per second that would have kept the slot
+	needed  int64     // bytes per second with which the transfer would have kept its slot
 
-	complete bool      // the client has sent everything, so the transfer no longer depends on the client
-	waiting  time.Time // since when the transfer waits for the client; zero while the service itself is busy
+	complete bool      // the client has sent everything, so it can no longer be slow
+	waiting  time.Time // start of the current wait for the client; zero while the service itself is busy
 	now      progress
-	marks    [2]progress // earlier progress, at intervals of Patience, oldest first
+	marks    [2]progress // earlier states, at intervals of Patience, oldest first
 }
 
-// progress is the progress of a transfer.
+// progress is the state of a transfer at a point in time.
 type progress struct {
-	waited time.Duration // time spent waiting for the client
-	moved  int64         // bytes
+	waited time.Duration // total time spent waiting for the client
+	moved  int64         // number of bytes transferred
 }
 
 // Enter takes a slot for a transfer or returns an error. The caller must release the slot with
 // Leave.
 //
-// The last quarter of the slots is for newcomers: transfers whose organization and network have no
-// slot yet. If no slot is free, the new transfer takes the slot of a transfer that is too slow. A
-// transfer that keeps the pace is never cut.
+// The last quarter of the slots is reserved for newcomers: transfers whose organization and network
+// have no slot yet. If no slot is free, the new transfer takes the slot of a transfer that is
+// slower than the required pace. A transfer that keeps the pace is never cut.
 func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -115,7 +115,8 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		has, newcomer = d.holdings(p)
 	}
 
-	// The fullness of a limiter is that of its fuller part: the slots for this kind of sender, or all slots.
+	// Two shares of slots are taken: among the slots for this kind of sender, and among all slots.
+	// The larger one counts.
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()
@@ -125,9 +126,9 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 	return p, nil
 }
 
-// holdings counts the slots that limit a new transfer. For a verified owner these are the slots of
-// verified owners, otherwise the slots of unverified owners. newcomer is true if neither its
-// organization nor its network has a slot.
+// holdings counts the slots that limit a new transfer. For a verified owner it counts the slots of
+// verified owners, and for an unverified owner those of unverified owners. newcomer is true if
+// neither the owner's organization nor its network has a slot.
 func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	newcomer = true
 	for _, p := range d.Open {
@@ -135,7 +136,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 			newcomer = false
 		}
 		if p.Client == who.Client && (p.Unverified || !who.Unverified) {
-			has.PerAddress++ // slots of strangers always count for their address
+			has.PerAddress++ // the slots of strangers always count for their address
 		}
 		if p.Unverified != who.Unverified {
 			continue
@@ -152,7 +153,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	return has, newcomer
 }
 
-// EnterOrWait is Enter, but waits for a slot up to the policy's Queue time.
+// EnterOrWait is Enter, but waits for a slot for up to the policy's Queue time.
 func (d *Limiter) EnterOrWait(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Queue)
 	defer cancel()
@@ -186,37 +187,39 @@ func (p *Slot) cutError() *apierr.Error {
 	return cut
 }
 
-// paceAt returns the pace that a transfer must keep while the given part of the slots is taken.
-// Until half of the slots are taken, it is the policy's pace. Beyond that, it rises linearly to
-// crowdedFactor times that pace.
+// paceAt returns the pace that a transfer must keep while the given share of the slots is taken. Up
+// to half of the slots, it is the policy's pace. Beyond that, it rises linearly to crowdedFactor
+// times this pace.
 func (t *Policy) paceAt(taken float64) int64 {
 	return int64(float64(t.Pace) * (1 + (crowdedFactor-1)*max(0, 2*min(taken, 1)-1)))
 }
 
-// These functions are group keys: transfers with the same key are counted together.
+// The functions below return group keys. Transfers with the same key are counted together.
 func groupAll(*Slot) string         { return "" }
 func byNetwork(p *Slot) string      { return p.network }
 func byCredential(p *Slot) string   { return p.Credential }
 func byOrganization(p *Slot) string { return p.Organization }
 
-// displaceStranger cuts a slow transfer of the same credential or organization to make room for a
-// new one, if both senders are unverified. Strangers who know a hook's URL take slots that count
-// for the hook's organization. Among strangers, these slots are divided among networks, as slots in
-// general are divided among organizations.
+// displaceStranger makes room for a new transfer if its credential or organization has reached a
+// limit. It applies only if both senders are unverified: it cuts a slow transfer of the same
+// credential or organization. Strangers who know a hook's URL take slots that count for the hook's
+// organization. These slots are divided among the strangers' networks, as slots in general are
+// divided among organizations.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
 
-// makeRoom cuts a transfer in the same group that is slower than pace and returns true, or returns
-// false if there is none. Candidates are compared in this order:
+// makeRoom cuts one transfer of the same group that is slower than pace. It returns false if there is
+// none. Among several, it chooses in this order:
 //
 //  1. a stranger before a verified sender,
 //  2. the organization or network with the most transfers,
 //  3. the slowest transfer.
 //
-// A party (usually an organization) that has a transfer may not cut another party's transfer if it
-// would then have as many transfers as that party has now. Otherwise two parties would take the
-// same slot from each other over and over. A stranger never takes a slot of a verified sender.
+// party returns the party to which a transfer belongs, usually its organization. Two parties must not
+// repeatedly take the same slot from each other. A party that has a transfer may therefore cut
+// another party's transfer only if the other party still has at least as many transfers afterwards.
+// A stranger never takes the slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {
@@ -253,14 +256,15 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 		return false
 	}
 
-	// The cut transfer notices that at its next read or write. Its slot is free immediately.
+	// The transfer that loses its slot notices this at its next read or write. The slot is free
+	// immediately.
 	d.Open[at].Cut, d.Open[at].needed = true, pace
 	d.Limit(d.Open[at].conn, now) // interrupts the blocked read or write
 	d.Open = slices.Delete(d.Open, at, at+1)
 	return true
 }
 
-// waited returns the time that the transfer has waited for its client in the measured interval.
+// waited returns how long the transfer has waited for its client during the measured interval.
 // p.all.Mu must be locked.
 func (p *Slot) waited(now time.Time) time.Duration {
 	waited := p.now.waited - p.marks[0].waited
@@ -270,7 +274,8 @@ func (p *Slot) waited(now time.Time) time.Duration {
 	return waited
 }
 
-// rate returns the transfer's pace in bytes per second. p.all.Mu must be locked.
+// rate returns the transfer's pace in bytes per second, averaged over the measured interval.
+// p.all.Mu must be locked.
 func (p *Slot) rate(now time.Time) float64 {
 	return float64(p.now.moved-p.marks[0].moved) / max(p.waited(now), time.Millisecond).Seconds()
 }
@@ -280,14 +285,14 @@ func (p *Slot) slow(now time.Time, pace int64) bool {
 	return !p.complete && p.waited(now) >= p.all.Patience && p.rate(now) < float64(pace)
 }
 
-// Wait records that the transfer waits for its client from now on.
+// Wait records that the transfer now begins to wait for its client.
 func (p *Slot) Wait() {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
 	p.waiting = time.Now()
 }
 
-// moved records that the waiting has ended with n bytes transferred.
+// moved records that the wait for the client has ended and that n bytes were transferred.
 func (p *Slot) moved(n int) {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -295,14 +300,14 @@ func (p *Slot) moved(n int) {
 	p.now.moved += int64(n)
 	p.waiting = time.Time{}
 
-	// Two marks keep the measured interval between one and two times Patience.
+	// With two marks, the measured interval is between one and two times Patience.
 	if p.now.waited-p.marks[1].waited >= p.all.Patience {
 		p.marks[0], p.marks[1] = p.marks[1], p.now
 	}
 }
 
-// Leave releases a slot, unless another transfer has taken it. Afterwards, the limiter no longer
-// sets the connection's deadline.
+// Leave releases a slot, unless another transfer has already taken it. After Leave, the limiter no
+// longer sets the deadline of the connection.
 func (d *Limiter) Leave(p *Slot) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
@@ -333,7 +338,8 @@ func (p *Slot) arrived() error {
 	return nil
 }
 
-// setDeadline sets the deadline for the remaining work, which does not involve the client.
+// setDeadline sets the deadline for the remaining work of the service, for which the client is not
+// needed.
 func (p *Slot) setDeadline(d time.Duration) {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -344,23 +350,23 @@ func (p *Slot) setDeadline(d time.Duration) {
 }
 
 // download writes a file while it has its slot and its credential is valid. It discards the body of
-// an error response: SendFile responds with the error instead.
+// an error response, because SendFile writes the error itself.
 type download struct {
 	http.ResponseWriter
 	from   *Slot
 	permit httpx.SessionCheck
 	sent   int64 // bytes written
 	status int
-	err    error // the error of the last Write
+	err    error // error of the last Write
 }
 
-// NewWriter returns a writer for a response of unknown length. A write fails if the transfer was cut or
-// the credential has expired. The caller must release the slot.
+// NewWriter returns a writer for a response of unknown length. A write fails if the transfer was
+// cut or its credential has expired. The caller must release the slot.
 func NewWriter(c *gin.Context, from *Slot, permit httpx.SessionCheck) io.Writer {
 	return &download{ResponseWriter: c.Writer, from: from, permit: permit}
 }
 
-// WriteHeader sends the status only if it is that of a success.
+// WriteHeader sends the status if it means success. Otherwise it does nothing.
 func (d *download) WriteHeader(status int) {
 	if d.status = status; status < http.StatusBadRequest {
 		d.ResponseWriter.WriteHeader(status)

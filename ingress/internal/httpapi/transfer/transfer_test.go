@@ -54,9 +54,9 @@ func TestDownloadsAreCounted(t *testing.T) {
 	takeSlot(t, &all, httptest.NewRecorder(), reader(1, 0))
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
-	// The remaining slots are for newcomers, who get one each. While all transfers keep the pace,
-	// further transfers are rejected. If they are slow, a new organization gets an equal share and
-	// no more. If every organization has one slot, a further organization still gets one.
+	// The remaining slots are for newcomers. Each of them gets one. While all transfers keep the
+	// pace, further transfers are rejected. If they are slow, a new organization gets an equal
+	// share and no more. If every organization has one slot, a further organization still gets one.
 	for ; len(all.Open) < filesAtOnce; org++ {
 		takeSlot(t, &all, httptest.NewRecorder(), reader(org, 0))
 		refused(reader(org, 0), apierr.Overloaded, "too many files")
@@ -81,7 +81,8 @@ func TestDownloadsAreCounted(t *testing.T) {
 	}
 }
 
-// fill takes all free slots: the general slots for a few organizations, and the reserved slots for newcomers.
+// fill takes all free slots. A few organizations get the general slots, and newcomers get the
+// reserved ones.
 func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 	t.Helper()
 	for next = 1; len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare; next++ {
@@ -98,7 +99,7 @@ func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 }
 
 // However slowly a few organizations read, an organization with fewer downloads gets a slot
-// immediately, and their oldest download ends.
+// immediately. The oldest of their downloads is aborted.
 func TestSlowReadersDoNotShutOutOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,8 +119,8 @@ func TestSlowReadersDoNotShutOutOthers(t *testing.T) {
 	})
 }
 
-// Neither a few organizations nor many organizations in one network can take the last quarter of
-// the slots.
+// The last quarter of the slots cannot be taken by a few organizations, or by many organizations in
+// one network.
 func TestSlotsAreKeptForNewcomers(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]func(n int) string{
@@ -146,7 +147,7 @@ func TestSlotsAreKeptForNewcomers(t *testing.T) {
 	}
 }
 
-// send simulates a client that sends the given number of bytes per second until ctx ends.
+// send simulates a client that sends pace bytes per second until ctx ends.
 func (p *Slot) send(ctx context.Context, pace int) {
 	for ctx.Err() == nil {
 		p.Wait()
@@ -158,8 +159,8 @@ func (p *Slot) send(ctx context.Context, pace int) {
 	}
 }
 
-// Clients at the slowest accepted pace give way to a newcomer, the slowest first, whether they
-// belong to few or many organizations. Faster clients stay.
+// Clients at the slowest accepted pace lose their slots to a newcomer, the slowest first, whether
+// they belong to few or many organizations. Faster clients keep their slots.
 func TestSlowClientsGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, perOrganization := range []int{1, UploadsPerCredential} {
@@ -206,11 +207,11 @@ func TestSlowClientsGiveWay(t *testing.T) {
 }
 
 // An upload that is fast enough is never aborted, however many newcomers there are. An upload that
-// has become slow is aborted. The required pace is higher while all slots are taken.
+// has become slow is aborted. While all slots are taken, the required pace is higher.
 func TestOnlySlowTransfersAreCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		pieces, bytes int // bytes per piece; one piece arrives per second
+		pieces, bytes int // pieces and bytes per piece; one piece arrives per second
 		others        int
 		cut           bool
 	}{
@@ -246,7 +247,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 	}
 }
 
-// The service's own time does not count against a client's pace.
+// Time that the service itself takes does not count against the client's pace.
 func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -274,7 +275,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// numbers returns n bytes of consecutive numbers, so that any part of them shows its position.
+// numbers returns n bytes of consecutive numbers. Any part of them shows its position.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -283,7 +284,7 @@ func numbers(n int) []byte {
 	return out[:n]
 }
 
-// reader returns the owner of transfers that are authenticated by the given key of an organization.
+// reader returns the owner of a transfer that is authenticated by the given key of an organization.
 func reader(org, key int) Owner {
 	name := strconv.Itoa(org)
 	return Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}

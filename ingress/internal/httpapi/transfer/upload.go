@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// AnswerTime is the time limit for storing an upload and responding, after its last byte.
+	// AnswerTime is the time limit for storing an upload and responding to it, after its last byte.
 	AnswerTime  = time.Minute
-	extendEvery = 64 << 10 // bytes
-	// AnyBytes is the value of Upload.Allowed for any number of bytes.
+	extendEvery = 64 << 10 // bytes between two extensions of the deadline
+	// AnyBytes is the value of Upload.Allowed that permits any number of bytes.
 	AnyBytes = -1
 )
 
-// ErrNotAllowed is the error of an upload that sends more bytes than Allow permits.
+// ErrNotAllowed is the error if an upload sends more bytes than Allow permits.
 var ErrNotAllowed = errors.New("the header of a part is too large")
 
 // LimitArrival sets the deadlines for receiving a body and for responding to it.
@@ -31,14 +31,14 @@ func LimitArrival(conn *http.ResponseController, until time.Time) {
 	_ = conn.SetWriteDeadline(until.Add(AnswerTime))
 }
 
-// Step is a limiter that provides the slot of a body until the body exceeds Max bytes.
+// Step is a limiter that provides the slot of a body as long as the body has at most Max bytes.
 type Step struct {
 	All *Limiter
 	Max int64
 }
 
-// Upload reads a body while it has its slot, its client is fast enough and its credential is valid.
-// A growing body moves from one Step to the next.
+// Upload reads a body as long as it has its slot, its client is fast enough and its credential is
+// valid. A growing body moves from one Step to the next.
 type Upload struct {
 	Body            io.Reader
 	From            *Slot
@@ -51,9 +51,9 @@ type Upload struct {
 	Err             error // the reason why reading ended, as an API error
 }
 
-// Receive takes a slot for the request's body. Reading fails when the permit expires. A body of
-// known length begins at the step into which it fits, and other bodies begin at the first step. A
-// body may not exceed the last step's Max. The caller must call Leave.
+// Receive takes a slot for the request's body. Reading fails when the session check fails. A body
+// of known length begins at the step into which it fits; any other body begins at the first step. A
+// body must not exceed the Max of the last step. The caller must call Leave.
 func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step) (*Upload, error) {
 	length, limit := c.Request.ContentLength, steps[len(steps)-1].Max
 	if length > limit {
@@ -64,7 +64,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 		steps = steps[1:]
 	}
 
-	// A body of known length does not need further steps.
+	// A body of known length stays at its step.
 	if length >= 0 {
 		steps = steps[:1]
 	}
@@ -79,7 +79,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step
 	}, nil
 }
 
-// advance takes a slot in the next step when a body outgrows the current step.
+// advance takes a slot at the next step when the body outgrows the current one.
 func (r *Upload) advance() error {
 	if len(r.steps) == 0 || r.received <= r.edge {
 		return nil
@@ -96,7 +96,8 @@ func (r *Upload) advance() error {
 	return nil
 }
 
-// Complete records that the body is complete. From now on the upload has AnswerTime to be stored.
+// Complete records that the body is complete. From then on, AnswerTime is left for storing it and
+// responding.
 func (r *Upload) Complete() {
 	r.From.setDeadline(AnswerTime)
 	if r.From.all.UntilWhole {
@@ -128,7 +129,7 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 		return 0, r.Err
 	}
 
-	// A single byte above the limit shows that the body needs the next step.
+	// Read up to one byte more than the limit, which shows whether the body needs the next step.
 	if len(r.steps) > 0 {
 		p = p[:min(int64(len(p)), r.edge+1-r.received)]
 	}
@@ -150,8 +151,8 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// extendDeadline extends the client's deadline every extendEvery bytes. It returns an error if the transfer
-// was aborted or its credential has expired.
+// extendDeadline extends the client's deadline every extendEvery bytes. It returns an error if the
+// transfer was cut or its credential has expired.
 func (r *Upload) extendDeadline() error {
 	if r.received < r.until {
 		return nil

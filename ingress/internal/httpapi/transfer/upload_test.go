@@ -23,8 +23,8 @@ import (
 	"parley/shared/domain"
 )
 
-// serveUpload runs a handler that reads a body of any size, as the ingress does. It returns a
-// client's connection, and a channel with the duration of the request.
+// serveUpload runs a handler that reads a body of any size, like the ingress. It returns the
+// connection of a client, and a channel that receives the duration of the request.
 func serveUpload(t *testing.T, all *Limiter, permit httpx.SessionCheck) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
@@ -57,13 +57,13 @@ func serveUpload(t *testing.T, all *Limiter, permit httpx.SessionCheck) (client 
 	return near, took
 }
 
-// A client on a slow connection can send a whole document, however long it takes. A slower client
-// is disconnected when its time is used up, and a client that sends nothing is disconnected after a
-// minute. Each of them gets a response.
+// A client on a slow connection can send a whole document, however long it takes. A client slower
+// than SlowestRate is disconnected when its time is used up. A client that sends nothing is
+// disconnected after a minute. Each of them gets a response.
 func TestUploadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		piece        int // bytes sent at a time
+		piece        int // number of bytes sent at a time
 		every        time.Duration
 		status       int
 		least, limit time.Duration
@@ -81,7 +81,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 			const size = 4 << 20
 			answered := make(chan *http.Response, 1)
 			go func() {
-				res, err := http.ReadResponse(bufio.NewReader(client), nil) //nolint:bodyclose // closed by its reader
+				res, err := http.ReadResponse(bufio.NewReader(client), nil) //nolint:bodyclose // the reader of the body closes it
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -104,7 +104,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 			}
 			must(t, errors.Join(res.Body.Close(), client.Close()))
 			sending.Wait()
-			<-time.After(time.Second) // by then the server has closed its end
+			<-time.After(time.Second) // by then, the server has closed its side
 		})
 	}
 }
@@ -142,7 +142,7 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	}
 }
 
-// An upload that was aborted in favor of another gets an error that says so.
+// The error of an upload that was aborted to make room for another upload states this reason.
 func TestUploadsThatGiveWay(t *testing.T) {
 	t.Parallel()
 	p := takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))

@@ -12,8 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// automationPage reads the limit and cursor of a list of automations. The cursor is an automation's
-// name, which callers choose freely.
+// automationPage reads the limit and cursor of a list of automations. The cursor is the name of an
+// automation, which callers choose freely.
 func automationPage(c *gin.Context) (httpx.Page, error) {
 	found := &httpx.Problems{}
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
@@ -28,7 +28,7 @@ func automationPage(c *gin.Context) (httpx.Page, error) {
 }
 
 // getAutomations handles GET /api/automations: the names of the organization's automations, each
-// with its newest run.
+// with its most recent run.
 func (h *Handler) getAutomations(c *gin.Context) error {
 	p, err := automationPage(c)
 	if err != nil {

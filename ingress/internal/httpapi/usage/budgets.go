@@ -48,7 +48,7 @@ type budgetBody struct {
 	Limit     int64               `json:"limit" required:"true"`
 }
 
-// Check checks the fields. Every scope except the organization needs a subject.
+// Check checks the fields. Every scope except organization requires a subject.
 func (b *budgetBody) Check(p *httpx.Problems) {
 	httpx.OneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
 	httpx.OneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)
@@ -68,7 +68,7 @@ func (b *budgetBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkLimit checks a limit in the unit of the budget's metric. 0 allows nothing.
+// checkLimit checks a limit in the unit of the budget's metric. The limit 0 allows no usage.
 func checkLimit(p *httpx.Problems, limit int64) {
 	if limit < 0 || limit > budgetdb.MaxBudget {
 		p.Add("limit", httpx.CodeInvalidValue, "must be from 0 to %d", int64(budgetdb.MaxBudget))

@@ -10,7 +10,7 @@ import (
 	"parley/ingress/internal/ratelimit"
 )
 
-// limitsView contains the limits of an organization and its use of documents.
+// limitsView contains the limits of an organization and its current use of documents.
 type limitsView struct {
 	Rates     []rateView        `json:"rates"`
 	Documents documentUsageView `json:"documents"`
@@ -34,8 +34,8 @@ type rateView struct {
 	Per           string `json:"per"`
 }
 
-// documentUsageView contains the number and bytes of the documents and their quotas. A quota is
-// null if there is no limit.
+// documentUsageView contains the number and the total bytes of an organization's documents, and
+// their quotas. A quota is null if there is no limit.
 type documentUsageView struct {
 	Count    int    `json:"count"`
 	Max      *int   `json:"most"`

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	defaultUsageDays = 7 // default
+	defaultUsageDays = 7 // length of a report in days if the query names none
 	maxUsageDays     = 90
 	usageTTL         = 10 * time.Second
 	maxCachedReports = 1000 // maximum number of cached reports
 )
 
-// usageCache caches reports for a few seconds, because every report counts all runs of an interval.
+// usageCache caches reports for a few seconds, because each report counts all runs of its interval.
 type usageCache struct {
 	mu      sync.Mutex
 	reports map[usageKey]*cachedReport
@@ -33,14 +33,14 @@ type usageKey struct {
 	filter usagedb.UsageFilter
 }
 
-// cachedReport is a report in the cache. mu is locked while the report is computed.
+// cachedReport is a report in the cache. mu is locked while count computes the report.
 type cachedReport struct {
 	mu     sync.Mutex
 	report domain.UsageReport
 	until  time.Time
 }
 
-// entry returns the entry of a report. If the cache is full, it drops all entries.
+// entry returns the cache entry of a report. If the cache is full, it first drops all entries.
 func (u *usageCache) entry(key usageKey) *cachedReport {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -54,7 +54,7 @@ func (u *usageCache) entry(key usageKey) *cachedReport {
 }
 
 // get returns a report from the cache or computes it with count. Concurrent requests for the same
-// report share one computation, which continues if the first caller disconnects.
+// report share one computation. The computation continues if the first caller disconnects.
 func (u *usageCache) get(
 	ctx context.Context, key usageKey, now func() time.Time, count func(context.Context, time.Time) (domain.UsageReport, error),
 ) (domain.UsageReport, error) {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	secretLife    = 600 // seconds; the default
+	secretLife    = 600 // default, in seconds
 	minSecretLife = 10
 	maxSecretLife = 7200
 
@@ -38,7 +38,7 @@ type expiresAfter struct {
 	Seconds *int64  `json:"seconds"`
 }
 
-// Check checks the lifetime. The session's settings are checked by readSecret.
+// Check checks the lifetime. readSecret checks the settings of the session.
 func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if b.ExpiresAfter == nil {
 		return
@@ -59,7 +59,7 @@ func (b *clientSecretBody) life() time.Duration {
 	return time.Duration(*b.ExpiresAfter.Seconds) * time.Second
 }
 
-// secretModel is the part of a client secret's session that is checked before the protocol checks
+// secretModel is the part of a client secret's session that is checked first. The protocol checks
 // the rest.
 type secretModel struct {
 	Model string `json:"model" required:"true"`
@@ -72,8 +72,8 @@ type clientSecretView struct {
 	Session   json.RawMessage `json:"session"`
 }
 
-// createClientSecret handles POST /v1/realtime/client_secrets: a secret with which a web page can
-// open a voice connection.
+// createClientSecret handles POST /v1/realtime/client_secrets: it creates a secret with which a web
+// page can open a voice connection.
 func (h *Handler) createClientSecret(c *gin.Context) {
 	view, err := h.newClientSecret(c)
 	if err != nil {
@@ -108,8 +108,8 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	return clientSecretView{value, expires.Unix(), shown}, nil
 }
 
-// readSecret reads and checks a request for a client secret. Problems with the session's settings
-// are reported together with the other problems.
+// readSecret reads and checks a request for a client secret. It reports all problems together,
+// including those of the session's settings.
 func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceCall, err error) {
 	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	if !found.Has("session") && !found.Has("session.model") {
 		call.model = openaiapi.ClipModel(session.Model)
 	}
-	if call.model != "" && call.model == session.Model { // else there is no such model
+	if call.model != "" && call.model == session.Model { // otherwise the model does not exist
 		if _, err := sessionView(realtime.Settings{Model: session.Model, Session: body.Session, NewID: id.New}); found.Take(err) != nil {
 			return body, call, err
 		}
@@ -144,7 +144,8 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	return body, call, modelInSession(h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &call))
 }
 
-// modelInSession corrects the path of a problem with the model: in this body, the path is session.model.
+// modelInSession corrects the path of a problem with the model. In this body, the path is
+// session.model.
 func modelInSession(err error) error {
 	coded, ok := err.(*apierr.Error) //nolint:errorlint // a wrapped error has no field of the body
 	if ok && len(coded.Fields) == 1 && coded.Fields[0].Field == "model" {
@@ -153,7 +154,8 @@ func modelInSession(err error) error {
 	return err
 }
 
-// sessionView returns the session object that a connection with these settings receives first.
+// sessionView returns the session object that a connection with these settings receives as its
+// first message.
 func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 	conversation, err := realtime.New(settings, time.Now())
 	if err != nil {

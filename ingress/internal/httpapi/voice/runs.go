@@ -19,7 +19,8 @@ import (
 	"parley/shared/domain"
 )
 
-// runs creates the runs for a connection's turns. It does not act on other runs.
+// runs creates the runs for the turns of a voice connection. It acts only on runs that it has
+// created.
 type runs struct {
 	h           *Handler
 	request     *http.Request // the request that became the connection
@@ -29,10 +30,11 @@ type runs struct {
 	principal   string
 
 	mu      sync.Mutex
-	started map[string]bool // run ids
+	started map[string]bool // ids of the runs that were created
 }
 
-// turnCharge counts a turn against its caller's rate limit without setting response headers.
+// turnCharge counts a turn against the caller's rate limit. Unlike httpx.Charge, it sets no
+// response headers.
 type turnCharge struct {
 	limiter *httpx.Limiter
 	ctx     context.Context //nolint:containedctx // context of the turn
@@ -58,14 +60,14 @@ func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, er
 		return nil, openaiapi.AsModelError(err)
 	}
 
-	reader.Outlast() // the gate reports the result of the current answer and closes the reader
+	reader.Outlast() // the gate reports the answer's result and closes the reader
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.started[run.Run.ID] = true
 	return voiceRun{reader}, nil
 }
 
-// submission returns the submission of a turn. It authenticates the caller again, so a revoked
+// submission returns the submission of a turn. It authenticates the caller again, so that a revoked
 // credential cannot start a run.
 func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Submission, error) {
 	ident, err := r.h.Auth.VoiceAgain(r.request.WithContext(ctx))
@@ -78,7 +80,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointRealtime, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
 		SessionID: r.call.sessionID, Message: turn.Message, History: turn.History, Instructions: turn.Instructions, Traceparent: r.traceparent,
-		Before: func(ctx context.Context) error { // voice may have been disabled since
+		Before: func(ctx context.Context) error { // voice may have been disabled in the meantime
 			now := r.call
 			return r.h.findVoice(ctx, who.OrganizationID, &now)
 		},
@@ -96,7 +98,8 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 	return s, found.Err()
 }
 
-// noReplay always fails: a turn has no idempotency key, so its run is new and has no log yet.
+// noReplay always returns an error. A turn has no idempotency key, so its run is new and cannot
+// have a log to replay.
 func noReplay(int) error { return errors.New("the run of a voice turn already exists") }
 
 // Cancel cancels a run of the connection.
@@ -117,8 +120,8 @@ func (r *runs) SavePlayback(ctx context.Context, runID string, played domain.Pla
 	return err
 }
 
-// owner returns the organization and principal of a run of the connection, or not_found for other
-// runs.
+// owner returns the organization and the principal of a run. For a run that does not belong to this
+// connection, it returns not_found.
 func (r *runs) owner(runID string) (org, principal string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

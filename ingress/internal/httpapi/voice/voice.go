@@ -28,7 +28,7 @@ import (
 const (
 	// RealtimePath is the path of voice connections.
 	RealtimePath = "/v1/realtime"
-	voiceSession = "rt" // id prefix of a voice session without a name
+	voiceSession = "rt" // id prefix of a voice session that the client did not name
 	socketName   = "realtime"
 
 	headerProtocol  = "Sec-WebSocket-Protocol"
@@ -46,7 +46,7 @@ type voiceCall struct {
 	tools     domain.VoiceTool
 }
 
-// PageList reports whether an agent's widget lists an origin.
+// PageList reports whether an agent's widget allows an origin.
 type PageList interface {
 	Embeds(ctx context.Context, agentID, origin string) bool
 }
@@ -89,7 +89,7 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 // realtime handles GET /v1/realtime: a voice connection with an agent or template. All checks
-// happen before the upgrade, so that errors are HTTP responses.
+// happen before the upgrade, so that errors can be HTTP responses.
 func (h *Handler) realtime(c *gin.Context) {
 	if err := checkNoBody(c); err != nil {
 		httpx.Fail(c, err)
@@ -134,13 +134,13 @@ func (h *Handler) admission(c *gin.Context, call voiceCall) voicegate.Admission 
 	}
 }
 
-// settings returns the initial settings for the session in the protocol.
+// settings returns the initial settings of the protocol's session.
 func (k *voiceCall) settings() realtime.Settings {
 	return realtime.Settings{SessionID: k.sessionID, Model: k.model, Voice: k.tools.Voice, NewID: id.New}
 }
 
-// voicePermit returns the permit of a connection. It requires only that the caller may use the
-// caller's own session, because each turn checks the current permissions.
+// voicePermit returns the session check of a connection. It only requires that the caller may use
+// sessions of their own. Each turn checks the caller's current permissions.
 func (h *Handler) voicePermit(c *gin.Context) *httpx.SessionCheck {
 	permit := h.SessionCheck(c)
 	permit.Reads = []string{httpx.Caller(c).Principal()}
@@ -166,16 +166,16 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	if err := call.bind(httpx.Identity(c).Secret, present); err != nil {
 		return voiceCall{}, err
 	}
-	// A missing agent is reported before the origin is checked. Otherwise a page could find out
-	// whose widget lists the page's origin.
+	// Report a missing agent before checking the origin. Otherwise a page could find out whose
+	// widget lists its origin.
 	if err := h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &call); err != nil {
 		return voiceCall{}, err
 	}
 	return call, h.checkOrigin(c, call.model)
 }
 
-// bind applies a client secret to a call and creates a session id for a call without one. The
-// holder of a secret must not choose the session, because other sessions of the secret's creator
+// bind applies a client secret to a call, and creates a session id for a call without one. A caller
+// with a client secret cannot choose the session, because other sessions of the secret's creator
 // are private.
 func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	k.model = openaiapi.ClipModel(k.model)
@@ -203,7 +203,7 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 	}
 
 	offered, err := auth.Protocols(req)
-	if err != nil || len(offered) == 0 { // auth has rejected malformed headers before
+	if err != nil || len(offered) == 0 { // auth has already rejected malformed headers
 		return
 	}
 	if slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, "openai-beta.") }) {
@@ -214,11 +214,11 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 	}
 }
 
-// checkOrigin rejects pages whose origin is neither the service's own nor listed by the agent's
-// widget. Browsers let any page open a WebSocket.
+// checkOrigin rejects requests from pages unless the service itself or the agent's widget allows
+// their origin. The check is necessary because browsers let any page open a WebSocket.
 func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	posted := *c.Request
-	posted.Method = http.MethodPost // Check accepts all safe methods
+	posted.Method = http.MethodPost // for Check, which accepts all safe methods
 	cause := h.Origins.Check(&posted)
 	if cause == nil && len(c.Request.Header[httpx.HeaderOrigin]) <= 1 {
 		return nil
@@ -266,8 +266,9 @@ func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools
 	return domain.Tools{}, openaiapi.ModelNotFound()
 }
 
-// checkNoBody rejects a request that has or announces a body. An upgrade request has no body, and a
-// body could be mistaken for WebSocket frames. The body is not read, so the connection is closed.
+// checkNoBody rejects a request that has or announces a body. An upgrade request has none, and its
+// bytes could be mistaken for WebSocket frames. The connection is closed, because the body is not
+// read.
 func checkNoBody(c *gin.Context) error {
 	if c.Request.ContentLength == 0 && len(c.Request.TransferEncoding) == 0 {
 		return nil
@@ -276,8 +277,8 @@ func checkNoBody(c *gin.Context) error {
 	return apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "must be empty for a WebSocket")
 }
 
-// checkUpgrade rejects requests that are not a WebSocket upgrade (RFC 6455). The library would reject
-// them with different errors.
+// checkUpgrade rejects requests that are not a WebSocket upgrade (RFC 6455). Without it, the
+// library would reject them, but with errors in another format.
 func checkUpgrade(req *http.Request) error {
 	has := func(header, token string) bool {
 		for _, line := range req.Header.Values(header) {
@@ -323,8 +324,8 @@ func checkSocketKey(found *httpx.Problems, keys []string) {
 	}
 }
 
-// takeVoiceSeats is TakeStreams for a voice connection, which also takes one of its organization's
-// voice slots.
+// takeVoiceSeats takes the stream slots of a voice connection, as TakeStreams does, and one of the
+// organization's voice slots.
 func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Limit, error) {
 	if h.Stopping() {
 		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")

@@ -12,7 +12,7 @@ import (
 	"parley/shared/id"
 )
 
-// The paths that pages of other origins may call if an agent's widget lists the origin. These calls
+// Paths that pages of other origins may call if the widget of an agent lists the origin. The calls
 // have no cookies: Access-Control-Allow-Credentials is never sent.
 const (
 	WidgetSessionsPath = "/api/widget/sessions"
@@ -21,7 +21,7 @@ const (
 	ChatAction         = "chat"
 )
 
-// isShared reports whether a path has a route that pages of other origins may call.
+// isShared reports whether pages of other origins may call a route with this path.
 func isShared(path string) bool {
 	return path == WidgetSessionsPath || path == FilesPath || path == chatPath
 }
@@ -40,11 +40,11 @@ const (
 const (
 	exposedHeaders = "X-Request-Id, Location, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
 	allowedHeaders = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer, X-Request-Id, Traceparent"
-	preflightAge   = "600" // seconds for which browsers cache a preflight; each request is checked in any case
+	preflightAge   = "600" // seconds for which browsers cache a preflight response; each request is checked anyway
 )
 
 // Share lets a page of a listed origin read the response of a widget route, including errors.
-// Otherwise the page could not distinguish a rate limit from a network failure.
+// Without it, the page could not distinguish a rate limit from a network failure.
 func (h *Handler) Share(c *gin.Context, r httpx.Route) {
 	if r.Method != http.MethodPost || !isShared(r.Path) {
 		return
@@ -66,9 +66,10 @@ func unshare(c *gin.Context) {
 	c.Writer.Header().Del(headerExpose)
 }
 
-// isListed reports whether pages of the origin may call the request's route. For a chat the agent in
-// the query must list the origin. The other routes name no agent in the query, so any agent may list
-// the origin; the token of an upload is valid for one origin only. If the lookup fails, they may not.
+// isListed reports whether pages of the origin may call the request's route. For a chat, the agent
+// in the query must list the origin. The other routes name no agent in the query, so any agent may
+// list the origin. An upload also needs a token, which is valid for one origin. If the lookup
+// fails, isListed returns false.
 func (h *Handler) isListed(c *gin.Context, origin string) bool {
 	ctx := c.Request.Context()
 	if c.Request.URL.Path != chatPath {
@@ -88,8 +89,8 @@ func (h *Handler) Embeds(ctx context.Context, agentID, origin string) bool {
 	return err == nil && widget != nil
 }
 
-// Preflight responds to a CORS preflight request if the page may send the announced request. It
-// leaves all other requests to the handler of unknown methods.
+// Preflight responds to a CORS preflight request if the page may send the request that it
+// announces. Any other request is left to the handler for unknown methods.
 func (h *Handler) Preflight(c *gin.Context) {
 	req := c.Request
 	if req.Method != http.MethodOptions || !isShared(req.URL.Path) {

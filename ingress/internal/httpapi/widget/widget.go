@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	maxVisitor      = 128 // maximum characters of a site's id of a visitor
-	signatureDigits = 64  // digits of an HMAC-SHA256 in hexadecimal
+	maxVisitor      = 128 // maximum number of characters in a visitor's id chosen by the site
+	signatureDigits = 64  // number of digits of an HMAC-SHA256 in hexadecimal
 )
 
 // Deps contains the dependencies of the Handler.
@@ -30,7 +30,8 @@ type Deps struct {
 	Rates *ratelimit.Limits
 }
 
-// Handler issues tokens to the pages that agents list, and sets the CORS headers of their requests.
+// Handler issues tokens to pages whose origin an agent's widget lists. It also sets the CORS
+// headers for their requests.
 type Handler struct{ Deps }
 
 // New returns a Handler.
@@ -41,7 +42,7 @@ func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: WidgetSessionsPath, Need: auth.NeedPage, Handle: h.widgetSession}}
 }
 
-// widgetSessionBody is the body of a request for a token. The visitor is the name that the browser
+// widgetSessionBody is the body of a request for a token. The visitor is the id that the browser
 // has stored, or an object that the site's server has signed.
 type widgetSessionBody struct {
 	AgentID string          `json:"agentId" required:"true"`
@@ -51,7 +52,7 @@ type widgetSessionBody struct {
 	signed *signedBody
 }
 
-// signedBody is a visitor's id and the site's signature of it; see auth.Signed.
+// signedBody is a visitor's id and the site's signature of this id; see auth.Signed.
 type signedBody struct {
 	ID        string `json:"id" required:"true"`
 	Signature string `json:"signature" required:"true"`
@@ -79,8 +80,8 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	}
 }
 
-// decodeWithin is httpx.DecodeStrict for the raw value of a field. It adds problems under the
-// field's name.
+// decodeWithin is httpx.DecodeStrict for the raw value of a field. The paths of its problems begin
+// with the field's name.
 func decodeWithin(field string, src []byte, dst any, found *httpx.Problems) {
 	target := reflect.ValueOf(dst).Elem()
 	d := httpx.Decoder{Src: src, Path: []byte(field), Found: found}
@@ -105,8 +106,8 @@ type widgetAgent struct {
 	Attachments bool     `json:"attachments"`
 }
 
-// widgetSession handles POST /api/widget/sessions: a token for a visitor of a page that an agent's
-// widget lists.
+// widgetSession handles POST /api/widget/sessions: it creates a token for a visitor of a page whose
+// origin the agent's widget lists.
 func (h *Handler) widgetSession(c *gin.Context) {
 	if err := h.CountWidgetAddress(c); err != nil {
 		httpx.Fail(c, err)
@@ -149,7 +150,7 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 		return widgetSessionView{}, err
 	}
 
-	d, err := h.Rates.WidgetToken(c.Request.Context(), widget.AgentID) // counted last, so that only valid requests use up the agent's limit
+	d, err := h.Rates.WidgetToken(c.Request.Context(), widget.AgentID) // last, so that only valid requests use up the agent's limit
 	if err != nil {
 		return widgetSessionView{}, fmt.Errorf("checking limit: %w", err)
 	}
@@ -165,7 +166,7 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 }
 
 // widgetFor returns the widget of an agent for the page that sends the request. The error does not
-// say why there is none. A page of another origin cannot read it at all.
+// reveal why there is no widget. A page of another origin cannot even read the error.
 func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, string, error) {
 	origin, ok := httpx.PageOrigin(c.Request)
 	var widget *agentdb.Widget
@@ -183,8 +184,8 @@ func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, st
 	return widget, origin, nil
 }
 
-// visitor returns the id and name of the visitor: one signed by the site, one that the browser has
-// stored, or a new one.
+// visitor returns the id and name of the visitor. The id is signed by the site, stored in the
+// browser, or new.
 func (h *Handler) visitor(widget *agentdb.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
 	widgets := h.Auth.Widgets()
 	if body.signed != nil {
