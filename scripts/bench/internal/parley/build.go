@@ -2,7 +2,7 @@ package parley
 
 import (
 	"context"
-	_ "embed" // embeds profile.go.txt
+	_ "embed" // for profile.go.txt
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,19 +12,19 @@ import (
 	"strings"
 )
 
-// Binaries are the paths of the two programs.
+// Binaries contains the paths of Parley's two programs.
 type Binaries struct {
 	Ingress, Worker string
 }
 
-// mains are the modules and the commands in them.
+// mains lists the modules and the command to build in each of them.
 var mains = []struct{ module, command string }{
 	{"parley/ingress", "ingress"},
 	{"parley/workers", "worker"},
 }
 
-// profileSource is a file that is added to package main only for profiling. Released programs do not
-// contain it.
+// profileSource is the source of a file that is added to package main if profiling is requested.
+// Released programs do not contain it.
 //
 //go:embed profile.go.txt
 var profileSource []byte
