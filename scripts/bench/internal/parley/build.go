@@ -29,9 +29,10 @@ var mains = []struct{ module, command string }{
 //go:embed profile.go.txt
 var profileSource []byte
 
-const profilesVariable = "BENCH_PROFILES" // an address; profile.go.txt reads it
+const profilesVariable = "BENCH_PROFILES" // variable with the address on which the programs serve profiles; profile.go.txt reads it
 
-// Build builds both programs from this repository's modules into dir. If profile is true, the programs serve profiles over HTTP.
+// Build builds both programs from this repository's modules into dir. If profile is true, the
+// programs serve profiles over HTTP.
 func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
 	for _, main := range mains {
 		source, err := Module(ctx, main.module)
@@ -55,7 +56,8 @@ func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
 	return Binaries{Ingress: filepath.Join(dir, "ingress"), Worker: filepath.Join(dir, "worker")}, nil
 }
 
-// addProfile writes an overlay that adds profile.go.txt to the package.
+// addProfile writes an overlay for "go build -overlay" that adds profile.go.txt to the package, and
+// returns the overlay's path.
 func addProfile(dir, command, pkg string) (overlay string, err error) {
 	source := filepath.Join(dir, "profile.go")
 	overlay = filepath.Join(dir, command+"-overlay.json")
