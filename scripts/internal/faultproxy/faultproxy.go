@@ -318,7 +318,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	}
 }
 
-// inFrame shortens a piece that ends at the end of a frame.
+// inFrame removes the final newlines from a piece that would otherwise end with a complete frame.
 func inFrame(piece []byte, before byte) []byte {
 	for len(piece) > 0 && piece[len(piece)-1] == '\n' && (len(piece) > 1 && piece[len(piece)-2] == '\n' || len(piece) == 1 && before == '\n') {
 		piece = piece[:len(piece)-1]
@@ -326,14 +326,14 @@ func inFrame(piece []byte, before byte) []byte {
 	return piece
 }
 
-func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() } // the client may be gone
+func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() } // an error means that the client has left
 
 // hangUp closes the client's connection gracefully or with a reset, even in the middle of a
 // response.
 func hangUp(w http.ResponseWriter, reset bool) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // the fallback for a connection that cannot be hijacked
+		panic(http.ErrAbortHandler) // for a connection that cannot be hijacked
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && reset {
 		_ = tcp.SetLinger(0)
