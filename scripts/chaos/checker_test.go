@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// afterDeadline is the time after a run's deadline within which the run may still finish.
+	// afterDeadline is the tolerance for runs that finish after their deadline.
 	afterDeadline = time.Minute
-	// maxShown is the number of violations per rule that are reported in full.
+	// maxShown is the number of violations of each rule that are reported in full.
 	maxShown = 5
 )
 
-// verdict is the checker's result: the violations, and the number of checks.
+// verdict is the checker's result: the violations of each rule and the number of checks.
 type verdict struct {
-	Violations map[string][]string // by rule
+	Violations map[string][]string // descriptions of the violations, by rule
 	Checked    map[string]int
 }
 
@@ -30,7 +30,7 @@ func (v *verdict) violatef(rule, format string, args ...any) {
 
 func (v *verdict) checked(what string) { v.Checked[what]++ }
 
-// rules contains the checks of the evidence, by name. They are independent of each other.
+// rules contains the checks of the evidence by name. They do not depend on each other.
 var rules = map[string]func(*evidence, func(format string, args ...any), func(what string)){
 	"every accepted run ends":       checkEnds,
 	"no run finishes late":          checkLate,
@@ -48,7 +48,7 @@ var rules = map[string]func(*evidence, func(format string, args ...any), func(wh
 	"parts end only when struck":    checkParts,
 }
 
-// check judges the evidence. It is a pure function.
+// check checks the evidence against all rules. Its result depends only on the evidence.
 func check(e *evidence) *verdict {
 	v := &verdict{Violations: map[string][]string{}, Checked: map[string]int{}}
 	for name, rule := range rules {
@@ -102,7 +102,7 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 		if !terminal(r.Status) {
 			continue
 		}
-		// Time spent waiting for a person does not count.
+		// The time that the run waited for a person does not count.
 		from := r.Created
 		if at := asked[r.ID]; at.After(from) {
 			from = at
@@ -114,11 +114,11 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// The allowed number of accepted runs that do not complete. Kills rarely hit the same run five times or delay it past its
-// deadline, and the load contains no other reason for a failure.
+// Allowed numbers of accepted runs that do not complete. Kills rarely hit the same run five times
+// or delay it past its deadline. There is no other reason for such a run to fail.
 const (
 	badEndsPerCent = 5
-	badEndsAlways  = 2 // allowed if there are few runs
+	badEndsAlways  = 2 // allowed even if there are few runs
 )
 
 func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
@@ -135,7 +135,7 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 		case !accepted[r.ID]:
 		case r.Status == "completed":
 			checked("accepted runs that completed")
-		case terminal(r.Status): // others have not finished
+		case terminal(r.Status): // unfinished runs violate another rule
 			bad = append(bad, r)
 		}
 	}
@@ -273,7 +273,7 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// bySession returns the runs of each session, ordered by their sequence numbers.
+// bySession returns the runs of each session in the order of their sequence numbers.
 func (e *evidence) bySession() map[string][]row {
 	sessions := map[string][]row{}
 	for _, r := range e.Rows {
@@ -361,16 +361,16 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 	}
 }
 
-// Leak limits: how much the resources of a process under load may grow from the first to the last quarter of its life. The
-// upper quartile of the first quarter is compared with the lower quartile of the last quarter, because temporary peaks are not
-// leaks.
+// Leak limits: how much the resource usage of a process under load may grow between the first and
+// the last quarter of its life. The upper quartile of the first quarter is compared with the lower
+// quartile of the last quarter, because temporary peaks are not leaks.
 const (
 	memoryFactor, memoryMore         = 1.1, 16 << 20
 	descriptorFactor, descriptorMore = 1, 16
 	fewestSamples                    = 24
 	shortestLife                     = time.Minute
 	longLife                         = 2 * time.Minute
-	// warmUp is the time under load in which a process opens connections and fills caches.
+	// warmUp is the time under load in which a process opens its connections and fills its caches.
 	warmUp             = 15 * time.Second
 	judged, judgedLong = "processes whose memory and descriptors were compared", "… which ran for more than two minutes"
 )
@@ -402,8 +402,9 @@ func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// usageByProcess returns the samples of each process while it was warm and under load. It excludes times in which the process,
-// one of its links or a server was frozen, disconnected or full.
+// usageByProcess returns the samples of each process that were taken under load and after its
+// warm-up. It excludes periods in which the process, one of its links or a server was frozen,
+// disconnected or full.
 func (e *evidence) usageByProcess() map[string][]sample {
 	usageByProcess, previous, warm := map[string][]sample{}, map[string]time.Time{}, map[string]time.Duration{}
 	for _, s := range e.Samples {
