@@ -120,8 +120,8 @@ type inPieces struct {
 	piece int
 	pause time.Duration
 
-	announced bool // the Content-Length is sent
-	left      int  // unread bytes of the current piece
+	announced bool // whether the Content-Length header is sent
+	left      int  // number of unread bytes in the current piece
 	begun     bool
 }
 
