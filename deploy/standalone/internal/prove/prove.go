@@ -35,7 +35,7 @@ const drainTime = 2 * time.Minute
 // ErrFailed reports that the proof failed: the service, possibly sabotaged, broke its promise.
 var ErrFailed = errors.New("the trial failed")
 
-// Help describes the command in its manual page.
+// Help returns the description for the manual page of the command.
 func (*Prove) Help() string {
 	return "Starts its own service, on loopback ports and in a temporary directory; your settings, keys and data are not read. " +
 		"While clients send keyed triggers, and repeat them until they are answered, workers, NATS, the ingress and PostgreSQL " +
@@ -44,7 +44,7 @@ func (*Prove) Help() string {
 		"line of the output, and what is not proved."
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Prove) Examples() string {
 	return "parley prove\nparley prove --triggers 100 --seed 7\nparley prove --triggers 100 --kill ingress --sabotage keys"
 }

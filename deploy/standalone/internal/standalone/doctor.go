@@ -34,14 +34,14 @@ type Doctor struct {
 	host machine   // this machine, except in tests
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Doctor) Help() string {
 	return `Checks what parley up would use with the same settings: PostgreSQL, the model, search, the sandbox and its packages, document readers, speech. A line is ok, missing or off (disabled by the settings); a missing line names the command that fixes it. The command needs no running service and changes nothing.
 
 It fails if something required to start the service is missing.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Doctor) Examples() string {
 	return `parley doctor
 parley doctor --json | jq '.[] | select(.state == "missing")'`

@@ -19,12 +19,12 @@ type Reset struct {
 	JSON    bool   `name:"json" help:"Print JSON; needs --yes."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Reset) Help() string {
 	return `Deletes the directory with all organizations, agents, documents, runs and keys in it. A directory that parley did not create, or that a running parley uses, is not deleted. The command fails if the answer to its question is not yes.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Reset) Examples() string {
 	return `parley reset
 parley reset --yes --data-dir /tmp/trial`

@@ -30,12 +30,12 @@ type ResetPassword struct {
 	out io.Writer // os.Stdout, except in tests
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*ResetPassword) Help() string {
 	return `The link sets a new password for the account. It works once and for one day; until it is used, the old password works. Using the link verifies the account's email address, and the first verification revokes the person's own API keys. The command needs only the database: the service need not run.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*ResetPassword) Examples() string {
 	return `parley reset-password ada@example.com
 parley reset-password ada@example.com --public-url https://parley.example \

@@ -68,14 +68,14 @@ func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 // SecretsStatus shows which values need each key.
 type SecretsStatus struct{ sealedDatabase }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*SecretsStatus) Help() string {
 	return `Counts the stored values that each key encrypts: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS the bodies of deliveries and the contents of documents and files, in chunks of 1 MiB (content). A key is identified by its ID, the first digits of a hash, and by its position in SECRETS_KEY. An old key that no value needs can be removed.
 
 Running processes of the service publish the IDs of their keys in the database. The exit status is 1 if values need a key that is not in SECRETS_KEY, if a running process encrypts with such a key, or if a running process lacks the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*SecretsStatus) Examples() string {
 	return `parley secrets status
 export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
@@ -133,14 +133,14 @@ func countSealed(ctx context.Context, con *console.Console, st *store.Store, box
 // SecretsReseal re-encrypts all values with the first key.
 type SecretsReseal struct{ sealedDatabase }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*SecretsReseal) Help() string {
 	return `Decrypts each value stored under an older key and encrypts it with the first key in SECRETS_KEY. The service may run, and concurrent changes are kept. Each batch is a separate transaction: the command can be stopped at any time, and continues when it is started again. A value that no key decrypts is reported and unchanged, and the exit status is 1. At the end the command prints the output of parley secrets status.
 
 First add the new key as the first key of SECRETS_KEY in every process of the service, and restart it. A process without the new key cannot decrypt resealed values. A process whose first key is the old one still encrypts new values with it.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*SecretsReseal) Examples() string {
 	return `export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
 parley secrets reseal`

@@ -32,12 +32,12 @@ type Serve struct {
 	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep,voice,notify" enum:"ingress,agent,tool,ingest,sweep,voice,notify" help:"Parts to run: ${enum}."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Serve) Help() string {
 	return `Starts the parts in --roles against existing PostgreSQL and NATS servers, and runs until it is stopped. The database must have this release's schema: run parley migrate first. No demo data is created.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Serve) Examples() string {
 	return `export DATABASE_URL=postgres://parley@db/parley NATS_URL=nats://bus:4222
 parley serve --roles ingress
@@ -122,14 +122,14 @@ type Migrate struct {
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Migrate) Help() string {
 	return `Applies missing migrations, each in a transaction, and stores this release's templates. Repeating the command changes nothing; if two run simultaneously, the second waits for the first. The previous release may keep running meanwhile.
 
 parley up also migrates when it starts.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Migrate) Examples() string {
 	return `DATABASE_URL=postgres://owner@db/parley parley migrate`
 }

@@ -35,14 +35,14 @@ type Up struct {
 	JSON    bool   `name:"json" help:"Print the credentials as one line of JSON instead of the banner."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Up) Help() string {
 	return `Starts PostgreSQL, NATS, the workers and the HTTP service. The first start also creates an organization, an API key and a demo agent. When everything is ready, the command prints the URLs and runs until Ctrl-C or SIGTERM. Runs in progress continue at the next start.
 
 DATA_DIR/credentials.json (mode 0600) has the values for scripts: baseUrl, apiKey, organizationId, agentId, loginUrl. If the port is in use, the next free one is used, and the banner names the process that uses it.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Up) Examples() string {
 	return `parley up
 OPENAI_API_KEY=sk-... parley up --port 9000
