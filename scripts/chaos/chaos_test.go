@@ -390,7 +390,7 @@ var always = []string{
 // keep saves the history and the logs in a new directory, and returns the directory's path.
 func (r *trial) keep(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // the directory remains after the test
+	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // it is kept after the test
 	if err != nil {
 		return err.Error()
 	}

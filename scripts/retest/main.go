@@ -52,7 +52,7 @@ func main() {
 	}
 
 	cancel()
-	os.Exit(code) //nolint:gocritic // cancel has been called
+	os.Exit(code) //nolint:gocritic // cancel has run
 }
 
 // rerunner runs the test command, and again for the packages that failed.

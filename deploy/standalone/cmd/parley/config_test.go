@@ -29,7 +29,7 @@ func configured(t *testing.T, env map[string]string, args ...string) (table map[
 			for _, name := range flag.Envs {
 				if _, set := os.LookupEnv(name); set {
 					t.Setenv(name, "")                        // restores the variable after the test
-					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an unset variable differs from an empty one
+					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value differs from none
 						t.Fatal(err)
 					}
 				}

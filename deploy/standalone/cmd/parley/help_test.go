@@ -81,7 +81,7 @@ func TestEveryCommandHasExamples(t *testing.T) {
 			}
 			continue
 		}
-		if name, _, _ := strings.Cut(strings.TrimSpace(node.Path()), " ("); !strings.Contains(shows.Examples(), "parley "+name) { // the page also shows the command's aliases
+		if name, _, _ := strings.Cut(strings.TrimSpace(node.Path()), " ("); !strings.Contains(shows.Examples(), "parley "+name) { // the page shows its aliases
 			t.Errorf("the examples of %s do not call it", node.Path())
 		}
 		for _, f := range node.Flags {

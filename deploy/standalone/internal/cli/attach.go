@@ -63,7 +63,7 @@ func store(ctx context.Context, service *connection, session string, files []loc
 	for _, f := range files {
 		file, err := service.Files.Upload(ctx, f.name, "", f.content, session)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // the command adds an explanation
+			return nil, err //nolint:wrapcheck // explained by the command
 		}
 		out = append(out, parley.NewAttachment{FileID: &file.ID})
 	}

@@ -145,7 +145,7 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 	}
 
 	answer, err := service.Call(ctx, parley.Request{
-		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // repeating the request has no further effect
+		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // idempotent
 	})
 	if err != nil {
 		return r.explain(describeNotFound(err, "run", r.ID))

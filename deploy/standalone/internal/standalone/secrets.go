@@ -21,17 +21,17 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// noteEvery is the interval between progress messages without a terminal.
+// noteEvery is the interval between progress messages if there is no terminal.
 const noteEvery = 10 * time.Second
 
-// Secrets shows which keys of SECRETS_KEY the database needs, and re-encrypts all values with the
-// first key.
+// Secrets groups the commands about stored secrets. They show which keys in SECRETS_KEY the
+// database needs, and encrypt all values again with the first key.
 type Secrets struct {
 	Status SecretsStatus `cmd:"" help:"Show how many stored values need each key in SECRETS_KEY, and which keys can be removed."`
 	Reseal SecretsReseal `cmd:"" help:"Re-encrypt values stored under older keys with the first key in SECRETS_KEY, while the service runs."`
 }
 
-// sealedDatabase is the database with the encrypted values and the keys that decrypt them.
+// sealedDatabase gives access to the database with the encrypted values and to their keys.
 type sealedDatabase struct {
 	config.Secrets
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"The service's database, as a postgres:// URL; default: the database of the parley that runs with DATA_DIR."`
@@ -39,7 +39,7 @@ type sealedDatabase struct {
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// open opens the database and the keys. It takes missing settings from the parley that runs on the data directory.
+// open opens the database and reads the keys. Missing settings come from the running parley's data.
 func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	key, dsn := s.SecretsKey, s.DatabaseURL
 	if key == "" {
@@ -65,7 +65,7 @@ func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	return st, box, err
 }
 
-// SecretsStatus shows which values need each key.
+// SecretsStatus is the command that shows which values need each key.
 type SecretsStatus struct{ sealedDatabase }
 
 // Help returns the description for the manual page of the command.
@@ -82,7 +82,7 @@ export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
 parley secrets status --json`
 }
 
-// Run prints the number of values by key.
+// Run prints how many values each key encrypts.
 func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
@@ -107,8 +107,9 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	return errors.Join(err, missingKeys(keys), checkRunningKeys(box.KeyIDs(), running))
 }
 
-// checkRunningKeys returns an error if running processes cannot decrypt values that this SECRETS_KEY encrypts, or encrypt with
-// keys that this SECRETS_KEY lacks.
+// checkRunningKeys returns an error if running processes have other keys than this command. It is
+// an error if they lack a key of this SECRETS_KEY, or encrypt with a key that this SECRETS_KEY
+// lacks.
 func checkRunningKeys(own []string, running [][]string) error {
 	var errs []error
 	for _, theirs := range running {
@@ -130,7 +131,7 @@ func countSealed(ctx context.Context, con *console.Console, st *store.Store, box
 	return sealed.Count(ctx, st.Seals, box, func(read int) { progress.Sayf("counting: %d values", read) })
 }
 
-// SecretsReseal re-encrypts all values with the first key.
+// SecretsReseal is the command that encrypts all values again with the first key.
 type SecretsReseal struct{ sealedDatabase }
 
 // Help returns the description for the manual page of the command.
@@ -146,7 +147,7 @@ func (*SecretsReseal) Examples() string {
 parley secrets reseal`
 }
 
-// Run re-encrypts the values and prints which values need each key afterwards.
+// Run encrypts the values again, and prints which keys are still needed.
 func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
@@ -198,10 +199,10 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 	})
 }
 
-// keyView is a key in the JSON output.
+// keyView is a key in the JSON output of the commands.
 type keyView struct {
 	ID        string              `json:"id"`
-	Place     int                 `json:"place,omitempty"` // position in SECRETS_KEY, from 1
+	Place     int                 `json:"place,omitempty"` // position of the key in SECRETS_KEY, from 1
 	State     sealed.State        `json:"state"`
 	Values    map[sealdb.Kind]int `json:"values"`
 	Total     int                 `json:"total"`
@@ -222,7 +223,7 @@ func keysView(keys []sealed.Key) []keyView {
 func printKeys(con *console.Console, keys []sealed.Key) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a strings.Builder never fails
+	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // writing to a strings.Builder never fails
 	for _, view := range keysView(keys) {
 		var needed []string
 		for _, kind := range sealdb.Kinds {
@@ -249,7 +250,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 	return nil
 }
 
-// missingKeys returns an error if some values need a key that is not in SECRETS_KEY.
+// missingKeys returns an error if values need a key that is not in SECRETS_KEY.
 func missingKeys(keys []sealed.Key) error {
 	var ids []string
 	values := 0

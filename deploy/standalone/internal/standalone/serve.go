@@ -19,7 +19,7 @@ import (
 
 const roleIngress = "ingress"
 
-// Serve runs selected parts of the service against existing servers.
+// Serve is the command that runs selected roles with existing servers.
 type Serve struct {
 	config.Servers
 	config.Logging
@@ -44,7 +44,7 @@ parley serve --roles ingress
 parley serve --roles agent,tool,ingest,sweep,voice,notify`
 }
 
-// Run serves until ctx ends.
+// Run serves the selected roles until ctx ends.
 func (s *Serve) Run(ctx context.Context) error {
 	lifecycle.CollectSeldom(ctx)
 	log := telemetry.Logger(s.Logging, "parley")
@@ -68,7 +68,7 @@ func (s *Serve) Run(ctx context.Context) error {
 	return group.Run(ctx)
 }
 
-// add adds the workers' roles and then the ingress to the group. The ingress stops first.
+// add adds the workers' roles and then the ingress to the group. The group stops the ingress first.
 func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tracing.Tracer, log zerolog.Logger) error {
 	var roles []workers.Role
 	for _, role := range s.Roles {
@@ -107,7 +107,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 	return nil
 }
 
-// ownPorts returns the ports of the service that this process can determine.
+// ownPorts returns the service's ports on this machine, as far as the settings show them.
 func (s *Serve) ownPorts() []int {
 	ports := s.Servers.Ports()
 	if slices.Contains(s.Roles, roleIngress) && s.Port > 0 {
@@ -116,7 +116,7 @@ func (s *Serve) ownPorts() []int {
 	return ports
 }
 
-// Migrate migrates a database to this release's schema.
+// Migrate is the command that migrates a database to this release's schema.
 type Migrate struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"The database to migrate, as a postgres:// URL."`
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
@@ -134,7 +134,7 @@ func (*Migrate) Examples() string {
 	return `DATABASE_URL=postgres://owner@db/parley parley migrate`
 }
 
-// Run migrates the schema and stores the templates.
+// Run migrates the schema and stores this release's templates.
 func (m *Migrate) Run(ctx context.Context, con *console.Console) error {
 	progress := con.Progress(m.JSON, "migrating")
 	err := migrateDatabase(ctx, m.DatabaseURL)
