@@ -36,20 +36,20 @@ func (f fault) String() string {
 
 // The kinds of faults.
 const (
-	kill     = "kill -9"         // of any part
-	restart  = "restart"         // of a server, gracefully
-	freeze   = "SIGSTOP"         // of a part, later followed by SIGCONT
-	cut      = "cut both ways"   // of a link: no data passes in either direction
-	requests = "cut requests"    // of a link: no data passes from the process or, at an ingress, from its client
-	replies  = "cut replies"     // of a link: no data passes in the opposite direction
-	delay    = "delay"           // of a link: data arrives late
-	reset    = "reset"           // of a link: all of its connections
-	deletion = "delete store"    // all of JetStream's data, while nats-server is down
-	truncate = "truncate stream" // files of the job stream, while nats-server is down
-	fill     = "fill disk"       // of a server
-	skew     = "set clock"       // of a worker
-	lock     = "lock a row"      // of a session or a run, by another transaction
-	snapshot = "long snapshot"   // a transaction that prevents the removal of dead rows, as a backup does
+	kill     = "kill -9"         // kills any part
+	restart  = "restart"         // restarts a server gracefully
+	freeze   = "SIGSTOP"         // freezes a part, which SIGCONT later resumes
+	cut      = "cut both ways"   // lets no data pass a link in either direction
+	requests = "cut requests"    // lets no data pass a link from the process or, at an ingress, from its client
+	replies  = "cut replies"     // lets no data pass a link in the opposite direction
+	delay    = "delay"           // delays the data on a link
+	reset    = "reset"           // resets all connections of a link
+	deletion = "delete store"    // deletes all of JetStream's data while nats-server is down
+	truncate = "truncate stream" // truncates files of the job stream while nats-server is down
+	fill     = "fill disk"       // fills a server's disk
+	skew     = "set clock"       // sets a worker's clock wrong
+	lock     = "lock a row"      // locks the row of a session or run in another transaction
+	snapshot = "long snapshot"   // keeps a transaction open that prevents the removal of dead rows, as a backup does
 )
 
 // plan contains the frequency of each kind of fault.

@@ -118,7 +118,7 @@ func testsFor(t *testing.T, folder string) (text string) {
 func TestMutantsAreCaught(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	tests, schema := map[string][]string{}, map[string]bool{} // by package
+	tests, schema := map[string][]string{}, map[string]bool{} // names of the tests, and whether the schema changes, by package
 	for _, m := range all {
 		tests[m.in] = append(tests[m.in], m.tests...)
 		schema[m.in] = schema[m.in] || m.ofSchema()

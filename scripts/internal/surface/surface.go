@@ -136,7 +136,7 @@ var Operations = []Operation{
 // Extra lists the methods of only some SDKs: "go", "python" or "typescript".
 var Extra = map[string][]string{
 	"go":         {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
-	"python":     {"chat.parse", "automations.parse"},    // in Go, Run.Parse
+	"python":     {"chat.parse", "automations.parse"},    // the Go SDK has Run.Parse instead
 	"typescript": {"chat.parse", "automations.parse", "runs.runTools"},
 }
 

@@ -29,8 +29,8 @@ const (
 const (
 	Path        = "/run"
 	ReadyPath   = "/ready"
-	ReleasePath = "/release" // of kind Parked: a POST releases all waiting requests
-	WaitingPath = "/waiting" // of kind Parked: a GET returns the number of waiting requests
+	ReleasePath = "/release" // for Parked: a POST releases all waiting requests
+	WaitingPath = "/waiting" // for Parked: a GET returns the number of waiting requests
 )
 
 const (
