@@ -125,6 +125,8 @@ type inPieces struct {
 	begun     bool
 }
 
+// Read returns at most the remainder of the current piece. It pauses before each piece except the
+// first.
 func (p *inPieces) Read(into []byte) (int, error) {
 	if len(p.rest) == 0 {
 		return 0, io.EOF

@@ -72,6 +72,8 @@ func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	return k
 }
 
+// run sends requests with the user's keys and with the organization's keys, far more than their
+// limits allow.
 func (k *keyFlood) run(ctx context.Context) {
 	k.mu.Lock()
 	if k.begun.IsZero() {

@@ -68,6 +68,8 @@ func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 	return found
 }
 
+// each sends the requests of one probe for the duration d, and returns their latencies. It notes
+// the errors of requests that the end of ctx has not canceled.
 func (v *victim) each(ctx context.Context, p probe, d time.Duration) (took []time.Duration) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

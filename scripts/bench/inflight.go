@@ -64,6 +64,9 @@ type inflightRound struct {
 	worker, ingress float64 // memory of each process, in KiB per run
 }
 
+// measure measures the memory of Parley's processes before and during the runs. The difference,
+// divided by the number of runs, is the memory per run. Warm-up requests precede the first
+// measurement.
 func (r *inflightRound) measure(ctx context.Context, name string) error {
 	provider, err := r.paced(ctx, model.PieceEvery)
 	if err != nil {

@@ -259,6 +259,7 @@ func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 	}
 }
 
+// collect adds the rows of the database and the unexpected ends of parts to the evidence.
 func (r *trial) collect(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -65,6 +65,7 @@ func (e *evidence) rowsByID() map[string]row {
 	return all
 }
 
+// checkEnds checks that every accepted run is in the database and that every run has finished.
 func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 	rows, told := e.rowsByID(), map[string]bool{}
 	for _, r := range e.Requests {
@@ -92,6 +93,7 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
+// checkLate checks that no run has finished too long after its deadline.
 func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	asked := map[string]time.Time{}
 	for _, d := range e.Decisions {
@@ -121,6 +123,7 @@ const (
 	badEndsAlways  = 2 // allowed even if there are few runs
 )
 
+// checkBadEnds checks that few accepted runs end without completing.
 func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 	accepted := map[string]bool{}
 	for _, r := range e.Requests {
@@ -149,6 +152,7 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 }
 
+// checkKeys checks that each key has one run, and that every response for the key names that run.
 func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
 	runs := map[string]string{}
 	for _, r := range e.Rows {
@@ -173,6 +177,8 @@ func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
+// checkAnswers checks that all responses with a finished run have the content that the database
+// stores, and that all responses for a key are equal.
 func checkAnswers(e *evidence, wrong func(string, ...any), checked func(string)) {
 	rows, first, asked := e.rowsByID(), map[string]string{}, map[string]int{}
 	for _, r := range e.Requests {
@@ -196,6 +202,7 @@ func checkAnswers(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 }
 
+// checkUnchanged checks that the row of a finished run does not change or disappear.
 func checkUnchanged(e *evidence, wrong func(string, ...any), checked func(string)) {
 	rows := e.rowsByID()
 	for id, before := range e.Seen {
@@ -208,6 +215,8 @@ func checkUnchanged(e *evidence, wrong func(string, ...any), checked func(string
 	}
 }
 
+// checkEffects checks the payments in the ledger. An idempotent bill must always be sent with the
+// same key. An unsafe bill may be sent again only if the person has decided that.
 func checkEffects(e *evidence, wrong func(string, ...any), checked func(string)) {
 	resent := map[string]int{}
 	for _, d := range e.Decisions {
@@ -240,6 +249,8 @@ func checkEffects(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 }
 
+// checkPaid checks that each completed run with a bill reports the payment, itself or after the
+// person has confirmed it. The ledger must contain the payment.
 func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	paid := map[string]bool{}
 	for _, f := range e.Effects {
@@ -287,6 +298,7 @@ func (e *evidence) bySession() map[string][]row {
 	return sessions
 }
 
+// checkOrder checks that the turns of a session are executed in order and do not overlap.
 func checkOrder(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for session, runs := range e.bySession() {
 		for i := 1; i < len(runs); i++ {
@@ -304,6 +316,8 @@ func checkOrder(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
+// checkTurns checks the messages that the model receives for a turn: all earlier completed turns of
+// the session, in order, and no later turn.
 func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 	completed := map[string][]int{}
 	for session, runs := range e.bySession() {
@@ -327,6 +341,8 @@ func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
+// checkWaiters checks the duration of each request. Time in which the ingress or PostgreSQL was
+// interrupted is allowed in addition.
 func checkWaiters(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, r := range e.Requests {
 		within := r.Within
@@ -375,6 +391,7 @@ const (
 	judged, judgedLong = "processes whose memory and descriptors were compared", "… which ran for more than two minutes"
 )
 
+// checkFlat checks that no process leaks memory or file descriptors.
 func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for life, samples := range e.usageByProcess() {
 		lived := samples[len(samples)-1].At.Sub(samples[0].At)

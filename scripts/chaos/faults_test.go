@@ -71,6 +71,8 @@ func (s *striker) part(name string) *cluster.Part {
 	return nil
 }
 
+// strike injects one fault. It counts and logs the outcome: whether the fault was injected, or why
+// not.
 func (s *striker) strike(ctx context.Context, f fault) {
 	p := s.part(f.Part)
 	var done bool

@@ -251,6 +251,8 @@ func (p *person) work(ctx context.Context) {
 	}
 }
 
+// look decides about all waiting runs of an account. A bill that the ledger has counted counts as
+// paid; any other bill is sent again.
 func (p *person) look(ctx context.Context, a account, url string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

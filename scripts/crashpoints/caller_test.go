@@ -148,6 +148,8 @@ func (b *testEnv) begin(c call) <-chan settled {
 	return done
 }
 
+// settle repeats a call until its run has finished, for at most the time patience. If the run waits
+// for a decision or for results of the client, it sends them.
 func (b *testEnv) settle(c call) settled {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()

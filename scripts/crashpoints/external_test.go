@@ -78,6 +78,8 @@ func newModel(t *testing.T) (url string) {
 	return server.URL + "/v1"
 }
 
+// pays answers a request to the model. It calls the tool that the message names, then repeats the
+// result of the tool.
 func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	var tool, bill string
 	last := req.Messages[len(req.Messages)-1]

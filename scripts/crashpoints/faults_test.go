@@ -266,6 +266,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
+// run executes calls during a partition and checks them after the partition has ended. The function
+// way begins the partition.
 func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	t.Helper()
 	var proxy *testkit.FaultProxy

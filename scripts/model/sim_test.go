@@ -108,6 +108,7 @@ type task struct {
 // killed is the panic value that ends a task of a dead process.
 type killed struct{}
 
+// spawn starts a task of a process, which runs f. The task first runs at the current virtual time.
 func (s *sim) spawn(p *process, f func(*task)) {
 	t := &task{sim: s, proc: p}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {

@@ -200,6 +200,8 @@ func (w *toolWorker) handle(t *task, q *request) {
 	}
 }
 
+// carryOut models how a tool worker sends a call: BeginSend records it in the ledger, the receiver
+// executes it, and EndSend records the outcome.
 func (w *toolWorker) carryOut(t *task, q *request) reply {
 	s := w.sim
 	receive := func() {

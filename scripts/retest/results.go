@@ -46,6 +46,7 @@ type packageResult struct {
 	output      map[string][]string // output lines by test; the name "" stands for the package itself
 }
 
+// readResults reads the test events of one run from the beginning of a file.
 func readResults(from io.ReadSeeker) (*results, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading test events: %w", err)

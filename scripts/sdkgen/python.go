@@ -73,6 +73,8 @@ type pythonWriter struct {
 	fault       error
 }
 
+// define writes a definition after the definitions that it references. It writes each definition
+// once.
 func (w *pythonWriter) define(d definition) {
 	if w.begun[d.name] {
 		return
@@ -133,6 +135,8 @@ func (w *pythonWriter) call(d definition) {
 	w.docstring("", d.doc)
 }
 
+// alias writes a definition that is not a record as a type alias, with the documentation of its
+// values.
 func (w *pythonWriter) alias(d definition) {
 	begin := d.name + ": TypeAlias = "
 	expression := w.quoted(d.shape)

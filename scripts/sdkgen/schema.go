@@ -151,6 +151,7 @@ func (r *reader) shape(schema object, name string) shape {
 	return s
 }
 
+// bare returns the type expression of a schema without regard to "nullable".
 func (r *reader) bare(schema object, name string) shape {
 	switch {
 	case schema.Text("$ref") != "":
@@ -262,6 +263,7 @@ func onlyConstrains(choices []object) bool {
 	})
 }
 
+// plain returns the type expression of a schema for one of the types that the schema allows.
 func (r *reader) plain(kind string, schema object, name string) shape {
 	switch kind {
 	case "string":
@@ -293,6 +295,8 @@ func (r *reader) plain(kind string, schema object, name string) shape {
 	return r.fail("%s: unknown type %q", name, kind)
 }
 
+// object returns a reference to a new record if the schema has properties. Otherwise it returns a
+// dictionary, or an object without members.
 func (r *reader) object(schema object, name string) shape {
 	switch {
 	case len(schema.At("properties")) > 0:

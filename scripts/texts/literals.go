@@ -138,6 +138,8 @@ func (l *lexer) afterValue() bool {
 	return l.last != "" && strings.ContainsAny(l.last[len(l.last)-1:], `)]}"'0123456789`+"`")
 }
 
+// bracket reads a bracket, a separator or the beginning of a template, and updates the stack of
+// open brackets.
 func (l *lexer) bracket(c byte) {
 	switch c {
 	case '(':

@@ -54,6 +54,8 @@ func checkAlerts(root string) []error {
 	return append(checkRules(root), checkBoard(root)...)
 }
 
+// checkRules checks the alerts in deploy/grafana/alerts.yaml. Their names must be unique, and their
+// links must lead to headings of docs/telemetry.md.
 func checkRules(root string) (problems []error) {
 	raw, err := read(root, "deploy", "grafana", "alerts.yaml")
 	if err != nil {

@@ -198,6 +198,7 @@ func (c *Cluster) migrate(ctx context.Context, server *pgserver.Server) (err err
 	return migrations.Up(ctx, c.DB)
 }
 
+// startNATS starts the nats-server and waits until it is ready.
 func (c *Cluster) startNATS(tb testing.TB) {
 	tb.Helper()
 	dir := c.options.NATSDir
@@ -222,6 +223,8 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	}
 }
 
+// startProcess starts one of Parley's processes behind its own fault proxies. It does not wait
+// until the process is ready.
 func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string) {
 	tb.Helper()
 	database, bus := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.pgPort)), net.JoinHostPort("127.0.0.1", strconv.Itoa(c.natsPort))

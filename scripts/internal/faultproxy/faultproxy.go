@@ -155,6 +155,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.serve(w, r, "/"+rest)
 }
 
+// serve passes a request on to the service and the response to the client, as far as the door's
+// rule allows. It records the fault before the client can notice it.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery

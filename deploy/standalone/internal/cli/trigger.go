@@ -135,6 +135,8 @@ type wait struct {
 	notified bool // whether the command has reported that the run waits for a person
 }
 
+// trigger sends the request. It then waits for the run's result, or prints the run at once if the
+// user does not want to wait.
 func (w *wait) trigger(ctx context.Context, message string) error {
 	target, err := w.service.agentID(ctx, w.Target)
 	if err != nil {

@@ -45,6 +45,7 @@ func (p *Progress) Done() {
 	p.ended.Wait()
 }
 
+// tick updates the line four times a second until Done is called. Then it removes the line.
 func (p *Progress) tick() {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()

@@ -107,6 +107,8 @@ func (v *Verdict) judgeAnswer(n int, a Answer) {
 	}
 }
 
+// judgeEffects counts triggers without an effect, additional effects, and effects without a
+// trigger.
 func (v *Verdict) judgeEffects(e Evidence) {
 	keys := make([][]string, len(e.Answers))
 	for _, b := range e.Bookings {
@@ -129,6 +131,8 @@ func (v *Verdict) judgeEffects(e Evidence) {
 	}
 }
 
+// judgeRuns compares the answers with the service's list of runs. It counts additional runs of a
+// key, answers with a run that is not in the list, and runs that belong to no trigger.
 func (v *Verdict) judgeRuns(e Evidence) {
 	byKey, listed := map[string][]string{}, map[string]bool{}
 	for _, r := range e.Runs {

@@ -78,6 +78,8 @@ func listeners(table string, port int) (inodes []string) {
 	return inodes
 }
 
+// processWithSocket describes the process that has a socket open, or returns "" if /proc does not
+// show it, for example because the process belongs to another user.
 func processWithSocket(inode string) string {
 	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {

@@ -67,6 +67,8 @@ func startServers(
 	return srv, nil
 }
 
+// connectBus connects to the NATS server at url. If url is empty, it starts a private server in
+// this process, which the group stops.
 func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*bus.Bus, error) {
 	if url != "" {
 		return bus.Dial(url, "parley", log)

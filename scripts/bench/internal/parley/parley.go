@@ -87,6 +87,7 @@ func Migrate(ctx context.Context, dsn string) (err error) {
 	return migrations.Up(ctx, st.SQL())
 }
 
+// start starts the ingress and one worker with a new secrets key, and returns when both are ready.
 func (p *Parley) start(ctx context.Context) (err error) {
 	if p.port, err = process.FreePort(ctx); err != nil {
 		return err
