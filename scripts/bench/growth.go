@@ -68,7 +68,8 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 	return g.lists(ctx, s, deployments)
 }
 
-// fill creates runs with unique keys, and then one run for each key that the measurement repeats.
+// fill creates runs with the keys that the measurement repeats, and then runs with unique keys until
+// there are enough.
 func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again load.Spec, runs int) error {
 	const clients, perClient = 128, 5 * time.Second
 	began := time.Now()
@@ -86,7 +87,7 @@ func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again loa
 	return nil
 }
 
-// vacuum vacuums the database before the measurement, so that autovacuum does not run during it.
+// vacuum executes VACUUM before the measurement, so that autovacuum does not run during it.
 func vacuum(ctx context.Context, dsn string) error {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {

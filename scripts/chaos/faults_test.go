@@ -291,7 +291,7 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 		if err := disk.Free(); err != nil {
 			s.t.Errorf("freeing the disk of %s: %v", f.Part, err)
 		}
-		// nats-server disables JetStream when its disk is full, and enables it again only after a restart.
+		// nats-server disables JetStream when its disk is full, and enables it only at its next start.
 		if f.Part == cluster.NATS && !s.kill(ctx, p, nil) {
 			s.t.Errorf("%s was not restarted after its disk was full", f.Part)
 		}

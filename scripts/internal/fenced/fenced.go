@@ -89,7 +89,7 @@ func (r *reader) read(line string) error {
 	return nil
 }
 
-// fileName returns the file name in a comment on a block's first line, or on its second line after a shebang.
+// fileName returns the file name in a comment on a block's first line, or on the line after "#!".
 func fileName(lines []string) string {
 	if len(lines) > 1 && strings.HasPrefix(lines[0], "#!") {
 		lines = lines[1:]

@@ -33,7 +33,8 @@ type Credentials struct {
 	LoginURL       string `json:"loginUrl"`
 }
 
-// ReadCredentials reads credentials.json from a data directory. It returns an error unless the file is private and complete.
+// ReadCredentials reads credentials.json from a data directory. It returns an error if the
+// file's mode is not 600, or if a value is missing.
 func ReadCredentials(dir string) (Credentials, error) {
 	var creds Credentials
 	path := filepath.Join(dir, "credentials.json")

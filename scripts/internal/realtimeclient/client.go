@@ -47,7 +47,8 @@ type RefusedError struct {
 // Error returns a message with the status and the body of the response.
 func (r *RefusedError) Error() string { return fmt.Sprintf("refused: %d %s", r.Status, r.Body) }
 
-// Dial opens a connection that lasts until ctx ends. It returns a *RefusedError if the service refuses.
+// Dial opens a connection that lasts until ctx ends. If the service refuses it, the error is a
+// *RefusedError.
 func Dial(ctx context.Context, opts Options) (*Client, error) {
 	query := url.Values{"model": {opts.Model}}
 	if opts.Session != "" {

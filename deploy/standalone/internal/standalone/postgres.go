@@ -51,7 +51,7 @@ func (p *privatePostgres) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, p.stop(ctx))
 	}
-	defer func() { _ = st.Close() }() // no writes are pending
+	defer func() { _ = st.Close() }() // an error has no effect, because no writes are pending
 
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
@@ -91,7 +91,7 @@ func (p *privatePostgres) run(ctx context.Context) error {
 	}
 }
 
-// check opens a new connection to the server and calls a function.
+// check opens a new connection to the server and checks the schema of the database.
 func (p *privatePostgres) check(ctx context.Context, st *store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresCheckTimeout)
 	defer cancel()

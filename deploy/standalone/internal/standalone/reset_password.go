@@ -52,7 +52,7 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
+	defer func() { _ = st.Close() }() // an error has no effect, because the process ends
 
 	userID, err := r.user(ctx, st)
 	if err != nil {

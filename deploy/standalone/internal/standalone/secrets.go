@@ -88,7 +88,7 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
+	defer func() { _ = st.Close() }() // an error has no effect, because the process ends
 
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
+	defer func() { _ = st.Close() }() // an error has no effect, because the process ends
 
 	outcome, err := resealAll(ctx, con, st, box, s.JSON)
 	if err != nil {

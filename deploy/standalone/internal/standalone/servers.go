@@ -94,7 +94,7 @@ func migrateDatabase(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // no writes are pending
+	defer func() { _ = st.Close() }() // an error has no effect, because no writes are pending
 	if err := migrations.Up(ctx, st.SQL()); err != nil {
 		return err
 	}

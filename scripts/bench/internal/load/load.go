@@ -48,7 +48,7 @@ type Spec struct {
 // Duration contains the number of clients and how long they send.
 type Duration struct {
 	Clients  int
-	WarmUp   time.Duration // not measured
+	WarmUp   time.Duration // duration of the warm-up, which is not measured
 	Measured time.Duration // if it is 0, each client sends one request
 	Spread   time.Duration // time over which the clients start
 }

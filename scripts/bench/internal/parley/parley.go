@@ -166,7 +166,7 @@ func (p *Parley) RestartIngress(ctx context.Context) error {
 	return p.ready(ctx)
 }
 
-// SetWorkers starts or stops worker processes until there are n, and waits until the new ones are ready.
+// SetWorkers starts or stops worker processes until n run, and waits until all are ready.
 func (p *Parley) SetWorkers(ctx context.Context, n int) error {
 	for len(p.workers) > n {
 		last := p.workers[len(p.workers)-1]
