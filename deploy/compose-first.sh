@@ -1,8 +1,10 @@
 #!/bin/sh
-# deploy/compose-first.sh [URL]: creates in a new Parley what `make run` creates: an owner, an API key, a demo agent and
-# its documents. It uses only the HTTP API, and writes deploy/credentials.json, which only its owner can read, like the
-# .data/credentials.json of `make run`. PARLEY_OWNER is the owner's email address, CREDENTIALS another path for the
-# file.
+# deploy/compose-first.sh [URL]: creates in a new Parley what `make run` creates: an owner, an API
+# key, a demo agent and its documents. It uses only the HTTP API. It writes deploy/credentials.json,
+# which only its owner can read; `make run` writes the same values to .data/credentials.json.
+#
+#   PARLEY_OWNER   email address of the owner
+#   CREDENTIALS    another path for the file
 set -eu
 cd "${0%/*}"
 umask 077
@@ -14,10 +16,10 @@ if [ -e "$file" ]; then echo "compose-first: $file exists; nothing to do" && exi
 
 # field NAME prints a field of the JSON on standard input.
 field() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" | head -n 1; }
-# call METHOD PATH HEADER BODY
+# call METHOD PATH HEADER BODY sends a request with a JSON body and prints the response.
 call() { curl -fsS -X "$1" "$base$2" -H "$3" -H 'Content-Type: application/json' -d "$4"; }
 
-# The service may still be starting.
+# The service may still be starting, so wait until it is ready.
 tries=0
 until curl -fsS -o /dev/null "$base/readyz" 2>/dev/null; do
 	tries=$((tries + 1))

@@ -1,17 +1,18 @@
 #!/bin/sh
-# deploy/compose-init.sh: creates the secrets for compose.yaml in deploy/.env (or ENV_FILE), which only its owner can
-# read. It keeps existing values, so run it again after each upgrade. Keep a copy of SECRETS_KEY in another place than
-# the backups: without the key, stored secrets are lost.
+# deploy/compose-init.sh: creates the secrets for compose.yaml in deploy/.env (or ENV_FILE), which
+# only its owner can read. It keeps existing values, so run it again after each upgrade. Keep a copy
+# of SECRETS_KEY separately from the backups, because stored secrets are lost without the key.
 set -eu
 cd "${0%/*}"
 umask 077
 file=${ENV_FILE:-.env}
 [ -e "$file" ] || : >"$file"
 
-# ensure NAME VALUE adds a setting unless it exists.
+# ensure NAME VALUE adds a setting to the file unless the file contains it.
 ensure() { grep -q "^$1=" "$file" || printf '%s=%s\n' "$1" "$2" >>"$file"; }
 
-# password prints a password that begins with a letter, because nats-server parses it as a word.
+# password prints a random password. It begins with a letter, so that nats-server parses it as a
+# word.
 password() { printf 'p%s' "$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')"; }
 
 ensure COMPOSE_PROJECT_NAME parley

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Sourced by backup.sh and restore.sh: finds the database and runs PostgreSQL's programs.
+# backup.sh and restore.sh source this file. It finds the database and runs PostgreSQL's programs.
 
 say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
 fail() {
@@ -7,8 +7,8 @@ fail() {
 	exit 1
 }
 
-# locate sets url without the password, which goes into PGPASSWORD because every user of the machine can see
-# command-line arguments.
+# locate sets url to DATABASE_URL without its password. The password goes into PGPASSWORD, because
+# every user of the machine can see command-line arguments.
 locate() {
 	local scheme rest login password
 	url=$DATABASE_URL scheme=${DATABASE_URL%%://*} rest=${DATABASE_URL#*://}
@@ -20,8 +20,9 @@ locate() {
 	url=$scheme://${login%%:*}@${rest#"$login"@}
 }
 
-# locate_running sets url to the private server of a running parley up. The server's socket is in the data directory,
-# or, if that path is too long, in the directory to which a link there points.
+# locate_running sets url to the private server of a running `parley up`. The server's socket is in
+# the data directory. If that path is too long for a socket, a link in the data directory points to
+# the socket's directory.
 locate_running() {
 	local socket
 	socket=$(cat "$DATA_DIR/postgres/socket" 2>/dev/null) || socket=$(cd "$DATA_DIR/postgres/data" 2>/dev/null && pwd) ||
@@ -29,7 +30,7 @@ locate_running() {
 	url="host='$socket' user=parley dbname=parley"
 }
 
-# pg runs a PostgreSQL program.
+# pg runs a program of PostgreSQL, with the prefix PG_RUN if it is set.
 pg() {
 	# shellcheck disable=SC2086 # PG_RUN is several words
 	${PG_RUN:-} "$@"

@@ -13,16 +13,17 @@ file=$1 begun=$SECONDS
 [ -n "${DATABASE_URL:-}" ] || fail 'set DATABASE_URL to the URL of an empty database'
 locate
 
-# sql runs a script and prints values without formatting. Arguments such as -v name=value set its
-# variables.
+# sql runs an SQL script from standard input and prints the values without formatting. Arguments
+# such as -v name=value set variables of the script.
 sql() { pg psql -X -q -A -t -v ON_ERROR_STOP=1 -d "$url" "$@"; }
 
 list=$(pg pg_restore --list <"$file") || fail "$file is not a backup"
 found=$(sql <<<"SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") || fail 'cannot query the database'
 [ "$found" = 0 ] || fail 'the database is not empty'
 
-# The owners of the objects: the last word on each line of the list, which may be empty. An owner that does not exist on
-# this server is created for the restore, and dropped after it.
+# The owners of the objects in the backup. Each line of the list ends with an owner; the list may be
+# empty. An owner that does not exist on this server is created for the restore and dropped after
+# it.
 owners=$(sed '/^;/d; s/.* //' <<<"$list" | sort -u)
 made=()
 away() {
@@ -47,7 +48,7 @@ sql <<<"SELECT format('GRANT parley_app, parley_system TO %I', pg_get_userbyid(d
 
 pg pg_restore --exit-on-error --single-transaction --dbname="$url" <"$file" || fail 'nothing was restored'
 away
-# The planner needs statistics, which backups do not contain.
+# The query planner needs statistics, which a backup does not contain.
 sql <<<ANALYZE
 say "$(sql <<<"SELECT count(*) || ' runs, ' || (SELECT count(*) FROM open_runs) || ' of them open, of ' ||
 	(SELECT count(*) FROM organizations) || ' organizations' FROM runs"), $((SECONDS - begun)) s. Next: parley migrate"

@@ -1,12 +1,17 @@
 #!/bin/bash
-# deploy/test-compose.sh: builds the images, starts deploy/compose.yaml under a separate project name with separate
-# secrets, and follows the steps of the README. Then it kills every container once while keyed triggers arrive: each
-# key must have exactly one completed run. At the end it stops everything, even after a failure. `make test-compose`
-# runs it.
+# deploy/test-compose.sh: tests deploy/compose.yaml; `make test-compose` runs it. It builds the
+# images, starts them under a separate project name with separate secrets, and follows the steps of
+# the README. Then it kills every container once while triggers with keys arrive. Each key must have
+# exactly one completed run. At the end, even after a failure, it stops everything.
 #
-# If the public base images cannot be pulled, deploy/docker/local.sh builds them (root, Debian); LOCAL_IMAGES=1 does so
-# without trying to pull. KEEP=1 leaves everything running. COMPOSE is the command, by default `docker compose`; for
-# Debian's older version use 'docker-compose --compatibility'. BUILD=no uses the existing images.
+# If the public base images cannot be pulled, deploy/docker/local.sh builds them (needs root and
+# Debian).
+#
+#   LOCAL_IMAGES=1   builds the base images without trying to pull them
+#   BUILD=no         uses the existing images
+#   KEEP=1           leaves everything running
+#   COMPOSE          the command, by default `docker compose`; for Debian's older version
+#                    'docker-compose --compatibility'
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -ra compose <<<"${COMPOSE:-docker compose}"
@@ -43,14 +48,14 @@ dc up -d >"$work/up" 2>&1 || { tail -n 20 "$work/up" && fail 'the services do no
 deploy/compose-first.sh "http://127.0.0.1:$PORT" >/dev/null
 say 'ready, with an owner and a demo agent'
 
-# rows QUERY queries the database.
+# rows QUERY prints the result of an SQL query.
 rows() { dc exec -T postgres psql -U postgres -d parley -qtAc "$1" 2>/dev/null; }
 
 # --- the steps of the README
 credential() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$CREDENTIALS"; }
 base=$(credential baseUrl) key=$(credential apiKey) agent=$(credential agentId)
 field() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" | head -n 1; }
-want() { # NAME PATTERN, with the response on standard input
+want() { # NAME PATTERN; the response is on standard input
 	local answer
 	answer=$(cat)
 	grep -q "$2" <<<"$answer" || fail "$1: $answer"
@@ -74,7 +79,7 @@ curl -sS "$base/api/knowledge?query=lamp" -H "x-api-key: $key" | want 'a search'
 curl -sS "$base/dashboard/" -L | want 'the dashboard' '<html'
 curl -sS "$base/docs" -L | want 'the documentation' '<html'
 
-# running prints the IDs of the running containers. Because migrate has exited, its container is not
+# running prints the IDs of the running containers. The container of migrate has exited and is not
 # among them.
 running() { docker inspect -f '{{if .State.Running}}{{.Id}}{{end}}' $(dc ps -q) | grep .; }
 
@@ -88,7 +93,7 @@ say 'no container runs as root, has capabilities, or may write to its root file 
 
 # --- any container may die
 echoes=$(curl -sS "$base/api/agents?q=Echo" -H "x-api-key: $key" | grep -o 'ag_[a-z0-9]*' | head -n 1)
-# trigger KEY sends a trigger until it is answered, and prints the run's id.
+# trigger KEY repeats a trigger until the service answers, and prints the ID of the run.
 trigger() {
 	local status
 	for _ in $(seq 150); do
@@ -102,13 +107,13 @@ trigger() {
 	done
 	echo "LOST $1: $status $(head -c 300 "$work/$1" 2>/dev/null)"
 }
-# crash ID kills a container's first process, as a crash does; the engine restarts the container. If crash may not kill
-# the process, it kills and starts the container.
+# crash ID kills the first process of a container, as a crash would; the engine then restarts the
+# container. If crash is not permitted to kill the process, it kills and starts the container.
 crash() {
 	local pid
 	pid=$(docker inspect -f '{{.State.Pid}}' "$1")
 	if [ "$pid" -gt 1 ] && [ "$(id -u)" = 0 ] && kill -9 "$pid" 2>/dev/null; then return; fi
-	docker kill "$1" >/dev/null && docker start "$1" >/dev/null # the engine does not restart a container after docker kill
+	docker kill "$1" >/dev/null && docker start "$1" >/dev/null # after docker kill, the engine does not restart a container
 }
 sent=0
 for id in $(running); do

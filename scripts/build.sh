@@ -1,9 +1,9 @@
 #!/bin/sh
-# scripts/build.sh NAME PACKAGE [TOOL_MODULE]: builds bin/NAME. For the first build it prints a line; on a terminal
-# the line counts seconds and downloaded modules.
+# scripts/build.sh NAME PACKAGE [TOOL_MODULE]: builds bin/NAME. If bin/NAME does not exist yet, the
+# script prints a line. On a terminal, the line counts seconds and downloaded modules.
 #
-# With TOOL_MODULE the package comes from that module, outside go.work. The build's output is printed only if the build
-# fails.
+# With TOOL_MODULE, the package comes from that module, outside go.work. The output of the build is
+# printed only if the build fails.
 set -u
 cd "${0%/*}/.." || exit 1
 name=$1 package=$2 module=${3:-}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/fuzz.sh MODULE...: runs every fuzz target for FUZZTIME (10s), one after another. A failing input is printed and
-# kept in the package's testdata/fuzz, so that `make test` uses it.
+# scripts/fuzz.sh MODULE...: runs every fuzz target for FUZZTIME (10s), one after another. It prints
+# a failing input and keeps it in the package's testdata/fuzz, so that `make test` uses it.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 [ $# -gt 0 ] || { echo 'usage: scripts/fuzz.sh MODULE...' >&2 && exit 2; }
@@ -10,18 +10,19 @@ failed=() ran=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# attempt PACKAGE NAME TIME runs one target of the built binary for TIME. The timeout is for a target that hangs.
+# attempt PACKAGE NAME TIME runs one target of the built binary for TIME. A timeout ends a target
+# that hangs.
 attempt() {
 	(cd "$1" && timeout --kill-after=10 120 "$work/target" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$3" \
 		-test.fuzzcachedir "$(go env GOCACHE)/fuzz/parley/$1" >"$work/log" 2>&1 </dev/null)
 }
 
-# overdue reports that a target failed only because its time ended: the engine reports a failure if a worker is executing
-# an input at that moment.
+# overdue reports whether a target failed only because its time ended. The fuzzing engine reports a
+# failure if a worker is executing an input at that moment.
 overdue() { grep -qE '^ +context deadline exceeded$' "$work/log" && ! grep -q 'Failing input written' "$work/log"; }
 
-# target PACKAGE NAME runs a target. It succeeds only if inputs beyond the seeds were tried, which may take longer than
-# FUZZTIME on a slow machine.
+# target PACKAGE NAME runs a target. It succeeds only if the target has tried inputs besides the
+# seeds. On a slow machine that may take longer than FUZZTIME.
 target() {
 	local started=$SECONDS execs=''
 	printf 'fuzz %s %s\n' "$1" "$2"
@@ -41,7 +42,7 @@ target() {
 	done
 }
 
-# Packages with targets are built once, with the instrumentation for fuzzing.
+# Each package with targets is built once, with the instrumentation for fuzzing.
 for package in $(grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' "$@" | xargs -r -n 1 dirname | sed 's,^\./,,' | sort -u); do
 	if ! go test -c -fuzz . -o "$work/target" "./$package"; then
 		failed+=("$package")

@@ -1,7 +1,7 @@
 #!/bin/sh
-# scripts/lint.sh MODULE...: runs golangci-lint for each module, gofumpt, checks of the sizes of files and packages, and
-# checks of shell syntax. With FIX=1, golangci-lint and gofumpt first fix what they can. A failed check does not stop the
-# others; the exit code is non-zero if any check failed.
+# scripts/lint.sh MODULE...: runs golangci-lint for each module, and gofumpt. It also checks the
+# sizes of files and packages and the syntax of shell scripts. With FIX=1, golangci-lint and gofumpt
+# first fix what they can. All checks run, and the exit code is non-zero if any of them failed.
 set -u
 cd "${0%/*}/.." || exit 1
 top=$PWD status=0
@@ -36,14 +36,14 @@ long=$(echo "$written" | xargs wc -l | grep -v ' total$' |
 [ -z "$long" ] || fail "file too long:
 $long"
 
-# A package has at most 4,000 lines in 30 files, without tests and generated files.
+# A package has at most 4,000 lines in 30 files. Tests and generated files do not count.
 large=$(echo "$written" | grep '\.go$' | grep -v '_test\.go$' | xargs -n 1 wc -l |
 	awk '{ dir = $2; sub("/[^/]*$", "", dir); lines[dir] += $1; files[dir]++ }
 		END { for (dir in lines) if (lines[dir] > 4000 || files[dir] > 30) printf "%s: %d lines in %d files\n", dir, lines[dir], files[dir] }')
 [ -z "$large" ] || fail "package too large (limit: 4,000 lines, 30 files):
 $large"
 
-# A type has at most 40 methods, without tests.
+# A type has at most 40 methods. Methods in tests do not count.
 wide=$(find "$@" -name '*.go' ! -name '*_test.go' -exec awk '
 		/^func \([a-zA-Z_]* *\*?[A-Za-z_]+(\[[^]]*\])?\) / {
 			dir = FILENAME; sub("/[^/]*$", "", dir)
@@ -62,7 +62,7 @@ done
 
 scripts/web.sh check || fail 'bundles of the web pages'
 
-# Check the English of documents, messages, web pages and comments.
+# Check the English of documents, messages, web pages and comments against the list of banned words.
 (unset GOWORK && go run ./scripts/words) || fail 'banned words (CONTRIBUTING.md, "Words")'
 
 [ "$status" = 0 ] && echo 'lint: clean'

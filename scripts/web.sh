@@ -19,11 +19,12 @@ bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --ent
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
 bundle --format=esm --loader:.css=text --outfile="$out/widget-files.js" widget/files.ts
 bundle --format=esm --loader:.css=text --entry-names='[name]-[hash]' --outdir="$out" widget-preview=widget/preview.ts
-# The audio worklet, the highlighter and the preview of the widget are separate files, so that only pages that use them load them.
+# The audio worklet, the highlighter and the widget's preview are separate files, so that only those
+# pages load them that use them.
 bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts
 bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/highlight.ts
 
-# The licences of third-party packages.
+# Collect the licences of third-party packages in one file.
 {
 	echo "Parley's web pages include these third-party packages, unchanged. Parley itself is licensed under Apache-2.0."
 	for licence in third_party/*/LICENSE*; do

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Runs once, when PostgreSQL's data directory is initialized. Creates two logins in addition to the administrator: the
-# owner, for migrations, and the service, which owns nothing and is always subject to row-level security.
+# Runs once, when PostgreSQL's data directory is initialized. It creates two logins in addition to
+# the administrator: the owner, for migrations, and the service's login, which owns nothing and is
+# always subject to row-level security.
 set -euo pipefail
 psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d postgres -v owner="$OWNER_PASSWORD" -v service="$SERVICE_PASSWORD" <<'SQL'
 CREATE ROLE parley_app NOLOGIN;

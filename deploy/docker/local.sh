@@ -1,12 +1,13 @@
 #!/bin/sh
-# deploy/docker/local.sh: builds the base images of Dockerfile and compose.yaml on a machine that cannot pull them:
-# Debian with debootstrap, PostgreSQL and HAProxy from Debian's packages, Go from this machine's installation,
-# nats-server from tools/go.mod. It needs root, docker, debootstrap and Go, and prints the settings that select them:
+# deploy/docker/local.sh: builds the base images of Dockerfile and compose.yaml on a machine that
+# cannot pull them. Debian comes from debootstrap, PostgreSQL and HAProxy from Debian's packages, Go
+# from this machine's installation, and nats-server from tools/go.mod. The script needs root,
+# docker, debootstrap and Go. It prints the settings that select the images:
 #
 #   deploy/docker/local.sh >> deploy/.env
 #
-# Arguments (debian, go, postgres, haproxy, nats) select images; FRESH=1 rebuilds existing ones.
-# The images are for tests: they are not rebuilt when Debian updates a package.
+# Arguments (debian, go, postgres, haproxy, nats) select images. FRESH=1 builds existing images
+# again. The images are for tests: nothing builds them again when Debian updates a package.
 set -eu
 cd "${0%/*}/../.."
 release=${DEBIAN_RELEASE:-bookworm}
@@ -15,13 +16,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 say() { printf 'local: %s\n' "$*" >&2; }
 
-only=" $* " # names of images; empty: all
+only=" $* " # names of the images to build; empty: all
 have() {
 	case $only in *" $1 "* | '  ') ;; *) return 0 ;; esac
 	[ -z "${FRESH:-}" ] && "$docker" image inspect "parley-local/$1" >/dev/null 2>&1
 }
 
-# image NAME DIR builds parley-local/NAME from a directory with a Dockerfile.
+# image NAME DIR builds the image parley-local/NAME from a directory that contains a Dockerfile.
 image() {
 	say "building parley-local/$1"
 	"$docker" build -q -t "parley-local/$1" "$2" >/dev/null
@@ -46,7 +47,7 @@ if ! have go; then
 		COPY go /usr/local/go
 		ENV PATH=/usr/local/go/bin:/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin GOPATH=/go GOTOOLCHAIN=local
 	END
-	# The image uses the same module proxy as this machine.
+	# The image uses the same settings of Go's module proxy as this machine.
 	for name in GOPROXY GOSUMDB GONOSUMDB; do
 		printf 'ENV %s=%s\n' "$name" "$(go env "$name")" >>"$work/go/Dockerfile"
 	done

@@ -11,14 +11,16 @@ import (
 )
 
 const (
-	bombers = 5 // organizations
-	// bombsAhead is the maximum number of an organization's documents that wait to be processed.
+	bombers = 5 // number of attacking organizations
+	// bombsAhead is the maximum number of unprocessed documents that each organization uploads
+	// ahead.
 	bombsAhead = 4
 )
 
-// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open elements that the parser recreates
-// for each paragraph. They use all the CPU time that a document may use. Even bombs are Markdown texts of 440 KB in which each
-// delimiter could close all earlier delimiters.
+// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open
+// elements that the parser recreates for each paragraph, which takes all the CPU time that a
+// document may use. Even bombs are Markdown texts of 440 KB in which each delimiter could close all
+// earlier ones.
 func bomb(n int) (name, content string) {
 	if n%2 == 0 {
 		return fmt.Sprintf("bomb-%d.md", n), fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000)
@@ -32,14 +34,15 @@ func bomb(n int) (name, content string) {
 	return fmt.Sprintf("bomb-%d.html", n), b.String()
 }
 
-// bombing is an attack by five free organizations with documents that use the maximum CPU time.
+// bombing is an attack by five organizations on the free plan. They upload documents that use the
+// maximum CPU time.
 type bombing struct {
 	people []*person
 	sent   tally
 
 	mu      sync.Mutex
 	made    int
-	waiting map[string]*person // documents that are not yet deleted, by ID
+	waiting map[string]*person // documents that are not yet deleted, by ID, with their owners
 }
 
 func newBombing(t *testing.T, s *service) *bombing {
@@ -71,7 +74,8 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	b.made++
 	n := b.made
 	b.mu.Unlock()
-	// The end of the attack does not cancel an upload, because then the uploaded document could not be deleted.
+	// The end of the attack does not cancel the upload. Otherwise the service might store a
+	// document whose ID is unknown, so that the test could not delete it.
 	name, content := bomb(n)
 	a, id := p.upload(context.WithoutCancel(ctx), name, content)
 	b.sent.add(ctx, "bomb", a)
@@ -85,7 +89,7 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	b.waiting[id] = p
 }
 
-// unread returns the number of a person's unfinished documents, and counts the finished ones in b.sent.
+// unread returns the number of a person's unprocessed documents. It counts and deletes the others.
 func (b *bombing) unread(ctx context.Context, p *person) (n int) {
 	for id, status := range b.statuses(ctx, p) {
 		switch status {
@@ -127,8 +131,8 @@ func (b *bombing) remove(ctx context.Context, p *person, id string) {
 	delete(b.waiting, id)
 }
 
-// begun waits until a bomb is being processed. The service then has no history of the five
-// organizations, and may use all of its slots for bombs.
+// begun waits until a bomb is being processed. The service has no earlier usage of the five
+// organizations at that time, so it may use all of its slots for bombs.
 func (b *bombing) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, p := range b.people {

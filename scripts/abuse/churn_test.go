@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	// idleConnections is the number of connections an attacker opens. It exceeds
+	// idleConnections is the number of connections that an attacker opens. It exceeds the limit
 	// CONNECTIONS_PER_ADDRESS.
 	idleConnections = 1200
-	idleTogether    = 10 // opened simultaneously
-	hookBodies      = 12 // simultaneous bodies of 25 MiB
-	uploaders       = 8  // organizations
-	uploadsEach     = 8  // an organization's limit at one ingress; together the uploaders fill all slots
+	idleTogether    = 10 // number of connections that are opened at the same time
+	hookBodies      = 12 // number of simultaneous bodies of 25 MiB
+	uploaders       = 8  // number of organizations that upload slowly
+	uploadsEach     = 8  // the limit of an organization at one ingress; together the uploaders fill all slots
 )
 
 // churn is an attack by strangers without privileges. They create accounts, organizations and
-// invitations, abort uploads, upload slowly, keep connections idle, and send large bodies to known
-// hooks.
+// invitations, abort uploads, upload slowly, keep connections idle, and send large bodies to hooks
+// whose addresses they know.
 type churn struct {
 	stranger  *person
 	uploaders []uploader
-	senders   []*client // send large bodies, each from a separate client address
+	senders   []*client // clients that send large bodies, each from a separate address
 	idler     *client
 	hooks     []*hook
 	sent      tally
 	idling    chan struct{} // receives an entry when all idle connections are open
 }
 
-// uploader is an organization with two keys. Each key sends half of the uploads.
+// uploader is an organization with two keys. Half of its uploads use the second key.
 type uploader struct {
 	*person
 
@@ -102,7 +102,7 @@ func (c *churn) invitation(ctx context.Context, _ int) {
 		map[string]any{"email": rand.Text() + "@example.test", "role": "member"}))
 }
 
-// upload announces 20 MB, sends a small part and aborts.
+// upload announces a document of 20 MB, sends a small part and aborts.
 func (c *churn) upload(ctx context.Context, _ int) {
 	ctx, cut := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cut()
@@ -118,7 +118,8 @@ func (c *churn) upload(ctx context.Context, _ int) {
 	c.sent.add(ctx, "upload", a)
 }
 
-// trickle uploads 20 MB at 20 KiB/s. The slowest allowed rate is 16 KiB/s. It retries once if the upload is rejected.
+// trickle uploads documents of 20 MB at 20 KiB/s, somewhat faster than the slowest allowed rate of
+// 16 KiB/s. If an upload is rejected or cut off, it starts another.
 func (c *churn) trickle(ctx context.Context, n int) {
 	from := c.uploaders[n%len(c.uploaders)]
 	by := header{"X-Api-Key": from.key, "Content-Type": "multipart/form-data; boundary=b"}
@@ -137,8 +138,8 @@ func (c *churn) trickle(ctx context.Context, n int) {
 	}
 }
 
-// body sends 25 MiB with a wrong signature at 640 KiB/s, which is fast enough to keep an upload slot. Half of the bodies have a
-// Content-Length.
+// body sends 25 MiB with a wrong signature at 640 KiB/s, which is fast enough to keep an upload
+// slot. Half of the bodies have a Content-Length header.
 func (c *churn) body(ctx context.Context, n int) {
 	to := c.hooks[n%len(c.hooks)]
 	a := to.send(ctx, c.senders[n%len(c.senders)], strconv.Itoa(n), wrongSignature, &inPieces{
@@ -153,17 +154,17 @@ func (c *churn) body(ctx context.Context, n int) {
 
 var (
 	zeros [25 << 20]byte
-	// beginning is the start of a multipart form with a file of 20 MB.
+	// beginning is the start of a multipart form. The form contains a file of 20 MB.
 	beginning = append([]byte("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"), zeros[:20<<20]...)
 )
 
-// idle opens more connections from one address than are allowed, and keeps them.
+// idle opens more connections than one address may have, and keeps them open without requests.
 func (c *churn) idle(ctx context.Context) {
 	var mu sync.Mutex
 	var open []net.Conn
 	defer func() {
 		for _, conn := range open {
-			_ = conn.Close() // the connection was idle
+			_ = conn.Close() // an error is of no interest, because the connection was idle
 		}
 	}()
 
@@ -188,7 +189,7 @@ func (c *churn) idle(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// begun waits until the idle connections are open, because the attack consists in keeping them open.
+// begun waits until the idle connections are open, because open connections are part of the attack.
 func (c *churn) begun(ctx context.Context) {
 	select {
 	case <-c.idling:
@@ -196,8 +197,8 @@ func (c *churn) begun(ctx context.Context) {
 	}
 }
 
-// connect opens a connection and makes one request, which shows whether the connection was
-// accepted.
+// connect opens a connection and sends one request. The response's status shows whether the service
+// has accepted the connection.
 func (c *churn) connect(ctx context.Context) (conn net.Conn, status string) {
 	conn, err := c.idler.dial.DialContext(ctx, "tcp", strings.TrimPrefix(c.idler.url, "http://"))
 	if err != nil {
@@ -209,7 +210,7 @@ func (c *churn) connect(ctx context.Context) (conn net.Conn, status string) {
 	if err != nil {
 		return conn, "closed"
 	}
-	_ = res.Body.Close() // the body is short
+	_ = res.Body.Close() // the body is short and not used
 	return conn, strconv.Itoa(res.StatusCode)
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// requestTimeout bounds a request.
+// requestTimeout bounds the duration of each request.
 const requestTimeout = 80 * time.Second
 
 type header map[string]string
@@ -23,7 +23,7 @@ type client struct {
 	http *http.Client
 }
 
-// from returns a client with a loopback address.
+// from returns a client that connects from the given loopback address.
 func (s *service) from(t *testing.T, address string) *client {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
@@ -37,10 +37,10 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	err    error // the connection broke; there is no response
+	err    error // error of a broken connection, without a response
 }
 
-// do sends a request. A body other than nil, bytes or a reader is sent as JSON.
+// do sends a request. It encodes the body as JSON unless the body is nil, bytes or a reader.
 func (c *client) do(ctx context.Context, method, path string, by header, body any) answer {
 	var payload io.Reader
 	switch body := body.(type) {
@@ -90,7 +90,7 @@ func (c *client) get(ctx context.Context, path string, by header) answer {
 	return c.do(ctx, http.MethodGet, path, by, nil)
 }
 
-// want fails the test unless the response has the status.
+// want fails the test unless the response has the given status.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {
@@ -109,21 +109,24 @@ func (a answer) into(t *testing.T, value any) {
 	}
 }
 
-// shown returns the beginning of the body for messages.
+// shown returns the beginning of the body, for messages.
 func (a answer) shown() []byte { return a.body[:min(len(a.body), 500)] }
 
-// inPieces is a body that is sent in pieces, with a pause before every piece except the first.
+// inPieces is a request body that is sent in pieces, with a pause before each piece except the
+// first.
 type inPieces struct {
 	ctx   context.Context //nolint:containedctx // the context of the body's request
 	rest  []byte
 	piece int
 	pause time.Duration
 
-	announced bool // the Content-Length is sent
-	left      int  // unread bytes of the current piece
+	announced bool // whether the Content-Length header is sent
+	left      int  // number of unread bytes in the current piece
 	begun     bool
 }
 
+// Read returns at most the remainder of the current piece. It pauses before each piece except the
+// first.
 func (p *inPieces) Read(into []byte) (int, error) {
 	if len(p.rest) == 0 {
 		return 0, io.EOF

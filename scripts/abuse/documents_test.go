@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// documentWithin bounds the wait for the victim's document.
+// documentWithin bounds the time until the victim's document is ready.
 const documentWithin = 20 * time.Second
 
-// upload uploads a document as a form. The ID is empty unless the upload was accepted.
+// upload uploads a document as a form and returns its ID, which is empty if it was not accepted.
 func (p *person) upload(ctx context.Context, name, content string) (a answer, id string) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -76,9 +76,10 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 }
 
 const (
-	// documentPoll is the delay before a document is first polled. Later polls are less frequent, because requests are limited.
+	// documentPoll is the delay before a document's status is first requested. Later requests are
+	// less frequent, because the service limits the number of requests.
 	documentPoll = 40 * time.Millisecond
-	// documentAllowance is the allowed increase of a document's latency. A victim polls after 40 ms, 120 ms, 240 ms and 400
-	// ms, so one more poll adds up to 160 ms.
+	// documentAllowance is the allowed increase of a document's latency. A victim requests the
+	// status after 40, 120, 240 and 400 ms, so one additional request adds up to 160 ms.
 	documentAllowance = 160 * time.Millisecond
 )

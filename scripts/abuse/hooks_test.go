@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// hook is a person's webhook.
+// hook is a webhook that a person has created.
 type hook struct {
 	owner  *person
 	path   string
 	secret string
 }
 
-// newHook creates a hook for a source. Deliveries to it come from separate addresses.
+// newHook creates a webhook for a source, such as "github".
 func (p *person) newHook(t *testing.T, name, source string) *hook {
 	t.Helper()
 	h := &hook{owner: p, secret: "the secret of a hook, " + name}
@@ -34,7 +34,7 @@ func (p *person) newHook(t *testing.T, name, source string) *hook {
 	return h
 }
 
-// deliver sends a signed delivery of about size bytes, in two pieces if it is large.
+// deliver sends a signed delivery of about size bytes. It sends a large delivery in two pieces.
 func (h *hook) deliver(ctx context.Context, by *client, id string, size int) answer {
 	body := payload(id, size)
 	mac := hmac.New(sha256.New, []byte(h.secret))
@@ -47,7 +47,7 @@ func (h *hook) deliver(ctx context.Context, by *client, id string, size int) ans
 // piecePause is the pause between the pieces of a large delivery, as on a slow network.
 const piecePause = 100 * time.Millisecond
 
-// send sends a delivery with any signature.
+// send sends a delivery with the given signature, which may be wrong.
 func (h *hook) send(ctx context.Context, by *client, id, signature string, body any) answer {
 	signature = "sha256=" + signature
 	return by.post(ctx, h.path, header{
@@ -55,7 +55,7 @@ func (h *hook) send(ctx context.Context, by *client, id, signature string, body 
 	}, body)
 }
 
-// payload returns JSON of about size bytes.
+// payload returns a JSON object of about size bytes.
 func payload(id string, size int) []byte {
 	return slices.Concat([]byte(`{"a":"`+id+`","b":"`), bytes.Repeat([]byte("x"), size), []byte(`"}`))
 }

@@ -15,43 +15,44 @@ import (
 const (
 	// timesMax is the allowed ratio of the victim's latency during an attack to its latency alone.
 	timesMax = 2
-	// allowance and medianAllowance are the increases of the 99th percentile and the median that are
-	// always allowed. Attackers, victim, service and database share two cores, so a request waits for
-	// several scheduler turns.
+	// allowance and medianAllowance are the increases of the 99th percentile and of the median that
+	// are always allowed. Attackers, victim, service and database share two cores, so a request
+	// sometimes waits for several other programs in turn.
 	allowance       = 75 * time.Millisecond
 	medianAllowance = 25 * time.Millisecond
-	// busyShare is the share of the cores that other programs may use during a quiet measurement.
+	// busyShare is the share of all cores that other programs may use during a quiet measurement.
 	busyShare = 0.25
-	// quietMax is the number of consecutive measurements above the bound, on a quiet machine, after which the test fails. triesMax
-	// is the maximum number of measurements, including those on a busy machine.
+	// quietMax is the number of consecutive measurements above the bound after which the test
+	// fails. Only measurements on a quiet machine count. triesMax is the maximum number of
+	// measurements, including those on a busy machine.
 	quietMax = 3
 	triesMax = 4
-	// refill is the time in which the rate limit restores half a minute's requests. In the short form, a measurement sends that
-	// many as a burst.
+	// refill is the time in which the rate limit restores half of a minute's requests. A
+	// measurement in the short form sends so many requests in one burst.
 	refill = 30 * time.Second
 )
 
-// attack describes what the attackers do during a measurement.
+// attack contains what a measurement needs of an attack.
 type attack struct {
-	// run attacks until ctx ends. It returns when its requests are finished.
+	// run attacks until ctx ends. It returns when all of its requests have finished.
 	run func(ctx context.Context)
-	// begun, if not nil, returns when the attack is in full force or ctx ends.
+	// begun waits until the attack has its full effect or ctx ends. It may be nil.
 	begun func(ctx context.Context)
-	// calm, if not nil, waits after an attack until the service has finished its work.
+	// calm waits after an attack until the service has finished the attack's work. It may be nil.
 	calm func(ctx context.Context)
-	// sent counts the responses to the attackers. shows is the required number of each response: with fewer, the attack had no
-	// effect.
+	// sent counts the responses to the attackers. shows is the required number of each response. If
+	// there are fewer, the attack was too weak to prove anything.
 	sent  *tally
 	shows map[string]int
 }
 
-// plan contains the number and duration of the measurements.
+// plan contains the number and the duration of the measurements.
 type plan struct {
 	rounds int
-	each   time.Duration // duration of each part: alone, and during the attack
+	each   time.Duration // duration of each part of a round: alone, and during the attack
 }
 
-// formPlan returns the plan of the short form, or a plan of several minutes.
+// formPlan returns the given plan in the short form, and otherwise a plan of several minutes.
 func formPlan(short plan) plan {
 	if testing.Short() {
 		return short
@@ -59,8 +60,9 @@ func formPlan(short plan) plan {
 	return plan{rounds: 6, each: 10 * time.Second}
 }
 
-// pace returns the time between two requests of a kind. In the long form it keeps a victim within the rate limits. The requests
-// of the short form fit into the burst that the limits allow.
+// pace returns the time between two requests of one kind. In the long form it is long enough to
+// keep a victim within the rate limits. The requests of the short form fit into the burst that the
+// limits allow.
 func pace(short time.Duration) time.Duration {
 	if testing.Short() {
 		return short
@@ -68,7 +70,7 @@ func pace(short time.Duration) time.Duration {
 	return 4 * short
 }
 
-// measured is one measurement of a victim, alone and during an attack.
+// measured contains the results of one measurement of a victim, alone and during an attack.
 type measured struct {
 	alone, during         latencies
 	usedAlone, usedBeside cores
@@ -79,13 +81,13 @@ func (m *measured) busy() bool {
 	return max(m.usedAlone.others(), m.usedBeside.others()) > busyShare*float64(runtime.NumCPU())
 }
 
-// judge measures the victim alone and during the attack alternately, and fails the test if the attack slows the victim beyond
-// the bound.
+// judge measures the victim alternately alone and during the attack. It fails the test if the
+// victim's latency during the attack exceeds the bound.
 func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	t.Helper()
-	_ = v.live(t.Context(), p.each/2) // warm up: open connections and fill caches
+	_ = v.live(t.Context(), p.each/2) // warm-up, which opens connections and fills caches
 	open := v.names()
-	quiet := map[string]int{} // consecutive measurements above the bound on a quiet machine
+	quiet := map[string]int{} // number of consecutive measurements above the bound on a quiet machine, by probe
 	last := map[string]string{}
 	for tries := 0; tries < triesMax && len(open) > 0 && len(v.refused) == 0; tries++ {
 		if tries > 0 && testing.Short() {
@@ -143,8 +145,8 @@ func (s *service) measure(t *testing.T, p plan, v *victim, a attack) *measured {
 	return m
 }
 
-// continueAttack continues the attack without a victim until all required responses were received, because on a busy machine
-// that takes longer than the rounds.
+// continueAttack continues the attack without a victim until all required responses have arrived.
+// On a busy machine they may take longer than the rounds.
 func (a attack) continueAttack(t *testing.T) {
 	t.Helper()
 	const limit = 30 * time.Second
@@ -159,7 +161,7 @@ func (a attack) continueAttack(t *testing.T) {
 	}
 }
 
-// missing lists the required responses that the attackers have not received yet.
+// missing lists the required responses that the attackers have not received often enough.
 func (a attack) missing() (missing []string) {
 	for _, what := range slices.Sorted(maps.Keys(a.shows)) {
 		if got := a.sent.of(what); got < a.shows[what] {
@@ -169,7 +171,7 @@ func (a attack) missing() (missing []string) {
 	return missing
 }
 
-// during calls measure while the attack is running.
+// during starts the attack, calls measure, and stops the attack.
 func (a attack) during(ctx context.Context, measure func() latencies) latencies {
 	attacking, stop := context.WithCancel(ctx)
 	defer stop()
@@ -192,7 +194,7 @@ func (a attack) during(ctx context.Context, measure func() latencies) latencies 
 	return found
 }
 
-// above returns the values above the bound, by name of the probe.
+// above returns a description of each probe whose latency exceeds the bound, by the probe's name.
 func (v *victim) above(m *measured) map[string]string {
 	found := map[string]string{}
 	for _, p := range v.probes {
@@ -204,7 +206,7 @@ func (v *victim) above(m *measured) map[string]string {
 }
 
 // above reports whether a percentile during the attack exceeds the percentile without the attack
-// both by the factor timesMax and by the duration allowance.
+// both by the factor timesMax and by the given allowance.
 func (m *measured) above(name string, p float64, allowance time.Duration) bool {
 	alone, during := percentile(m.alone[name], p), percentile(m.during[name], p)
 	return during > max(timesMax*alone, alone+allowance)
@@ -219,7 +221,7 @@ func (m *measured) text(name string) string {
 
 func shown(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
-// percentile returns the nearest-rank percentile of p (0 to 1).
+// percentile returns the percentile p (0 to 1) of durations, by the nearest-rank method.
 func percentile(of []time.Duration, p float64) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -234,8 +236,8 @@ type tally struct {
 	by map[string]int
 }
 
-// add counts a response by the request's name and the status. It does not count a request that was canceled because the attack
-// ended.
+// add counts a response under the name of its request and its status. It ignores a request that was
+// canceled because the attack ended.
 func (c *tally) add(ctx context.Context, what string, a answer) {
 	switch {
 	case a.err == nil:
@@ -254,7 +256,7 @@ func (c *tally) count(what string) {
 	c.by[what]++
 }
 
-// of returns the count for a name.
+// of returns the number of events with a name.
 func (c *tally) of(what string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,9 +273,9 @@ func (c *tally) String() string {
 	return strings.Join(all, ", ")
 }
 
-// paced calls f at a steady rate until ctx ends, with a limited number of concurrent calls. It
-// returns when all calls have returned. A call is skipped if all callers are busy, because
-// attackers have a limited number of connections.
+// paced calls f at a steady rate until ctx ends, with at most the given number of concurrent calls.
+// It skips a call if so many are running, because attackers have a limited number of connections.
+// It returns when all calls have returned.
 func paced(ctx context.Context, every time.Duration, callers int, f func(ctx context.Context, n int)) {
 	var all sync.WaitGroup
 	defer all.Wait()

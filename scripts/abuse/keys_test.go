@@ -10,33 +10,35 @@ import (
 )
 
 const (
-	// maxKeys is the default maximum number of keys per user and per organization. maxOrganizations is the default maximum number
-	// of organizations per user.
+	// maxKeys is the default limit of keys per user and per organization. maxOrganizations is the
+	// default limit of organizations per user.
 	maxKeys          = 100
 	maxOrganizations = 20
-	// userTotal is the number of requests per minute that are allowed for all credentials of a user together. All keys of an
-	// organization together have the same limit.
+	// userTotal is the number of requests per minute that all credentials of a user together may
+	// send. The keys of an organization together have the same limit.
 	userTotal = 600
-	// chatsEach is the number of requests for each chat. If all requests were chats, the allowed number would overload the
-	// machine.
+	// chatsEach is the number of requests of which one is a chat. If all allowed requests were
+	// chats, they would overload the machine.
 	chatsEach = 8
 
 	ofUser, ofOrganization = "request of a user's key", "request of an organization's key"
 )
 
-// keyFlood is an attack by one user who creates and uses the maximum number of keys and organizations.
+// keyFlood is an attack by one user. The user creates and uses as many keys and organizations as
+// allowed.
 type keyFlood struct {
 	*person
 
-	owned       int      // organizations
-	own, shared []string // the user's keys, and keys of the user's first organization
+	owned       int      // number of organizations
+	own, shared []string // the user's own keys, and the keys of the user's first organization
 	sent        tally
 
 	mu    sync.Mutex
 	begun time.Time
 }
 
-// newKeyFlood creates keys and organizations until the service rejects one or exceeds its limit.
+// newKeyFlood creates keys and organizations. It stops when the service rejects one, or has
+// accepted one more than its limit allows.
 func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	t.Helper()
 	k := &keyFlood{person: s.signUp(t, s.stranger()).withAgent(t), owned: 1}
@@ -70,6 +72,8 @@ func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	return k
 }
 
+// run sends requests with the user's keys and with the organization's keys, far more than their
+// limits allow.
 func (k *keyFlood) run(ctx context.Context) {
 	k.mu.Lock()
 	if k.begun.IsZero() {
@@ -98,8 +102,8 @@ func (k *keyFlood) run(ctx context.Context) {
 	})
 }
 
-// checkAccepted fails the test if more requests were accepted than the limit of the user or the
-// organization allows.
+// checkAccepted fails the test if the service has accepted more requests than the limits of the
+// user and the organization allow.
 func (k *keyFlood) checkAccepted(t *testing.T, what string) {
 	t.Helper()
 	passed := k.sent.of(what + " 200")

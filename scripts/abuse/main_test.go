@@ -2,9 +2,9 @@ package abuse
 
 import "testing"
 
-// TestAbuse runs the attacks one after another against the same service.
+// TestAbuse runs the attacks one after another against the same Parley.
 func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures latency
-	// The default number of connections would take an attacker minutes to open.
+	// With the default limit, an attacker would need minutes to open all allowed connections.
 	s := newService(t, "CONNECTIONS_PER_ADDRESS=1000")
 	for _, attack := range []struct { //nolint:paralleltest // it measures latency
 		name string

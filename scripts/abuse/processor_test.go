@@ -16,15 +16,15 @@ const tick = 10 * time.Millisecond
 // sampled is the interval between two samples of the service's processes.
 const sampled = 100 * time.Millisecond
 
-// process is one process in a sample.
+// process contains the CPU times of one process in a sample.
 type process struct {
 	id     processID
 	parent int
-	own    time.Duration // CPU time
-	below  time.Duration // CPU time of descendants that have ended and that their parents waited for
+	own    time.Duration // CPU time of the process itself
+	below  time.Duration // CPU time of ended descendants that their parents have waited for
 }
 
-// processID identifies a process. PIDs are reused, so it includes the start time.
+// processID identifies a process. It includes the start time, because the system reuses PIDs.
 type processID struct {
 	pid     int
 	started string
@@ -50,7 +50,7 @@ func processes() map[int]process {
 			continue
 		}
 		number := func(n int) int {
-			value, _ := strconv.Atoi(fields[n]) // the kernel writes numbers
+			value, _ := strconv.Atoi(fields[n]) // an error is impossible, because the kernel writes numbers
 			return value
 		}
 		found[pid] = process{
@@ -63,18 +63,19 @@ func processes() map[int]process {
 
 // meter sums the CPU time of a process and its descendants since its first sample.
 //
-// The kernel adds the CPU time of an ended process to its parent only if the parent waits for the process. No parent waits for
-// a killed document reader. Frequent sampling catches long-running processes, but misses short ones. The meter therefore uses
-// the larger of the two sums.
+// The kernel adds the CPU time of an ended process to the parent's only if the parent waits for the
+// process. No process waits for a document reader that was killed. Frequent samples include the
+// time of long-running processes, but miss short ones. The meter therefore uses the larger of the
+// kernel's sum and the samples' sum.
 type meter struct {
 	root   int
-	first  time.Duration               // the kernel's sum at the first sample
-	last   time.Duration               // the kernel's sum at the last sample
-	seen   map[processID]process       // processes of the tree, including ended ones
-	before map[processID]time.Duration // CPU time of these processes at the first sample
+	first  time.Duration               // CPU time in the first sample according to the kernel
+	last   time.Duration               // CPU time in the last sample according to the kernel
+	seen   map[processID]process       // the process and its descendants in all samples, including those that have ended
+	before map[processID]time.Duration // CPU time of each process at the first sample
 }
 
-// look samples the running processes.
+// look takes a sample of the running processes.
 func (m *meter) look() {
 	all := processes()
 	begins := m.seen == nil
@@ -84,7 +85,7 @@ func (m *meter) look() {
 
 	m.last = 0
 	for pid, p := range all {
-		_, ours := m.seen[p.id] // the process may have lost its parent
+		_, ours := m.seen[p.id] // a process seen before may have lost its parent
 		for up := pid; !ours && up > 1; up = all[up].parent {
 			ours = up == m.root
 		}
@@ -136,7 +137,8 @@ func metered(pid int, f func()) time.Duration {
 	return m.spent()
 }
 
-// machine returns the CPU time used by all programs on the machine, including other virtual machines on the same host.
+// machine returns the CPU time that all programs on the machine have used. It includes the time
+// that other virtual machines on the same host have taken.
 func machine() (busy time.Duration) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -145,16 +147,16 @@ func machine() (busy time.Duration) {
 
 	first, _, _ := strings.Cut(string(raw), "\n")
 	for n, field := range strings.Fields(first) {
-		if n < 1 || n > 8 || n == 4 || n == 5 { // skip the name, guest time (part of user time), idle and I/O wait
+		if n < 1 || n > 8 || n == 4 || n == 5 { // skip the name, idle time, I/O wait, and guest time, which is part of user time
 			continue
 		}
-		ticks, _ := strconv.Atoi(field) // the kernel writes numbers
+		ticks, _ := strconv.Atoi(field) // an error is impossible, because the kernel writes numbers
 		busy += time.Duration(ticks) * tick
 	}
 	return busy
 }
 
-// cores is the CPU time used by the service, the test and the whole machine during a period.
+// cores contains the CPU times of the service, the test and the whole machine in a period.
 type cores struct{ service, test, machine, of time.Duration }
 
 func (c *cores) measure(pid int, f func() latencies) latencies {
@@ -168,7 +170,7 @@ func (c *cores) measure(pid int, f func() latencies) latencies {
 	return found
 }
 
-// others returns the number of cores used by other programs.
+// others returns the average number of cores that other programs used.
 func (c *cores) others() float64 {
 	return max(c.machine-c.service-c.test, 0).Seconds() / max(c.of, tick).Seconds()
 }

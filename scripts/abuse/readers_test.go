@@ -18,18 +18,18 @@ import (
 
 const (
 	readersOrganizations = 4
-	largeTurns           = 32 // in an organization's session; together their messages exceed 8 MiB
+	largeTurns           = 32 // turns of a session in an organization; the messages together exceed 8 MiB
 	largeCharacters      = 32_000
-	largestCharacters    = 500_000 // in the message of a single run; with its answer the run has 4 MB
-	readersEach          = 18      // connections per organization
+	largestCharacters    = 500_000 // characters in the message of a single run, whose object with the answer is 4 MB
+	readersEach          = 18      // number of connections per organization
 	readPause            = 500 * time.Millisecond
-	refusedPause         = time.Second // pause of a rejected reader before its next attempt
-	readPiece            = 16          // bytes
+	refusedPause         = time.Second // delay before a rejected reader tries again
+	readPiece            = 16          // bytes that a reader reads at a time
 	readBuffer           = 4 << 10
 )
 
-// slowReading is an attack by organizations with large answers. They read run lists, session
-// messages and single runs on many connections at a few bytes per second.
+// slowReading is an attack by organizations with large stored answers. On many connections they
+// read lists of runs, messages of sessions and single runs, a few bytes per second.
 type slowReading struct {
 	people []*person
 	paths  map[*person]map[string]string
@@ -37,7 +37,7 @@ type slowReading struct {
 
 	mu       sync.Mutex
 	reading  int
-	answered int // requests in this round that got a response
+	answered int // number of requests in this round that got a response
 }
 
 func newSlowReading(t *testing.T, s *service) *slowReading {
@@ -66,7 +66,7 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 	return r
 }
 
-// largeRun creates a run with the largest message and returns its path.
+// largeRun creates a run with the longest allowed message and returns the run's path.
 func (p *person) largeRun(t *testing.T) (path string) {
 	t.Helper()
 	a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
@@ -129,13 +129,13 @@ func (r *slowReading) read(ctx context.Context, p *person, what string) {
 	}
 }
 
-// open requests a path on a connection with a small receive buffer. The connection stays open until leave is called or ctx
-// ends.
+// open requests a path on a new connection with a small receive buffer. The connection stays open
+// until the caller calls leave or ctx ends.
 func (p *person) open(ctx context.Context, path string) (res *http.Response, leave func(), err error) {
 	dialer := *p.dial
 	dialer.Control = func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) {
-			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, readBuffer) // the kernel may use more
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, readBuffer) // the kernel may use a larger buffer
 		})
 	}
 
@@ -144,10 +144,10 @@ func (p *person) open(ctx context.Context, path string) (res *http.Response, lea
 		return nil, nil, err
 	}
 
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // canceled
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the context was canceled
 	leave = func() {
 		stop()
-		_ = conn.Close() // canceled
+		_ = conn.Close() // the context was canceled
 	}
 
 	_, err = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: parley.test\r\nX-Api-Key: "+p.key+"\r\n\r\n")
@@ -172,7 +172,8 @@ func (r *slowReading) held(more int) {
 	r.reading += more
 }
 
-// begun waits until responses are being read and the number of responses that have begun is at least the number of readers.
+// begun waits until responses are being read, and at least as many responses have begun as there
+// are readers.
 func (r *slowReading) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()

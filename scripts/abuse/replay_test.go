@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	replayEvery   = 8 * time.Millisecond // interval between two replays of the attack
-	replayCallers = 32                   // connections of the attack
+	replayEvery   = 8 * time.Millisecond // interval between two requests of the attack
+	replayCallers = 32                   // number of connections of the attack
 	replayKey     = "replayed"
 )
 
-// replay repeats the automation that was started with the person's key, and returns the beginning of the response.
+// replay repeats a request that started an automation with the person's key, and returns the
+// beginning of the response.
 func (p *person) replay(ctx context.Context, message string) answer {
 	body, err := json.Marshal(map[string]any{"target": p.agent, "input": map[string]any{"message": message}, "idempotencyKey": replayKey})
 	if err != nil {
@@ -58,11 +59,11 @@ func (p *person) replays(every time.Duration) probe {
 	}}
 }
 
-// replayFloods is an attack that replays one run with a large result on many connections.
+// replayFloods is an attack that requests the result of one run again on many connections.
 func replayFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home, flood := s.signUp(t, victimAddress).withKey(t).withAgent(t), s.signUp(t, s.stranger()).withKey(t).withAgent(t)
 	home.replay(t.Context(), "small").want(t, http.StatusOK)
-	large := strings.Repeat("\U0001F4A3", largeCharacters) // 4 bytes each; the run object contains it twice
+	large := strings.Repeat("\U0001F4A3", largeCharacters) // 4 bytes per character; the run object contains the text twice
 	flood.replay(t.Context(), large).want(t, http.StatusOK)
 	var sent tally
 	v := &victim{probes: []probe{home.replays(pace(40 * time.Millisecond)), home.lists(pace(60 * time.Millisecond))}}

@@ -14,18 +14,18 @@ import (
 	"parley/shared/testkit"
 )
 
-// otherBinary is the environment variable with the path of another program to attack.
+// otherBinary is the environment variable with the path of another `parley` program to attack.
 const otherBinary = "PARLEY_ABUSE_BINARY"
 
-// service is a complete Parley with default settings.
+// service is a running Parley with default settings, except those that newService adds.
 type service struct {
 	url     string
 	process *testkit.Process
 
-	strangers int // number of client addresses in use
+	strangers int // number of client addresses in use besides the victim's
 }
 
-// newService starts `parley up` in a new directory. Settings have the form "KEY=value".
+// newService starts `parley up` in a new directory, with settings of the form "KEY=value".
 func newService(t *testing.T, settings ...string) *service {
 	t.Helper()
 	path := os.Getenv(otherBinary)
@@ -46,18 +46,18 @@ func newService(t *testing.T, settings ...string) *service {
 	return &service{url: made.BaseURL, process: process}
 }
 
-// person is an account with an organization, such as any stranger can create.
+// person is an account with an organization. Anybody could create such an account.
 type person struct {
 	*client
 
 	email, password string
-	token           string // of the login session
+	token           string // token of the login session
 	organization    string
-	key             string // of the organization; empty until withKey
-	agent           string // empty until withAgent
+	key             string // API key of the organization; empty until withKey
+	agent           string // ID of the agent; empty until withAgent
 }
 
-// signUp creates an account from a client address.
+// signUp creates an account that connects from the given client address.
 func (s *service) signUp(t *testing.T, address string) *person {
 	t.Helper()
 	p := &person{client: s.from(t, address), email: rand.Text() + "@example.test", password: rand.Text()}
@@ -78,7 +78,7 @@ func (p *person) bearer() header { return header{"Authorization": "Bearer " + p.
 
 func (p *person) byKey() header { return header{"X-Api-Key": p.key} }
 
-// withKey creates a key of the person's organization.
+// withKey creates an API key of the person's organization.
 func (p *person) withKey(t *testing.T) *person {
 	t.Helper()
 	p.key = p.newKey(t, "organization")
@@ -94,7 +94,7 @@ func (p *person) newKey(t *testing.T, scope string) string {
 	return made.Key
 }
 
-// withAgent creates an echo agent.
+// withAgent creates an agent that echoes its messages.
 func (p *person) withAgent(t *testing.T) *person {
 	t.Helper()
 	var made struct {
@@ -119,7 +119,7 @@ func (p *person) trigger(ctx context.Context, key, message string) answer {
 		map[string]any{"target": p.agent, "input": map[string]any{"message": message}})
 }
 
-// stranger returns an unused client address. The victim's is 127.0.0.1.
+// stranger returns a client address that is not used yet. The victim uses 127.0.0.1.
 func (s *service) stranger() string {
 	s.strangers++
 	return fmt.Sprintf("127.0.%d.%d", 1+s.strangers/200, 1+s.strangers%200)

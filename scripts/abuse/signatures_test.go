@@ -11,16 +11,16 @@ import (
 
 const (
 	signatureAddresses = 14
-	strangers          = 5 // organizations of attackers
+	strangers          = 5 // number of the attackers' organizations
 )
 
-// signatureFlood is an attack with wrongly signed deliveries. One address sends many small deliveries to the victim's hooks.
-// Fourteen addresses each send large deliveries one after another, to the hooks of the attackers' five organizations and to the
-// victim's hooks.
+// signatureFlood is an attack with deliveries that are signed wrongly. One address sends many small
+// deliveries to the victim's hooks. Fourteen addresses send large deliveries, each one after
+// another, to hooks of the attackers' five organizations and to the victim's hooks.
 type signatureFlood struct {
 	clients   []*client
-	small     []*hook // of the victim
-	large     []*hook // of the attackers and the victim
+	small     []*hook // hooks of the victim
+	large     []*hook // hooks of the attackers and of the victim
 	few, many []byte
 	sent      tally
 }
@@ -57,7 +57,7 @@ func (f *signatureFlood) run(ctx context.Context) {
 				to := f.large[n%len(f.large)]
 				body := &inPieces{ctx: ctx, rest: f.many, piece: len(f.many) / 2, pause: piecePause}
 				f.sent.add(ctx, "large", to.send(ctx, client, fmt.Sprint(n), wrongSignature, body))
-				wait(ctx, 5*time.Millisecond) // immediately rejected deliveries are repeated immediately
+				wait(ctx, 5*time.Millisecond) // the service rejects some deliveries at once, and those are repeated at once
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func (f *signatureFlood) run(ctx context.Context) {
 func wrongSignatures(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	small, large := home.newHook(t, "small", "hmac"), home.newHook(t, "large", "github")
-	for _, h := range []*hook{small, large} { // so that the service knows the victim's address
+	for _, h := range []*hook{small, large} { // so that the service has received valid deliveries from the victim's address
 		h.deliver(t.Context(), home.client, "first", 1).want(t, http.StatusAccepted)
 	}
 

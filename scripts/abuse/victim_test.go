@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// probe is one kind of request that a victim makes at a steady rate.
+// probe is one kind of request that a victim sends at a steady rate.
 type probe struct {
 	name  string
 	every time.Duration
-	// allowance, if not 0, replaces the allowed latency increase that applies to other probes.
+	// allowance, unless 0, replaces the increase of latency that is allowed for other probes.
 	allowance time.Duration
-	// send makes the n-th request and waits for its result. It returns an error if the result is
+	// send sends the n-th request and waits for its result. It returns an error if the result is
 	// wrong.
 	send func(ctx context.Context, n int) error
 }
 
-// victim makes requests of several kinds and records their latencies.
+// victim sends requests of several kinds and records their latencies.
 type victim struct {
 	probes []probe
 
 	mu      sync.Mutex
-	sent    map[string]int // by probe
+	sent    map[string]int // number of requests sent, by probe
 	refused []string
 }
 
@@ -39,7 +39,7 @@ func (v *victim) names() []string {
 	return names
 }
 
-// latencies contains the latencies by probe.
+// latencies contains the latencies of requests, by probe.
 type latencies map[string][]time.Duration
 
 func (l latencies) add(more latencies) {
@@ -48,8 +48,9 @@ func (l latencies) add(more latencies) {
 	}
 }
 
-// live makes requests for the duration d and returns when all have finished. Each request has a scheduled time, independent of
-// earlier responses, from which its latency is measured. A stalled service therefore cannot delay the victim's later requests.
+// live sends requests for the duration d and returns when all have finished. Each request has a
+// scheduled time that does not depend on earlier responses, and its latency counts from that time.
+// A stalled service therefore cannot hide its stall by delaying the victim's later requests.
 func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 	found := latencies{}
 	var all sync.WaitGroup
@@ -67,6 +68,8 @@ func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 	return found
 }
 
+// each sends the requests of one probe for the duration d, and returns their latencies. It notes
+// the errors of requests that the end of ctx has not canceled.
 func (v *victim) each(ctx context.Context, p probe, d time.Duration) (took []time.Duration) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -106,7 +109,7 @@ func (v *victim) note(refusal string) {
 	v.refused = append(v.refused, refusal)
 }
 
-// ok returns nil for a response with one of the statuses.
+// ok returns nil if the response has one of the given statuses.
 func (a answer) ok(statuses ...int) error {
 	switch {
 	case a.err != nil:
@@ -152,15 +155,15 @@ func (p *person) documents(every time.Duration) probe {
 	}}
 }
 
-// deliveries is a probe that sends signed deliveries to a hook of the person.
+// deliveries is a probe that sends signed deliveries to the person's hook.
 func (h *hook) deliveries(name string, every time.Duration, size int) probe {
 	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {
 		return h.deliver(ctx, h.owner.client, fmt.Sprint(name, n), size).ok(http.StatusAccepted)
 	}}
 }
 
-// firstDeliveries is a probe that sends signed deliveries to the person's hook, each from an address that the service has not
-// seen before.
+// firstDeliveries is a probe that sends signed deliveries to the hook. Each comes from an address
+// that the service has not received a delivery from.
 func (h *hook) firstDeliveries(t *testing.T, s *service, name string, every time.Duration, size int) probe {
 	t.Helper()
 	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {

@@ -15,8 +15,9 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// answers measures the throughput, latency and cost of streamed chats with a model that streams 50
-// pieces in 1.1 s. Parley has its default settings, and all clients belong to one organization.
+// answers measures the throughput, latency and cost of streamed chats. The model streams an answer
+// of 50 pieces in 1.1 s. Parley has its default settings, and all clients belong to one
+// organization. Three sides are compared:
 //
 //	direct   client ──▶ model
 //	floor    client ──▶ gin ──▶ NATS ──▶ worker ──▶ model; the pieces return over core NATS
@@ -33,8 +34,8 @@ type answers struct {
 type answerSide struct {
 	name      string
 	spec      load.StreamSpec
-	processes *process.Group // nil if there are none
-	postgres  bool           // whether PostgreSQL belongs to the side
+	processes *process.Group // nil if the side has no processes of its own
+	postgres  bool           // whether the side uses PostgreSQL
 }
 
 // Measure measures the throughput, latency and cost of the three sides in turn.
@@ -87,7 +88,7 @@ func directChat(provider *model.PacedProvider) load.StreamSpec {
 	}
 }
 
-// round sends the requests of one round to one side, and returns the figures.
+// round sends the requests of one round to one side and returns the measured values.
 func (a *answers) round(ctx context.Context, s *loadEnv, side answerSide, clients int) (values, error) {
 	if err := s.servers.Checkpoint(ctx); err != nil {
 		return nil, err
@@ -136,8 +137,8 @@ func (a *answers) round(ctx context.Context, s *loadEnv, side answerSide, client
 
 const peakEvery = 200 * time.Millisecond
 
-// startPeak samples the memory of processes until the returned function is called, which returns
-// the largest sample in bytes, by role.
+// startPeak samples the memory of a group's processes until the caller calls the returned function
+// stop, which returns each role's largest sample in bytes.
 func startPeak(ctx context.Context, group *process.Group) (stop func() map[string]int64) {
 	ctx, cancel := context.WithCancel(ctx)
 	result := make(chan map[string]int64)
@@ -145,7 +146,7 @@ func startPeak(ctx context.Context, group *process.Group) (stop func() map[strin
 		peak := map[string]int64{}
 		for lifecycle.Sleep(ctx, peakEvery) == nil {
 			for _, p := range group.Processes() {
-				if bytes, err := process.Memory(p.PID()); err == nil { // no figure without /proc
+				if bytes, err := process.Memory(p.PID()); err == nil { // without /proc there is no value
 					peak[role(p.Name)] = max(peak[role(p.Name)], bytes)
 				}
 			}
@@ -169,7 +170,7 @@ func (*answers) report(s *loadEnv, clients int, rounds [][]values) {
 	} {
 		direct, floor, ours := column(rounds[0], measure), column(rounds[1], measure), column(rounds[2], measure)
 		if len(ours) == 0 {
-			continue // no /proc
+			continue // this system has no /proc
 		}
 		row := s.add(fmt.Sprintf("%d clients", clients), measure, floor, ours, goals[measure])
 		if len(direct) > 0 {

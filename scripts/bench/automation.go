@@ -6,20 +6,20 @@ import (
 	"errors"
 	"fmt"
 
-	_ "github.com/lib/pq" // the driver that counts rows
+	_ "github.com/lib/pq" // the PostgreSQL driver for count
 
 	"parley/scripts/bench/internal/floor"
 	"parley/scripts/bench/internal/parley"
 )
 
-// automation measures the throughput, latency and cost of run-automation requests to an echo agent.
-// Each request has its own idempotency key.
+// automation measures the throughput, latency and cost of run-automation requests to an agent that
+// echoes its input. Each request has its own idempotency key.
 type automation struct {
 	closedLoop
 }
 
-// Measure compares Parley with the floor, which does one grouped insert and sends a job and its
-// reply.
+// Measure compares Parley with the floor. For each request, the floor inserts a row together with
+// the rows of other requests, sends a job to a worker and receives a reply.
 func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	bare, dsn, err := s.floor(ctx, floor.Config{}, floor.Ingress, floor.Worker)
 	if err != nil {
@@ -46,8 +46,8 @@ func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	return s.inspect(ctx, p, "parley")
 }
 
-// The goals apply from this number of clients on. With fewer clients, there are too few requests to
-// group.
+// Numbers of clients from which the goals apply. With fewer clients, too few requests arrive at a
+// time to be inserted together.
 const (
 	someClients = 16
 	manyClients = 128
@@ -67,7 +67,8 @@ func (*automation) goal(clients int, measure string) *goal {
 	return nil
 }
 
-// stored returns an error unless a query counts at least n rows: each answered request must be on disk.
+// stored returns an error unless a query counts at least n rows. It verifies that each answered
+// request is on disk.
 func stored(ctx context.Context, dsn, query string, n int64) error {
 	found, err := count(ctx, dsn, query)
 	if err == nil && found < n {

@@ -45,12 +45,12 @@ func (o *options) Validate() error {
 	return nil
 }
 
-// Load is one measurement of the bench. Measure adds rows to the report.
+// Load is one measurement of the bench. Its method Measure adds rows to the report.
 type Load interface {
 	Measure(ctx context.Context, s *loadEnv) error
 }
 
-// namedLoad is a load with its name, which its command and its rows in the report share.
+// namedLoad is a load and its name. The load's command and its rows in the report have this name.
 type namedLoad struct {
 	name string
 	Load
@@ -59,11 +59,11 @@ type namedLoad struct {
 // errNoSandbox is returned by a load that needs bubblewrap on a machine without it.
 var errNoSandbox = errors.New("bwrap is not installed")
 
-// bench is one run of the command.
+// bench is one execution of the command, with its flags and its report.
 type bench struct {
 	*options
 
-	self   string // this program
+	self   string // path of this program
 	report report
 }
 
@@ -74,15 +74,16 @@ type loadEnv struct {
 	load    string
 	dir     string
 	servers *process.Servers
-	stops   []func() error // stop functions of everything that the load has started
+	stops   []func() error // stop functions of the servers and processes that the load has started
 }
 
-// collectPercent makes the bench's garbage collector run seldom. Clients and models run in the bench's
-// process, and a collection with thousands of connections uses both cores for a tenth of a second.
+// collectPercent is the garbage collector's target percentage in the bench's process. It is high so
+// that collections are rare: with thousands of connections, one collection occupies both CPU cores
+// for a tenth of a second. The clients and models under measurement run in the same process.
 const collectPercent = 400
 
-// measure executes the loads and writes the report. If a load fails, the report contains the loads
-// before it.
+// measure executes the loads and writes the report. If a load fails, the report contains the
+// results of the loads that ran before it.
 func (o *options) measure(ctx context.Context, loads ...namedLoad) (err error) {
 	debug.SetGCPercent(collectPercent)
 	unlock, err := o.prepare()
@@ -129,7 +130,7 @@ func (o *options) prepare() (unlock func() error, err error) {
 	return func() error { return errors.Join(clean(), lock.Unlock()) }, nil
 }
 
-// find finds the path of this program, and builds Parley unless flags name its binaries.
+// find determines the path of this program and builds Parley unless flags name its binaries.
 func (b *bench) find(ctx context.Context) (err error) {
 	if b.self, err = os.Executable(); err != nil {
 		return fmt.Errorf("finding this program: %w", err)
@@ -143,7 +144,7 @@ func (b *bench) find(ctx context.Context) (err error) {
 	return err
 }
 
-// measureLoad executes a load on servers that no other load uses.
+// measureLoad executes a load with its own PostgreSQL and NATS servers.
 func (b *bench) measureLoad(ctx context.Context, load namedLoad) (err error) {
 	s := &loadEnv{bench: b, load: load.name, dir: filepath.Join(b.Dir, load.name)}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
@@ -202,7 +203,8 @@ func (b *bench) setUp(ctx context.Context, servers *process.Servers) error {
 	return nil
 }
 
-// floor starts the floor's processes and returns the address of their database. They run until the end of the load.
+// floor starts the floor's processes and returns them with the address of their database. They run
+// until the end of the load.
 func (s *loadEnv) floor(ctx context.Context, c floor.Config, kinds ...string) (f *floor.Floor, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, "floor"); err != nil {
 		return nil, "", err
@@ -214,7 +216,7 @@ func (s *loadEnv) floor(ctx context.Context, c floor.Config, kinds ...string) (f
 	return f, dsn, err
 }
 
-// model starts a provider that runs until the end of the load.
+// model starts a model provider that runs until the end of the load.
 func (s *loadEnv) model(ctx context.Context, delay time.Duration) (*model.Model, error) {
 	m, err := model.Start(ctx, delay)
 	if err == nil {
@@ -223,7 +225,7 @@ func (s *loadEnv) model(ctx context.Context, delay time.Duration) (*model.Model,
 	return m, err
 }
 
-// paced starts a provider that streams its answers and runs until the end of the load.
+// paced starts a model provider that streams its answers. It runs until the end of the load.
 func (s *loadEnv) paced(ctx context.Context, every time.Duration) (*model.PacedProvider, error) {
 	p, err := model.StartPaced(ctx, every)
 	if err == nil {
@@ -232,11 +234,11 @@ func (s *loadEnv) paced(ctx context.Context, every time.Duration) (*model.PacedP
 	return p, err
 }
 
-// parley starts Parley on a new database with the given name and returns the database's address. It
-// fills in the configuration's servers, binaries and directories.
+// parley creates a database, starts Parley on it and returns the database's address. It adds the
+// servers, binaries and directories to the given configuration.
 //
-// Parley runs until the end of the load, unless the load stops it. Two concurrent deployments need
-// separate nats-servers, because their workers would take each other's jobs.
+// Parley runs until the end of the load, unless the load stops it earlier. Two deployments that run
+// at the same time need separate nats-servers, because their workers would take each other's jobs.
 func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, database); err != nil {
 		return nil, "", err
@@ -263,8 +265,8 @@ func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) 
 	return p, dsn, err
 }
 
-// inspect collects the costs of statements if --statements is set, and the profiles if --profile is
-// set.
+// inspect collects the costs of SQL statements if --statements is set, and profiles of Parley's
+// processes if --profile is set.
 func (s *loadEnv) inspect(ctx context.Context, p *parley.Parley, database string) error {
 	if s.Statements {
 		found, err := s.servers.Statements(ctx, s.load, database)

@@ -14,7 +14,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// code measures how long calls to codeExecution take, as reported by the runs that make the calls.
+// code measures how long calls to the tool codeExecution take. The durations come from the runs
+// that make the calls.
 type code struct {
 	Calls  int           `default:"60" help:"Number of calls in a round."`
 	Rounds int           `default:"3" help:"Number of rounds."`
@@ -24,7 +25,7 @@ type code struct {
 const (
 	program    = "print(6 * 7)"
 	printed    = "42"
-	unmeasured = 3 // calls at the beginning of a round
+	unmeasured = 3 // calls at the beginning of a round that are not measured
 )
 
 // Measure measures the median duration of a call in each round.

@@ -18,50 +18,50 @@ import (
 const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond
-	reportedIn = 1100 * time.Millisecond  // delay after which a connection's next commit reports its commits
-	idleIn     = 10500 * time.Millisecond // delay after which an idle connection has reported its commits
+	reportedIn = 1100 * time.Millisecond  // wait after which a connection in use reports its commits with its next commit
+	idleIn     = 10500 * time.Millisecond // wait after which an idle connection has reported its commits
 )
 
-// closedLoop configures a comparison: numbers of clients, rounds and durations. Clients send the
-// next request after the previous response.
+// closedLoop configures a comparison: numbers of clients, rounds and durations. A client sends its
+// next request when it has received the response to the previous one.
 type closedLoop struct {
 	Clients []int   `default:"1,16,64,128" help:"Numbers of clients, each with one request at a time."`
 	Rounds  int     `default:"3" help:"Rounds of each side at each number of clients."`
 	Seconds float64 `default:"2" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
 }
 
-// side is one of two services that are compared.
+// side is one of the two services that a comparison measures.
 type side struct {
 	name      string
-	spec      load.Spec // without clients and times, and without a nonce unless it has Keys
+	spec      load.Spec // has no clients and durations yet, and no nonce unless Keys is set
 	database  string
 	processes processes
 }
 
-// processes are the processes of a side.
+// processes is the group of a side's processes.
 type processes interface {
 	CPU() (map[string]time.Duration, error)
 	Err() error
 }
 
-// comparison is a closed loop of requests to two sides.
+// comparison sends the same requests to two sides and compares the measured values.
 type comparison struct {
 	closedLoop
 
-	unit  string  // of a request: "run"
-	sides [2]side // the second one is Parley
-	// goal returns the goal for a measure, or nil.
+	unit  string  // name of one request in the report, for example "run"
+	sides [2]side // the floor, then Parley
+	// goal returns the goal for a measure, or nil if the measure has no goal.
 	goal   func(clients int, measure string) *goal
-	settle time.Duration // wait before commits are read; 0 means reportedIn
-	idle   float64       // commits per second without requests, which are subtracted
-	more   []string      // measures that derive adds
-	// derive adds figures that need both sides of a round. It may be nil.
+	settle time.Duration // wait before the number of commits is read; 0 means reportedIn
+	idle   float64       // commits per second of an idle database, subtracted from the measured rate
+	more   []string      // names of the measures that derive adds
+	// derive adds measures that combine the values of both sides in a round. It may be nil.
 	derive func(floor, parley values)
 
-	answered [2]int64 // total number of answered requests
+	answered [2]int64 // number of answered requests of each side
 }
 
-// values are the figures of a round by measure.
+// values contains the measured values of a round, by measure.
 type values map[string]float64
 
 // compare measures both sides in turn and adds a row for each measure at each number of clients:
@@ -70,10 +70,15 @@ type values map[string]float64
 //
 //	  checkpoint │ read │ warm-up │ measured │ a second │ nudge │ read
 //
-// The sides take turns so that other work on the machine affects both equally. A connection of PostgreSQL reports its commits
-// when it commits, at most once a second. The commits are therefore read late: after a second, a nudge of a few requests makes
-// the connections report. The nudge's requests are counted, too. With many connections that are seldom used, settle is idleIn,
-// and the commits of an idle database are subtracted.
+// The sides take turns so that other work on the machine affects both equally.
+//
+// A PostgreSQL connection reports its commits when it commits, at most once a second. After the
+// measured requests, compare therefore waits a second and sends a few more requests, the nudge,
+// which make the connections report. Then it reads the number of commits, which includes the
+// nudge's.
+//
+// If many connections are seldom used, settle is idleIn, and the commits of an idle database are
+// subtracted.
 func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 	if len(c.Clients) == 0 || slices.Min(c.Clients) < 1 || c.Rounds < 1 || c.Seconds <= 0 {
 		return errors.New("--clients, --rounds and --seconds must be above zero")
@@ -119,7 +124,7 @@ func (s *loadEnv) addRows(c *comparison, clients int, rounds [2][]values) {
 	for _, measure := range append(c.measures(), c.more...) {
 		floor, ours := column(rounds[0], measure), column(rounds[1], measure)
 		if median(ours) == 0 {
-			continue // no such process, or no /proc
+			continue // no process has this role, or this system has no /proc
 		}
 		s.add(fmt.Sprintf("%d clients", clients), measure, floor, ours, c.goal(clients, measure))
 	}
@@ -142,7 +147,7 @@ func (s *loadEnv) idleCommits(ctx context.Context, database string, settle time.
 	return float64(after-before) / time.Since(began).Seconds(), err
 }
 
-// roles lists the processes whose CPU time is reported, in order.
+// roles lists the roles whose CPU time is reported, in the report's order.
 var roles = []string{"ingress", "worker", "nats", "postgres", "client"}
 
 func (c *comparison) measures() []string {
@@ -162,7 +167,8 @@ func column(rounds []values, measure string) (out []float64) {
 	return out
 }
 
-// round sends the requests of one round to one side, and returns the figures.
+// round sends the requests of one round to one side and returns the measured values. The value i is
+// the side's index in c.sides.
 func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (values, error) {
 	side := c.sides[i]
 	if err := s.servers.Checkpoint(ctx); err != nil {
@@ -240,7 +246,7 @@ func (s *loadEnv) cpu(side processes) (map[string]time.Duration, error) {
 	return out, nil
 }
 
-// role returns the role of a side's process. A floor's only process counts as ingress.
+// role returns the role of a process. The floor's only process counts as ingress.
 func role(process string) string {
 	if strings.Contains(process, "worker") {
 		return "worker"
@@ -248,7 +254,7 @@ func role(process string) string {
 	return "ingress"
 }
 
-// send sends requests to one side.
+// send sends the requests of one warm-up and one measured period to the side with index i.
 func (s *loadEnv) send(
 	ctx context.Context, c *comparison, i, clients int, warmUp, duration time.Duration,
 ) (*load.Result, time.Duration, error) {
@@ -261,8 +267,8 @@ func (s *loadEnv) send(
 	return result, used, nil
 }
 
-// client sends requests from this process and returns the result and the CPU time that sending
-// took.
+// client sends requests from this process. It returns the result and the CPU time that this process
+// used to send them.
 func (s *loadEnv) client(
 	ctx context.Context, spec load.Spec, clients int, warmUp, duration time.Duration,
 ) (*load.Result, time.Duration, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // fairness measures the latency of one organization's streamed chats while another organization has
-// thousands of runs, whose answers take a minute each. Parley has its default settings.
+// thousands of runs. The answers of those runs take a minute each. Parley has its default settings.
 type fairness struct {
 	Flood   int `default:"5000" help:"Runs of the other organization."`
 	Clients int `default:"16" help:"Clients of the measured organization, each with one chat at a time."`
@@ -27,8 +27,8 @@ const (
 	fairRatio    = 1.5 // goal for the p99 during the flood, relative to the p99 without it
 )
 
-// Measure measures the first organization's latency without and with the other organization's runs
-// (the flood), in turn.
+// Measure measures the first organization's latency alternately without and with the runs of the
+// other organization (the flood).
 func (f *fairness) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.paced(ctx, model.PieceEvery)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *fairness) chats(ctx context.Context, p *parley.Parley) (values, error) 
 	return values{"p50 ms": load.Millis(got.FirstPiece, 50), "p99 ms": load.Millis(got.FirstPiece, 99)}, nil
 }
 
-// flood submits runs and does not wait for them.
+// flood submits the other organization's runs and does not wait for their results.
 func (f *fairness) flood(ctx context.Context, other *parley.Organization) error {
 	nonce := rand.Text()[:8]
 	group, ctx := errgroup.WithContext(ctx)

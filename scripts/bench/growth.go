@@ -23,7 +23,8 @@ type growth struct {
 	Lists int `default:"100" help:"Number of requests for the list of runs in a round."`
 }
 
-// sameCost is the goal: a run in the large database takes at most 1.15 times as long.
+// sameCost is the goal: a run in the large database takes at most 1.15 times as long as a run in
+// the small one.
 const sameCost = 1.15
 
 // Measure fills both deployments and compares the cost of a run in each.
@@ -67,7 +68,8 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 	return g.lists(ctx, s, deployments)
 }
 
-// fill creates runs under unique keys, and under the keys that are replayed.
+// fill creates runs with the keys that the measurement repeats, and then runs with unique keys until
+// there are enough.
 func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again load.Spec, runs int) error {
 	const clients, perClient = 128, 5 * time.Second
 	began := time.Now()
@@ -85,7 +87,7 @@ func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again loa
 	return nil
 }
 
-// vacuum does now the work that autovacuum would do during the measurement.
+// vacuum executes VACUUM before the measurement, so that autovacuum does not run during it.
 func vacuum(ctx context.Context, dsn string) error {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {
@@ -98,7 +100,7 @@ func vacuum(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// lists compares how long one client waits for the first page of the list of runs.
+// lists compares the latency of the first page of the list of runs in both databases.
 func (g *growth) lists(ctx context.Context, s *loadEnv, deployments [2]*parley.Parley) error {
 	var p50s [2][]float64
 	for range g.Rounds {

@@ -15,8 +15,8 @@ type hooks struct {
 
 const hookSecret = "the secret of the bench"
 
-// Measure compares Parley with a process that verifies the signature and inserts a row. No worker is started, because the
-// measured path ends with the 202 response.
+// Measure compares Parley with a process that verifies the signature and inserts a row. No worker
+// is started, because the measured request ends with the 202 response, before the run starts.
 func (h *hooks) Measure(ctx context.Context, s *loadEnv) error {
 	bare, _, err := s.floor(ctx, floor.Config{Secret: hookSecret}, floor.Hooks)
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// inflight measures how many streamed runs of one organization can be in flight at a time with
-// Parley's default settings, and how much memory each run takes. The model pauses in the middle of
-// each answer until all runs are in flight.
+// inflight measures how many streamed runs of one organization can be in flight at the same time
+// with Parley's default settings, and how much memory each run takes. The model pauses in the
+// middle of each answer until all runs are in flight.
 type inflight struct {
 	Runs   int `default:"5000" help:"Streamed chats that are open at a time."`
 	Rounds int `default:"3" help:"Number of rounds, each with new processes."`
 }
 
 const (
-	startRate     = 1000            // chats opened per second
+	startRate     = 1000            // number of chats opened per second
 	steadyFor     = 3 * time.Second // all runs are in flight if their number has not grown for this time
-	warmClients   = 20              // clients that warm up an ingress before it is measured
-	warmRequests  = 10              // requests of each of these clients
-	warmTime      = time.Second     // time of a warm-up that is not limited by requests
+	warmClients   = 20              // number of clients that warm up an ingress before it is measured
+	warmRequests  = 10              // number of requests that each of these clients sends
+	warmTime      = time.Second     // duration of a warm-up if the number of requests does not limit it
 	maxRunKiB     = 60              // goal for the worker's memory per run
 	maxStreamKiB  = 30              // goal for the ingress's memory per stream
-	filesOfClient = 2               // open files of the bench per client: the client's and the model's connection
+	filesOfClient = 2               // open files of the bench per client: one connection to Parley, one at the model
 )
 
 // Measure measures the runs in flight and the memory per run in each round.
@@ -55,15 +55,18 @@ func (f *inflight) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// inflightRound is one round: a newly started Parley and its figures.
+// inflightRound is one round, with a newly started Parley and the measured values.
 type inflightRound struct {
 	*loadEnv
 
 	runs            int
-	active          int     // runs in flight
-	worker, ingress float64 // KiB per run
+	active          int     // number of runs in flight
+	worker, ingress float64 // memory of each process, in KiB per run
 }
 
+// measure measures the memory of Parley's processes before and during the runs. The difference,
+// divided by the number of runs, is the memory per run. Warm-up requests precede the first
+// measurement.
 func (r *inflightRound) measure(ctx context.Context, name string) error {
 	provider, err := r.paced(ctx, model.PieceEvery)
 	if err != nil {
@@ -114,7 +117,7 @@ func (r *inflightRound) measure(ctx context.Context, name string) error {
 	return errors.Join(<-read, p.Err(), p.Stop())
 }
 
-// awaitActive waits until the number of answers in progress has stopped growing, and returns it.
+// awaitActive waits until the number of answers in progress stops growing, and returns the number.
 func (r *inflightRound) awaitActive(ctx context.Context, provider *model.PacedProvider, ended <-chan error) (most int, err error) {
 	grown := time.Now()
 	err = until(ctx, ended, func() (bool, error) {

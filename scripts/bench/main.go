@@ -1,11 +1,11 @@
 // Command bench compares Parley with the floor, the baseline that docs/performance.md defines. Both
-// run as real processes on loopback: `make bench`.
+// run as real processes on loopback. `make bench` starts it.
 //
-// Each measurement is a Load in its own file. A Load has exclusive PostgreSQL and NATS servers and
-// adds rows to the report: Parley's figure, the floor's figure from the same round, their ratio,
-// and the goal.
+// Each measurement is a Load in its own file. A Load has its own PostgreSQL and NATS servers and
+// adds rows to the report. A row contains Parley's value, the floor's value from the same rounds,
+// their ratio, and the goal.
 //
-// A hidden command runs the floor's processes, so that the bench is one binary.
+// The floor's processes are a hidden command of this program, so that the bench is one binary.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// commands are all loads with their flags, and the hidden processes of the floor.
+// commands are the command-line commands: one for each load, and a hidden one for the floor.
 type commands struct {
 	options
 
@@ -43,7 +43,7 @@ type commands struct {
 	Floor floorProcess `cmd:"" hidden:""`
 }
 
-// loads returns the loads of the full form, in order.
+// loads returns the loads of a complete bench, in order.
 func (c *commands) loads() []namedLoad {
 	return []namedLoad{
 		{"answers", &c.Answers},
@@ -61,7 +61,7 @@ func (c *commands) loads() []namedLoad {
 	}
 }
 
-// shortLoads are for comparisons before and after a change, not for the performance page.
+// shortLoads returns the loads for comparing two commits. docs/performance.md does not use them.
 func shortLoads() []namedLoad {
 	return []namedLoad{
 		{"answers", &answers{Clients: []int{64, 512}, Each: 3, Rounds: 2}},
@@ -79,7 +79,7 @@ type floorProcess struct {
 	floor.Config
 }
 
-// Run serves until ctx ends.
+// Run serves as one process of the floor until ctx ends.
 func (f *floorProcess) Run(ctx context.Context) error { return floor.Serve(ctx, f.Kind, f.Config) }
 
 // run executes the selected command.

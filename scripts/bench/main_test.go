@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestMain lets the test binary run as the processes that the bench starts from its own binary.
+// TestMain lets the test binary run as the processes that the bench starts from its own program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
 		main()
@@ -35,7 +35,7 @@ func quick(t *testing.T) *options {
 	return &options{JSON: filepath.Join(dir, "bench.json"), Dir: filepath.Join(dir, "servers"), NATS: nats}
 }
 
-// quickLoads returns loads that finish in seconds; their figures are meaningless.
+// quickLoads returns loads that finish in seconds. The values that they measure have no meaning.
 func quickLoads() []namedLoad {
 	brief := closedLoop{Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15}
 	once := closedLoop{Clients: []int{4}, Rounds: 1, Seconds: 0.2}
@@ -67,7 +67,7 @@ func readReport(t *testing.T, o *options) (r report) {
 	return r
 }
 
-// measures are the required rows of each load, with a value above zero.
+// measures lists the rows that each load must report with a value above zero.
 var measures = map[string][]string{
 	"answers":    {"first piece p50 ms", "first piece p99 ms", "answers/s", "answer CPU ms", "worker MiB"},
 	"inflight":   {"runs in flight", "KiB per run in the worker", "KiB per stream in the ingress"},
@@ -122,7 +122,8 @@ type loadFunc func(ctx context.Context, s *loadEnv) error
 
 func (f loadFunc) Measure(ctx context.Context, s *loadEnv) error { return f(ctx, s) }
 
-// unbuilt prevents the bench from building Parley, which the test does not start.
+// unbuilt returns options with which the bench does not build Parley. The test does not start
+// Parley.
 func unbuilt(o *options) *options {
 	o.Ingress, o.Worker = "ingress", "worker"
 	return o

@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	spareFiles  = 1000 // open files of the bench in addition to its connections
+	spareFiles  = 1000 // number of files that the bench opens in addition to its connections
 	sampleEvery = 50 * time.Millisecond
-	sampleCount = 6           // consecutive samples that must agree within 1 %
+	sampleCount = 6           // number of consecutive samples that must agree within 1 %
 	settleTime  = time.Second // if the samples do not agree within this time, the last one is used
 )
 
 var errTooFewFiles = errors.New("no client can connect; raise the limit of open files (ulimit -Hn)")
 
-// clientsWithin returns the number of clients that the limit of open files allows, at most wanted.
+// clientsWithin returns the number of clients that the limit of open files allows, and at most the
+// wanted number.
 func clientsWithin(wanted, filesOfEach int) (int, error) {
 	allowed, err := process.MaxFiles()
 	if err != nil {
@@ -36,7 +37,7 @@ func clientsWithin(wanted, filesOfEach int) (int, error) {
 	return min(maximum, wanted), nil
 }
 
-// memoryOf returns the settled memory of Parley's processes in bytes, by name.
+// memoryOf returns the memory of Parley's processes, once it stops changing, in bytes by name.
 func memoryOf(ctx context.Context, p *parley.Parley) (map[string]int64, error) {
 	out := map[string]int64{}
 	for _, running := range p.Processes() {
@@ -49,7 +50,7 @@ func memoryOf(ctx context.Context, p *parley.Parley) (map[string]int64, error) {
 	return out, nil
 }
 
-// settledMemory returns a process's memory once it has stopped changing.
+// settledMemory returns a process's memory once it stops changing, in bytes.
 func settledMemory(ctx context.Context, p *process.Process) (int64, error) {
 	var samples []int64
 	for over := time.Now().Add(settleTime); ; {

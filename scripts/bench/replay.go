@@ -20,7 +20,8 @@ type replay struct {
 	Keys int `default:"3000" help:"Number of finished runs. Each measured request repeats the request that created one of them."`
 }
 
-// Measure compares Parley with a process that reads answers of the same size through an index.
+// Measure compares Parley with a process that finds stored answers of the same size through a
+// database index.
 func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	p, ours, err := s.parley(ctx, "parley", parley.Config{})
 	if err != nil {
@@ -65,8 +66,8 @@ func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	return s.inspect(ctx, p, "parley")
 }
 
-// fill sends requests until a query counts n rows. The first request with a key creates the key's
-// run.
+// fill sends requests until a query counts at least n rows. The first request with a key creates
+// the run of that key.
 func fill(ctx context.Context, s *loadEnv, spec load.Spec, dsn, query string, n int) error {
 	for {
 		found, err := count(ctx, dsn, query)

@@ -30,32 +30,32 @@ type setup struct {
 	Go         string            `json:"go"`
 	PostgreSQL string            `json:"postgresql"`
 	NATS       string            `json:"nats"`
-	Overrides  map[string]string `json:"overrides"` // Parley's settings that differ from the defaults
+	Overrides  map[string]string `json:"overrides"` // Parley's settings that differ from their defaults
 }
 
-// row is one figure of Parley with the floor's figure.
+// row compares Parley's value of one measure with the floor's.
 type row struct {
 	Load    string  `json:"load"`
 	Case    string  `json:"case"`
 	Measure string  `json:"measure"`
-	Direct  *figure `json:"direct,omitempty"` // of clients that call the model directly
+	Direct  *figure `json:"direct,omitempty"` // value of clients that call the model directly
 	Floor   *figure `json:"floor,omitempty"`
 	Parley  figure  `json:"parley"`
-	Ratio   float64 `json:"ratio,omitempty"` // of the medians
+	Ratio   float64 `json:"ratio,omitempty"` // ratio of the medians
 	Goal    *goal   `json:"goal,omitempty"`
 }
 
-// figure is a value that was measured in several rounds.
+// figure contains the values that a measure had in several rounds.
 type figure struct {
 	Median float64   `json:"median"`
 	Rounds []float64 `json:"rounds"`
 }
 
-// goal is a bound from docs/performance.md on the ratio, on Parley's value, or on its difference to
-// the floor's value.
+// goal is a bound from docs/performance.md. It applies to the ratio, to Parley's value, or to the
+// difference between Parley's value and the floor's.
 type goal struct {
 	On      string  `json:"on"`
-	AtLeast bool    `json:"atLeast"` // else at most
+	AtLeast bool    `json:"atLeast"` // true: a lower bound; false: an upper bound
 	Limit   float64 `json:"limit"`
 	Met     bool    `json:"met"`
 }
@@ -66,7 +66,7 @@ func atLeast(limit float64) *goal      { return &goal{On: "value", AtLeast: true
 func atMost(limit float64) *goal       { return &goal{On: "value", Limit: limit} }
 func addsAtMost(limit float64) *goal   { return &goal{On: "added", Limit: limit} }
 
-// String formats the goal for the table.
+// String returns the goal as the report's table shows it.
 func (g *goal) String() string {
 	sign, met := "≤", "missed"
 	if g.AtLeast {
@@ -78,7 +78,8 @@ func (g *goal) String() string {
 	return fmt.Sprintf("%s %s %g: %s", g.On, sign, g.Limit, met)
 }
 
-// add adds a row of a load and returns it. Without floor values, the row contains only Parley's values.
+// add adds a row to the report and returns it. If there are no floor values, the row contains only
+// Parley's values.
 func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *row {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64
@@ -100,7 +101,7 @@ func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) *r
 
 func newFigure(rounds []float64) figure { return figure{Median: median(rounds), Rounds: rounds} }
 
-// median returns the middle value, or the mean of the two middle values.
+// median returns the middle value, or the mean of the two middle values if their number is even.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	half := len(sorted) / 2
@@ -113,7 +114,7 @@ func median(values []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// writeJSON writes the report to a file and creates its directory.
+// writeJSON writes the report to a file. It creates the file's directory if necessary.
 func (r *report) writeJSON(path string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
@@ -128,7 +129,7 @@ func (r *report) writeJSON(path string) error {
 	return nil
 }
 
-// writeText writes the report as tables for people.
+// writeText writes the report as text tables.
 func (r *report) writeText(w io.Writer) error {
 	s := r.Setup
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -176,7 +177,7 @@ func (r *report) writeText(w io.Writer) error {
 	return nil
 }
 
-// number writes a value with three digits or more.
+// number formats a value with at least three significant digits.
 func number(v float64) string {
 	digits := 3
 	for limit := 1.0; limit <= 100 && v >= limit; limit *= 10 {

@@ -14,11 +14,12 @@ import (
 
 // scale measures the throughput of one ingress with several worker processes.
 //
-// Each worker has few slots, so that the slots, not the machine, limit the throughput. Like real
-// agents, runs spend most of their time waiting for the model. The slots of a worker are a multiple
-// of eight: a worker may execute one run more for each eight slots or part of eight
-// (queuedb.Reserve). With four slots, a fifth run would make the baseline of one worker up to a
-// quarter too high.
+// Each worker has few slots, so that the slots limit the throughput and not the machine. Like the
+// runs of real agents, the measured runs spend most of their time waiting for the model.
+//
+// The number of slots per worker is a multiple of eight. A worker may execute one additional run
+// for each eight slots or part of eight (queuedb.Reserve). With four slots, a fifth run would raise
+// the baseline of one worker by up to a quarter.
 type scale struct {
 	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, in ascending order."`
 	Slots   int           `default:"16" help:"Runs that a worker executes at a time."`
@@ -27,8 +28,8 @@ type scale struct {
 	Seconds float64       `default:"5" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
 }
 
-// Measure measures the throughput with each number of workers in turn, with twice as many clients as slots, so that a run always
-// waits for a slot.
+// Measure measures the throughput with each number of workers in turn. There are twice as many
+// clients as slots, so that a run always waits for a slot.
 func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.model(ctx, c.Answer)
 	if err != nil {

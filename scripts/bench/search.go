@@ -16,8 +16,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// searches compares the quality and latency of searches to PostgreSQL's ts_rank on the same
-// passages.
+// searches compares the quality and latency of Parley's search with PostgreSQL's ts_rank on the
+// same passages.
 type searches struct {
 	Questions int `default:"2" help:"Questions about each section of docs."`
 	Passages  int `default:"100000" help:"Passages among which latency is measured: copies of the documents."`
@@ -25,16 +25,16 @@ type searches struct {
 
 const (
 	questionSeed  = 6
-	recallDepth   = 5  // passages of an answer that count
-	warmSearches  = 20 // unmeasured searches of each side
+	recallDepth   = 5  // number of best passages among which the right answer must be
+	warmSearches  = 20 // number of unmeasured searches that each side makes first
 	ingestTimeout = 20 * time.Minute
 	chunks        = `SELECT count(*) FROM document_chunks`
 )
 
-// searchFunc returns the texts of the passages for a question, best first.
+// searchFunc returns the texts of the passages that it finds for a question, the best one first.
 type searchFunc func(ctx context.Context, question string) ([]string, error)
 
-// Measure measures recall, and then latency with more copies of the documents.
+// Measure measures recall first. Then it adds copies of the documents and measures latency.
 func (r *searches) Measure(ctx context.Context, s *loadEnv) error {
 	module, err := parley.Module(ctx, "parley/shared")
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *searches) Measure(ctx context.Context, s *loadEnv) error {
 }
 
 // fillPassages uploads copies of all documents until there are enough passages. Each copy is one
-// document with its own title, because equal documents are stored once.
+// document with its own title, because Parley stores equal documents once.
 func fillPassages(ctx context.Context, p *parley.Parley, dsn string, documents []search.Document, enough int64) (int64, error) {
 	for n := 1; ; n++ {
 		passages, err := count(ctx, dsn, chunks)
@@ -144,7 +144,8 @@ func searcher(p *parley.Parley) searchFunc {
 	}
 }
 
-// compareSearches asks both sides all questions, the floor first, and returns their figures.
+// compareSearches asks both sides all questions, the floor first. It returns the measured values of
+// both sides.
 func compareSearches(
 	ctx context.Context, dsn string, questions []search.Question, ours searchFunc,
 ) (out [2]map[string][]float64, err error) {

@@ -8,16 +8,16 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// tools compares runs that call an HTTP tool twice, one call after another, with the same runs
-// without tools. One Parley executes both kinds.
+// tools compares runs that call an HTTP tool twice, one call after another, with runs that have no
+// tools. The same Parley processes execute both kinds.
 type tools struct {
 	Clients []int   `default:"1,16,64" help:"Numbers of clients, each with one request at a time."`
 	Rounds  int     `default:"2" help:"Rounds of each kind of run at each number of clients."`
 	Seconds float64 `default:"2" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
 }
 
-// Measure compares the cost of runs with and without calls. The cost of a call is the additional
-// cost of a run with calls, divided by the number of calls.
+// Measure measures the cost of a tool call. It is the additional cost of a run with calls, divided
+// by the number of calls.
 func (t *tools) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.model(ctx, 0)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 
 const (
 	pollEvery = 50 * time.Millisecond
-	patience  = 2 * time.Minute // the ingress lets a request wait for 55 s
+	patience  = 2 * time.Minute // the ingress lets a request wait for up to 55 s
 )
 
 var errEndedEarly = errors.New("the clients ended early")
 
-// until calls done until it returns true. It returns an error if the clients end first; ended
-// receives their error.
+// until calls done until it returns true. It returns an error if the clients end first. The channel
+// ended then receives the clients' error.
 func until(ctx context.Context, ended <-chan error, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -15,18 +15,19 @@ import (
 	"parley/scripts/bench/internal/process"
 )
 
-// waiting measures the memory of requests that wait for their runs.
+// waiting measures the memory of requests that wait for their runs, in Parley and in a bare
+// handler:
 //
 //	clients ──run-automation──▶ ingress ··· worker ──▶ model, which holds its answers
 //	clients ──the same requests──▶ a bare handler that only waits
 //
-// Then the model answers, and each client must receive an answer.
+// After the measurement the model answers, and each client must receive an answer.
 type waiting struct {
 	Waiters int `default:"10000" help:"Requests that wait at one ingress; fewer if the limit of open files requires it."`
 	Rounds  int `default:"3" help:"Number of rounds, each with new processes."`
 }
 
-// Measure measures the memory per request in the bare handler once, and in Parley in each round.
+// Measure measures the memory per request, once in the bare handler and each round in Parley.
 func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	waiters, err := clientsWithin(w.Waiters, filesOfClient)
 	if err != nil {
@@ -54,7 +55,7 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// parkedMemory returns the memory per waiting request, in KiB, in a bare handler.
+// parkedMemory returns the memory per waiting request in the bare handler, in KiB.
 func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, err error) {
 	server, _, err := s.floor(ctx, floor.Config{}, floor.Parked)
 	if err != nil {
@@ -74,7 +75,7 @@ func parkedMemory(ctx context.Context, s *loadEnv, waiters int) (kib float64, er
 	return kib, errors.Join(err, server.Stop())
 }
 
-// waitingMemory returns the memory per waiting request, in KiB, in a newly started Parley.
+// waitingMemory starts a new Parley and returns its memory per waiting request, in KiB.
 func waitingMemory(ctx context.Context, s *loadEnv, provider *model.Model, name string, waiters int) (kib float64, err error) {
 	p, dsn, err := s.parley(ctx, name, parley.Config{Model: model.Name, Settings: provider.Settings()})
 	if err == nil {
@@ -106,8 +107,8 @@ func waitingMemory(ctx context.Context, s *loadEnv, provider *model.Model, name 
 	return kib, errors.Join(err, p.Err(), p.Stop())
 }
 
-// heldMemory starts requests that wait until release is called, and returns a process's memory per
-// waiting request in KiB. held returns the number of waiting requests.
+// heldMemory returns a process's memory per waiting request, in KiB. It starts requests that wait
+// until it calls release. The function held returns the number of requests that are waiting.
 func heldMemory(
 	ctx context.Context, p *process.Process, spec load.Spec, waiters int, held func() (int, error), release func() error,
 ) (kib float64, err error) {

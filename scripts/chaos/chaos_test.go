@@ -28,25 +28,26 @@ var (
 
 const (
 	runDeadline = 3 * time.Minute
-	// drained bounds the time until all runs have finished: the runs' deadline, the tolerance after it, and the delay on a busy
-	// machine.
+	// drained bounds the time until all runs have finished. It covers the deadline of runs, the
+	// tolerance after the deadline, and the delay on a busy machine.
 	drained = runDeadline + afterDeadline + time.Minute
-	// postgresDisk is large enough for the server's data in normal operation.
+	// postgresDisk and natsDisk are disk sizes in MiB that are large enough for normal operation.
 	postgresDisk, natsDisk = 1024, 48 // MiB
-	// wholeRun is the default duration of the faults in the long form. If a form lasts at least that long, it must include
-	// manyKills kills.
+	// wholeRun is the default duration of the faults in the long form. A chaos run that lasts so
+	// long must contain at least manyKills kills.
 	wholeRun, manyKills = 10 * time.Minute, 300
 )
 
-// form is the size of a chaos run.
+// form contains the size of a chaos run and the events that must happen in it.
 type form struct {
 	options cluster.Options
 	plan    plan
 	clients int
-	needs   []string // names of events that must have happened
+	needs   []string // names of the events that must happen
 }
 
-// short is the form that every test run includes: some seconds of faults, then half a minute in which leases expire.
+// short returns the form that every test run includes: some seconds of faults, followed by half a
+// minute in which leases expire.
 func short() form {
 	return form{
 		options: cluster.Options{Ingresses: 2, Agents: 3, Tools: 2, Sweepers: 1},
@@ -98,7 +99,7 @@ func TestChaos(t *testing.T) {
 	r.report(t, v)
 }
 
-// trial is one run of chaos.
+// trial is one chaos run: the service, the clients, the faults and the evidence.
 type trial struct {
 	form
 	seed    uint64
@@ -108,7 +109,7 @@ type trial struct {
 	watcher *watcher
 	load    *load
 	person  *person
-	names   map[string]string // of organizations, by ID
+	names   map[string]string // names of the organizations, by ID
 	notDone []string
 }
 
@@ -168,7 +169,8 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	return r
 }
 
-// mount gives the servers small disks that can be filled, if the machine allows it and the form includes full disks.
+// mount creates small disks for the servers, which a fault can fill. It creates them only if the
+// form includes full disks and the machine allows the disks.
 func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	t.Helper()
 	disks := map[string]*testkit.Disk{}
@@ -222,7 +224,7 @@ func (r *trial) run(t *testing.T) {
 	r.load.replayAll(ctx, r.clients)
 	cancel()
 	others.Wait()
-	r.load.group.Wait() // clients without a response abort
+	r.load.group.Wait() // ctx has ended, so clients that have no response abort their requests
 	r.progress("reading the database")
 	r.collect(t)
 }
@@ -231,7 +233,7 @@ func (r *trial) progress(what string) {
 	fmt.Printf("%6.1f s  %s\n", time.Since(r.striker.began).Seconds(), what)
 }
 
-// drain waits until all clients have their responses and no run is open.
+// drain waits until all clients have their responses and all runs have finished.
 func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithDeadline(ctx, until)
@@ -257,6 +259,7 @@ func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 	}
 }
 
+// collect adds the rows of the database and the unexpected ends of parts to the evidence.
 func (r *trial) collect(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -280,7 +283,7 @@ func (r *trial) collect(t *testing.T) {
 	})
 }
 
-// figures returns how often each event happened, by name.
+// figures returns the number of times that each event happened, by the event's name.
 func (r *trial) figures(v *verdict) map[string]int {
 	all := maps.Clone(v.Checked)
 	r.striker.mu.Lock()
@@ -378,14 +381,14 @@ func (r *trial) report(t *testing.T, v *verdict) {
 	fmt.Printf("chaos: seed %d: %d kills, %d runs, %d violations: %s\n", r.seed, figures["kills"], figures["runs in the database"], len(v.Violations), verdict)
 }
 
-// always lists the checks that every chaos run must have made.
+// always lists the checks that every chaos run must have made at least once.
 var always = []string{
 	"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers that name their key's run", "answers compared",
 	"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
 	"turns that follow another", "model calls of turns", "requests answered", "requests whose connection broke", "accepted runs that completed",
 }
 
-// keep saves the history and logs for an analysis of the failure.
+// keep saves the history and the logs in a new directory, and returns the directory's path.
 func (r *trial) keep(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // it is kept after the test

@@ -15,8 +15,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-// sound returns evidence without violations: a key that was requested twice, a session with two turns, a bill for each tool,
-// and resource samples of a process.
+// sound returns evidence without violations. It contains a key that was requested twice, a session
+// with two turns, a bill for each tool, and resource samples of a process.
 func sound() *evidence {
 	e := &evidence{Seen: map[string]string{}, Deadline: time.Minute, LoadUntil: at(150)}
 	for n, made := range []struct{ key, message, session string }{
@@ -71,11 +71,11 @@ func TestCheckerPassesSoundEvidence(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsEachViolation plants one violation at a time.
+// TestCheckerFindsEachViolation changes sound evidence into one violation at a time.
 func TestCheckerFindsEachViolation(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		rule  string // the only violated rule, unless others are named
+		rule  string // the violated rule
 		also  []string
 		plant func(e *evidence)
 	}{
@@ -179,7 +179,8 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 	}
 }
 
-// TestCheckerExcuses contains evidence that resembles a violation but is allowed.
+// TestCheckerExcuses checks that allowed evidence is not reported although it resembles a
+// violation.
 func TestCheckerExcuses(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(e *evidence){
@@ -249,7 +250,7 @@ func TestCheckerExcuses(t *testing.T) {
 	}
 }
 
-// replaceText replaces a run's text in all evidence.
+// replaceText replaces the text of a run wherever the evidence contains it.
 func replaceText(e *evidence, n int, text string) {
 	e.Rows[n].Result = `{"id":"` + e.Rows[n].ID + `","message":"` + text + `"}`
 	for i, asked := range e.Requests {
@@ -306,7 +307,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 		}
 	}
 
-	if drawn[kill] < 330 { // 300 are required, and some hit a part that is already down
+	if drawn[kill] < 330 { // at least 300 kills are required, and some find their part already down
 		t.Errorf("kills in ten minutes = %d, want at least 330", drawn[kill])
 	}
 }

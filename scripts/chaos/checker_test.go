@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// afterDeadline is the time after a run's deadline within which the run may still finish.
+	// afterDeadline is the tolerance for runs that finish after their deadline.
 	afterDeadline = time.Minute
-	// maxShown is the number of violations per rule that are reported in full.
+	// maxShown is the number of violations of each rule that are reported in full.
 	maxShown = 5
 )
 
-// verdict is the checker's result: the violations, and the number of checks.
+// verdict is the checker's result: the violations of each rule and the number of checks.
 type verdict struct {
-	Violations map[string][]string // by rule
+	Violations map[string][]string // descriptions of the violations, by rule
 	Checked    map[string]int
 }
 
@@ -30,7 +30,7 @@ func (v *verdict) violatef(rule, format string, args ...any) {
 
 func (v *verdict) checked(what string) { v.Checked[what]++ }
 
-// rules contains the checks of the evidence, by name. They are independent of each other.
+// rules contains the checks of the evidence by name. They do not depend on each other.
 var rules = map[string]func(*evidence, func(format string, args ...any), func(what string)){
 	"every accepted run ends":       checkEnds,
 	"no run finishes late":          checkLate,
@@ -48,7 +48,7 @@ var rules = map[string]func(*evidence, func(format string, args ...any), func(wh
 	"parts end only when struck":    checkParts,
 }
 
-// check judges the evidence. It is a pure function.
+// check checks the evidence against all rules. Its result depends only on the evidence.
 func check(e *evidence) *verdict {
 	v := &verdict{Violations: map[string][]string{}, Checked: map[string]int{}}
 	for name, rule := range rules {
@@ -65,6 +65,7 @@ func (e *evidence) rowsByID() map[string]row {
 	return all
 }
 
+// checkEnds checks that every accepted run is in the database and that every run has finished.
 func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 	rows, told := e.rowsByID(), map[string]bool{}
 	for _, r := range e.Requests {
@@ -92,6 +93,7 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
+// checkLate checks that no run has finished too long after its deadline.
 func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	asked := map[string]time.Time{}
 	for _, d := range e.Decisions {
@@ -102,7 +104,7 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 		if !terminal(r.Status) {
 			continue
 		}
-		// Time spent waiting for a person does not count.
+		// The time that the run waited for a person does not count.
 		from := r.Created
 		if at := asked[r.ID]; at.After(from) {
 			from = at
@@ -114,13 +116,14 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// The allowed number of accepted runs that do not complete. Kills rarely hit the same run five times or delay it past its
-// deadline, and the load contains no other reason for a failure.
+// Allowed numbers of accepted runs that do not complete. Kills rarely hit the same run five times
+// or delay it past its deadline. There is no other reason for such a run to fail.
 const (
 	badEndsPerCent = 5
-	badEndsAlways  = 2 // allowed if there are few runs
+	badEndsAlways  = 2 // allowed even if there are few runs
 )
 
+// checkBadEnds checks that few accepted runs end without completing.
 func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 	accepted := map[string]bool{}
 	for _, r := range e.Requests {
@@ -135,7 +138,7 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 		case !accepted[r.ID]:
 		case r.Status == "completed":
 			checked("accepted runs that completed")
-		case terminal(r.Status): // others have not finished
+		case terminal(r.Status): // unfinished runs violate another rule
 			bad = append(bad, r)
 		}
 	}
@@ -149,6 +152,7 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 }
 
+// checkKeys checks that each key has one run, and that every response for the key names that run.
 func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
 	runs := map[string]string{}
 	for _, r := range e.Rows {
@@ -173,6 +177,8 @@ func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
+// checkAnswers checks that all responses with a finished run have the content that the database
+// stores, and that all responses for a key are equal.
 func checkAnswers(e *evidence, wrong func(string, ...any), checked func(string)) {
 	rows, first, asked := e.rowsByID(), map[string]string{}, map[string]int{}
 	for _, r := range e.Requests {
@@ -196,6 +202,7 @@ func checkAnswers(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 }
 
+// checkUnchanged checks that the row of a finished run does not change or disappear.
 func checkUnchanged(e *evidence, wrong func(string, ...any), checked func(string)) {
 	rows := e.rowsByID()
 	for id, before := range e.Seen {
@@ -208,6 +215,8 @@ func checkUnchanged(e *evidence, wrong func(string, ...any), checked func(string
 	}
 }
 
+// checkEffects checks the payments in the ledger. An idempotent bill must always be sent with the
+// same key. An unsafe bill may be sent again only if the person has decided that.
 func checkEffects(e *evidence, wrong func(string, ...any), checked func(string)) {
 	resent := map[string]int{}
 	for _, d := range e.Decisions {
@@ -240,6 +249,8 @@ func checkEffects(e *evidence, wrong func(string, ...any), checked func(string))
 	}
 }
 
+// checkPaid checks that each completed run with a bill reports the payment, itself or after the
+// person has confirmed it. The ledger must contain the payment.
 func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	paid := map[string]bool{}
 	for _, f := range e.Effects {
@@ -273,7 +284,7 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// bySession returns the runs of each session, ordered by their sequence numbers.
+// bySession returns the runs of each session in the order of their sequence numbers.
 func (e *evidence) bySession() map[string][]row {
 	sessions := map[string][]row{}
 	for _, r := range e.Rows {
@@ -287,6 +298,7 @@ func (e *evidence) bySession() map[string][]row {
 	return sessions
 }
 
+// checkOrder checks that the turns of a session are executed in order and do not overlap.
 func checkOrder(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for session, runs := range e.bySession() {
 		for i := 1; i < len(runs); i++ {
@@ -304,6 +316,8 @@ func checkOrder(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
+// checkTurns checks the messages that the model receives for a turn: all earlier completed turns of
+// the session, in order, and no later turn.
 func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 	completed := map[string][]int{}
 	for session, runs := range e.bySession() {
@@ -327,6 +341,8 @@ func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
+// checkWaiters checks the duration of each request. Time in which the ingress or PostgreSQL was
+// interrupted is allowed in addition.
 func checkWaiters(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, r := range e.Requests {
 		within := r.Within
@@ -361,20 +377,21 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 	}
 }
 
-// Leak limits: how much the resources of a process under load may grow from the first to the last quarter of its life. The
-// upper quartile of the first quarter is compared with the lower quartile of the last quarter, because temporary peaks are not
-// leaks.
+// Leak limits: how much the resource usage of a process under load may grow between the first and
+// the last quarter of its life. The upper quartile of the first quarter is compared with the lower
+// quartile of the last quarter, because temporary peaks are not leaks.
 const (
 	memoryFactor, memoryMore         = 1.1, 16 << 20
 	descriptorFactor, descriptorMore = 1, 16
 	fewestSamples                    = 24
 	shortestLife                     = time.Minute
 	longLife                         = 2 * time.Minute
-	// warmUp is the time under load in which a process opens connections and fills caches.
+	// warmUp is the time under load in which a process opens its connections and fills its caches.
 	warmUp             = 15 * time.Second
 	judged, judgedLong = "processes whose memory and descriptors were compared", "… which ran for more than two minutes"
 )
 
+// checkFlat checks that no process leaks memory or file descriptors.
 func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for life, samples := range e.usageByProcess() {
 		lived := samples[len(samples)-1].At.Sub(samples[0].At)
@@ -402,8 +419,9 @@ func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// usageByProcess returns the samples of each process while it was warm and under load. It excludes times in which the process,
-// one of its links or a server was frozen, disconnected or full.
+// usageByProcess returns the samples of each process that were taken under load and after its
+// warm-up. It excludes periods in which the process, one of its links or a server was frozen,
+// disconnected or full.
 func (e *evidence) usageByProcess() map[string][]sample {
 	usageByProcess, previous, warm := map[string][]sample{}, map[string]time.Time{}, map[string]time.Duration{}
 	for _, s := range e.Samples {

@@ -5,63 +5,63 @@ import (
 	"time"
 )
 
-// evidence is the record of a chaos run and the checker's only input.
+// evidence is the record of a chaos run. The checker reads nothing else.
 type evidence struct {
 	Requests    []request
-	Rows        []row             // the runs table at the end
-	Open        []open            // unfinished runs at the end
-	Seen        map[string]string // fingerprints of terminal rows when first seen, by run ID
-	Effects     []effect          // requests counted by the ledger
-	Decisions   []decision        // the person's decisions about waiting runs
-	Turns       []turn            // session turns shown to the model
-	Samples     []sample          // resource usage of processes
-	Interrupted []interruption    // faults in parts or their links that ended no process
-	Ends        []string          // parts that ended without a kill
+	Rows        []row             // the table of runs at the end
+	Open        []open            // runs that have not finished at the end
+	Seen        map[string]string // fingerprints of rows when their runs were first seen finished, by run ID
+	Effects     []effect          // requests that the ledger received
+	Decisions   []decision        // decisions that the person made about waiting runs
+	Turns       []turn            // turns of sessions, as the model received them
+	Samples     []sample          // resource usage of the processes
+	Interrupted []interruption    // faults of parts or links that ended no process
+	Ends        []string          // descriptions of parts that ended without a kill
 
-	Deadline  time.Duration // of runs
-	LoadUntil time.Time     // when clients stopped starting new work
+	Deadline  time.Duration // deadline of runs after their creation
+	LoadUntil time.Time     // time at which clients stopped starting new work
 }
 
-// request is one client request and its outcome.
+// request is one request of a client and its outcome.
 type request struct {
-	Kind       string // kind of work, such as "plain"
-	Key        string // idempotency key with its organization and endpoint; empty if there is none
-	Via        string // the ingress that received it
+	Kind       string // kind of the client's work, such as "plain"
+	Key        string // idempotency key, prefixed with organization and endpoint; empty if there is none
+	Via        string // name of the ingress that received the request
 	Sent, Done time.Time
-	Within     time.Duration // the allowed response time
-	Left       bool          // the client aborted the request
+	Within     time.Duration // the longest allowed response time
+	Left       bool          // whether the client aborted the request
 
-	Status     int    // 0: the connection broke
-	Problem    string // why there is no response
+	Status     int    // status of the response; 0: the connection broke
+	Problem    string // reason why there is no response
 	Run        string
 	RunStatus  string
-	Body       string // the body of a response with a finished run
+	Body       string // body of a response that contains a finished run
 	RetryAfter bool
 	Replayed   bool
 }
 
-// accepted reports whether the service has promised to execute the run.
+// accepted reports whether the response promises that the run is executed.
 func (r request) accepted() bool { return r.Status >= 200 && r.Status < 300 }
 
-// row is a run in the database.
+// row is a run as the database contains it.
 type row struct {
 	ID, Key, Session, Status, Message, Result string
 	Seq, Attempts                             int
-	Created, Started, Finished                time.Time // the last two are zero if unset
+	Created, Started, Finished                time.Time // Started and Finished are zero if they are unset
 	Print                                     string    // fingerprint of the row's version and content
 }
 
-// open is an unfinished run.
+// open is a run that has not finished.
 type open struct {
 	ID, Status string
 	Deadline   time.Time
 }
 
-// effect is one request that reached the ledger.
+// effect is one request that the ledger has received.
 type effect struct {
-	Bill string // the item to pay
-	Tool string // such as "unsafe"
-	Key  string // Idempotency-Key header
+	Bill string // name of the bill to pay
+	Tool string // name of the tool, such as "unsafe"
+	Key  string // value of the Idempotency-Key header
 	At   time.Time
 }
 
@@ -71,23 +71,23 @@ type decision struct {
 	At              time.Time
 }
 
-// turn is a model call in a session's run.
+// turn is one turn of a session, as the model received it.
 type turn struct {
 	Session string
 	N       int
-	Before  []int // earlier turns of the session in the model call
+	Before  []int // numbers of the earlier turns in the same model call
 }
 
-// sample is the resource usage of a process at one time.
+// sample is the resource usage of one process at one time.
 type sample struct {
 	Part        string
 	PID         int
 	At          time.Time
-	Memory      int64 // bytes
+	Memory      int64 // resident memory in bytes
 	Descriptors int
 }
 
-// interruption is a period in which a part could not work although it was running.
+// interruption is a period in which a running part could not work.
 type interruption struct {
 	Part, What string
 	From, To   time.Time
@@ -98,13 +98,13 @@ func terminal(status string) bool {
 	return status == "completed" || status == "failed" || status == "cancelled" || status == "timed_out"
 }
 
-// history collects evidence, which only grows. It is safe for concurrent use.
+// history collects the evidence of a chaos run. It is safe for concurrent use.
 type history struct {
 	mu  sync.Mutex
 	all evidence
 }
 
-// note adds evidence.
+// note adds evidence. It calls add with the evidence while it holds the lock.
 func (h *history) note(add func(all *evidence)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -25,24 +25,24 @@ type striker struct {
 	ledger  *ledger
 	seed    uint64
 	began   time.Time
-	disks   map[string]*testkit.Disk // by server
-	skewed  string                   // path of a program with an adjustable clock
+	disks   map[string]*testkit.Disk // the servers' disks, by server
+	skewed  string                   // path of a worker program with an adjustable clock
 
 	group sync.WaitGroup
-	busy  sync.Map // links and parts that have a lasting fault
+	busy  sync.Map // the links and parts that have a lasting fault
 
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// linksHarmed counts link faults of any kind. The short form requires only this total, because the part at a chosen link may be
-// down.
+// linksHarmed counts faults of links, regardless of their kind. The short form requires only this
+// total, because the part at a chosen link may be down.
 const linksHarmed = "links harmed"
 
-// reach bounds the wait for a part that is starting.
+// reach bounds the wait until a part that is starting can be harmed.
 const reach = 15 * time.Second
 
-// all injects the faults of a schedule and returns when the last fault has ended.
+// all injects the faults of a schedule. It returns when the last fault has ended.
 func (s *striker) all(ctx context.Context, faults []fault) {
 	for _, f := range faults {
 		wait(ctx, time.Until(s.began.Add(f.At)))
@@ -51,7 +51,7 @@ func (s *striker) all(ctx context.Context, faults []fault) {
 	s.group.Wait()
 }
 
-// count records an injected fault.
+// count counts an event, such as an injected fault.
 func (s *striker) count(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +71,8 @@ func (s *striker) part(name string) *cluster.Part {
 	return nil
 }
 
+// strike injects one fault. It counts and logs the outcome: whether the fault was injected, or why
+// not.
 func (s *striker) strike(ctx context.Context, f fault) {
 	p := s.part(f.Part)
 	var done bool
@@ -120,14 +122,14 @@ func (s *striker) strike(ctx context.Context, f fault) {
 	s.tell(f, how)
 }
 
-// Only some kills of tool workers are aimed, and each aimed kill waits for a limited time.
+// One of every few kills of tool workers is aimed. An aimed kill waits for a limited time.
 const (
 	aimed      = 4
 	aimTimeout = time.Second
 )
 
-// aim delays the kill of some tool workers until an unsafe bill is being paid. After the kill, only a person can find out
-// whether the bill was paid.
+// aim delays one in four kills of tool workers until the ledger is receiving payment of an unsafe
+// bill. After such a kill, only a person can find out whether the bill was paid.
 func (s *striker) aim(ctx context.Context, p *cluster.Part) {
 	s.mu.Lock()
 	n := s.counts["kills of "+cluster.Tool]
@@ -146,8 +148,9 @@ const (
 	runningTimeout = 5 * time.Second
 )
 
-// aimAtRuns delays the freezing of an agent worker until runs are executing, so that the resumed worker has lost its leases. It
-// counts only recently claimed runs, because the workers of older runs may have been killed.
+// aimAtRuns delays the freezing of an agent worker until enough runs are executing, so that the
+// worker loses leases while it is frozen. It counts only recently renewed leases, because the
+// workers of other runs may be dead.
 func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 	if p.Kind != cluster.Agent {
 		return
@@ -156,14 +159,14 @@ func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 		var running int
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT count(*) FROM open_runs WHERE status = 'running'
 			AND lease_until > clock_timestamp() + interval '28500 milliseconds'`).Scan(&running)
-		if err == nil && running >= minRunning { // PostgreSQL may be down
+		if err == nil && running >= minRunning { // an error means that PostgreSQL is down
 			return
 		}
 		wait(ctx, 20*time.Millisecond)
 	}
 }
 
-// eventually calls try until it returns true or some time has passed.
+// eventually calls try until it returns true, for at most the time reach.
 func eventually(ctx context.Context, try func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
@@ -180,7 +183,7 @@ func (s *striker) kill(ctx context.Context, p *cluster.Part, meanwhile func()) b
 	return eventually(ctx, func() bool { return p.Kill9(meanwhile) })
 }
 
-// lasting injects a fault and undoes it after the fault's duration.
+// lasting injects a fault and reverts it after the fault's duration.
 func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo func()) bool {
 	key := f.Part + " " + f.Link
 	if _, taken := s.busy.LoadOrStore(key, true); taken {
@@ -200,7 +203,7 @@ func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo fun
 	return true
 }
 
-// link injects a fault into one of a process's links.
+// link injects a fault into one link of a process.
 func (s *striker) link(ctx context.Context, f fault, p *cluster.Part) bool {
 	proxy := map[string]*testkit.FaultProxy{"front": p.Front, "db": p.DB, "bus": p.Bus}[f.Link]
 	do := map[string]func(){
@@ -213,7 +216,7 @@ func (s *striker) link(ctx context.Context, f fault, p *cluster.Part) bool {
 	return s.lasting(ctx, f, func() bool { do(); return true }, undo)
 }
 
-// store returns JetStream's directory.
+// store returns the directory of JetStream's data.
 func (s *striker) store() string { return filepath.Join(s.cluster.Store, "jetstream") }
 
 // deleteStore deletes all of JetStream's data.
@@ -226,10 +229,12 @@ func (s *striker) deleteStore() {
 	}
 }
 
-// blocksCut counts the message files that truncateStream has truncated. If no message waits, the stream has no such files.
+// blocksCut counts the message files that truncateStream has truncated. The stream has such files
+// only while messages wait in it.
 const blocksCut = "message blocks truncated"
 
-// truncateStream truncates every file of the job stream and its consumers at a position drawn from the seed.
+// truncateStream truncates every file of the job stream and of its consumers. The seed determines
+// the positions.
 func (s *striker) truncateStream(f fault) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(f.At)))
 	blocks := 0
@@ -262,8 +267,9 @@ func (s *striker) truncateStream(f fault) {
 // noSpace is nats-server's log message for a full disk.
 const noSpace = "no space left"
 
-// fill fills a server's disk for a while. NATS's disk stays full until the server has logged an error; otherwise the fault does
-// not count. Like an operator, fill frees space before a failed server is restarted.
+// fill fills a server's disk for a while. NATS's disk stays full until the server has logged an
+// error, without which the fault does not count. Like an operator, fill frees space before a server
+// that has failed is restarted.
 func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	disk := s.disks[f.Part]
 	if disk == nil {
@@ -285,7 +291,7 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 		if err := disk.Free(); err != nil {
 			s.t.Errorf("freeing the disk of %s: %v", f.Part, err)
 		}
-		// nats-server disables JetStream when its disk is full, and enables it again only after a restart.
+		// nats-server disables JetStream when its disk is full, and enables it only at its next start.
 		if f.Part == cluster.NATS && !s.kill(ctx, p, nil) {
 			s.t.Errorf("%s was not restarted after its disk was full", f.Part)
 		}
@@ -296,7 +302,7 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	return filled && met
 }
 
-// skew restarts a worker with a wrong clock, and later with a correct clock.
+// skew restarts a worker with a wrong clock, and later with the correct one.
 func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	return s.lasting(ctx, fault{Part: f.Part, Kind: f.Kind, Link: "clock", For: f.For}, func() bool {
 		p.Next(cluster.Extra{Path: s.skewed, Env: []string{cluster.Offset(f.By)}})
@@ -307,21 +313,23 @@ func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	})
 }
 
-// lockable selects the rows that a fault locks: a session with an open run, or a run with a recent heartbeat.
+// lockable are the queries that a lock fault uses. The first locks a session with an open run, the
+// second a run with a recent heartbeat.
 var lockable = []string{
 	`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 	`SELECT FROM open_runs WHERE status = 'running' AND lease_until > clock_timestamp() + interval '15 seconds'
 		ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 }
 
-// Names of effects that are counted: a statement waited for the locked row; the snapshot delayed vacuum.
+// Names under which the effects of database faults are counted: a statement waited for a locked
+// row, and an open snapshot delayed vacuum.
 const (
 	lockedOut = "locked rows that a statement waited for"
 	beside    = "transactions during a long snapshot"
 )
 
-// lock locks a row in a separate transaction when there is a suitable row, and checks whether a
-// statement of the service waits for it.
+// lock locks a row in a separate transaction as soon as there is a suitable row. It reports whether
+// a statement of the service has waited for the row.
 func (s *striker) lock(ctx context.Context, f fault) bool {
 	query := lockable[rand.New(rand.NewPCG(s.seed, uint64(f.At))).IntN(len(lockable))]
 	return eventually(ctx, func() bool {
@@ -329,7 +337,7 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 		if err != nil {
 			return false // PostgreSQL may be down
 		}
-		defer func() { _ = tx.Rollback() }() // the connection may have been killed
+		defer func() { _ = tx.Rollback() }() // an error means that the connection was killed
 		var holder int
 		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&holder) != nil {
 			return false
@@ -348,8 +356,8 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 	})
 }
 
-// blocks waits for d and reports whether a statement waited for a lock that the backend holds. It polls often, because the
-// service waits only briefly.
+// blocks waits for the duration d and reports whether a statement has waited for a lock of the
+// given backend process. It polls often, because the service waits only briefly for locks.
 func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool {
 	found := false
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
@@ -360,14 +368,14 @@ func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool 
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE wait_event_type = 'Lock' AND $1 = ANY (pg_blocking_pids(pid)))`, holder).Scan(&found)
 		if err != nil {
-			wait(ctx, time.Second) // PostgreSQL is down, and the lock is gone
+			wait(ctx, time.Second) // PostgreSQL is down, and its locks are gone
 		}
 	}
 	return found
 }
 
-// snapshot keeps a database snapshot open for a while. If PostgreSQL is killed meanwhile, it takes another snapshot for the
-// remaining time.
+// snapshot keeps a database snapshot open for the fault's duration. If PostgreSQL is killed
+// meanwhile, it takes another snapshot for the remaining time.
 func (s *striker) snapshot(ctx context.Context, f fault) bool {
 	held := false
 	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 100*time.Millisecond) {
@@ -380,8 +388,8 @@ func (s *striker) snapshot(ctx context.Context, f fault) bool {
 	return held
 }
 
-// holdSnapshot keeps a snapshot open until end or until PostgreSQL ends. It returns the number of transactions that began
-// meanwhile, as far as observed, or -1 if there was no snapshot.
+// holdSnapshot keeps a snapshot open until the time end or until PostgreSQL stops. It returns the
+// number of transactions that it saw begin meanwhile, or -1 if it could not take a snapshot.
 func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	tx, err := s.cluster.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err != nil {
@@ -394,7 +402,7 @@ func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid) != nil {
 			return age
 		}
-		// A separate connection is needed, because the age is constant within a transaction.
+		// The age is constant within a transaction, so another connection reads it.
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT age(backend_xmin) FROM pg_stat_activity WHERE pid = $1`, pid).Scan(&age)
 		if err != nil || !time.Now().Before(end) {
 			return age
@@ -402,7 +410,7 @@ func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	}
 }
 
-// restore undoes all remaining faults.
+// restore reverts all faults that are still in effect.
 func (s *striker) restore() {
 	for _, p := range s.cluster.Parts {
 		p.Cont()

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// waitDefault is the service's limit for a request that waits for its run. patience is the additional delay on a busy machine.
+	// waitDefault is the service's limit for a request that waits for its run. patience is an
+	// additional tolerance for a busy machine.
 	waitDefault = 20 * time.Second
 	patience    = 40 * time.Second
 	retryPause  = 150 * time.Millisecond
@@ -20,7 +21,7 @@ const (
 	lastTurn    = 4
 )
 
-// load is a set of clients that start runs.
+// load is a group of clients that start runs.
 type load struct {
 	accounts []account
 	urls     []string
@@ -28,23 +29,23 @@ type load struct {
 	seed     uint64
 
 	numbers atomic.Int64
-	again   sync.Map // keys to request again soon: values of type asked, by number
-	asked   sync.Map // from key to asked: all keys
+	again   sync.Map // keys to request again soon, as values of type asked, by number
+	asked   sync.Map // values of type asked for all keys, by key
 	group   sync.WaitGroup
 }
 
-// asked is one run requested by a client.
+// asked is one run that a client requests.
 type asked struct {
 	kind    string
 	account account
-	chat    bool // through the chat endpoint instead of run-automation
+	chat    bool // whether the chat endpoint is used instead of run-automation
 	key     string
 	session string
 	message string
-	early   bool // a 202 response suffices
+	early   bool // whether a 202 response suffices
 }
 
-// full returns the key with its organization and endpoint, such as "one/automation/key-7".
+// full returns the key prefixed with organization and endpoint, such as "one/automation/key-7".
 func (a asked) full() string {
 	endpoint := "automation"
 	if a.chat {
@@ -56,8 +57,8 @@ func (a asked) full() string {
 	return a.account.name + "/" + endpoint + "/" + a.key
 }
 
-// run starts clients. They begin no new work after the channel until is closed, and wait until ctx ends for the results of work
-// they have begun.
+// run starts clients. After the channel until is closed, they begin no new work, but continue to
+// wait for the results of earlier work until ctx ends.
 func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	for n := range clients {
 		random := rand.New(rand.NewPCG(l.seed, uint64(n)+100))
@@ -76,13 +77,14 @@ func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	}
 }
 
-// kinds lists the clients' activities in order. Each activity uses all accounts with the same key.
+// kinds lists the clients' activities in the order in which they are chosen. Every activity uses
+// each account with the same key.
 var kinds = []string{
 	"pay none", "pay unsafe", "pay idempotent", "repeated", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
 	"repeated", "pay idempotent", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
 }
 
-// one performs one activity of a client.
+// one performs the next activity of a client.
 func (l *load) one(ctx context.Context, random *rand.Rand) {
 	n := l.numbers.Add(1) - 1
 	round := n / int64(len(l.accounts))
@@ -114,7 +116,7 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 	l.revisit(ctx, via)
 }
 
-// revisit sends a request with a key that was used before.
+// revisit repeats a request with a key that was used before.
 func (l *load) revisit(ctx context.Context, via int) {
 	l.again.Range(func(n, value any) bool {
 		if _, mine := l.again.LoadAndDelete(n); mine {
@@ -126,7 +128,7 @@ func (l *load) revisit(ctx context.Context, via int) {
 	})
 }
 
-// simultaneously requests the same key through all ingresses at the same time.
+// simultaneously sends the same request through all ingresses at the same time.
 func (l *load) simultaneously(ctx context.Context, a asked) {
 	var both sync.WaitGroup
 	for via := range l.urls {
@@ -135,8 +137,8 @@ func (l *load) simultaneously(ctx context.Context, a asked) {
 	both.Wait()
 }
 
-// session takes several turns. A chat starts each turn after the previous answer. Other kinds start each turn as soon as the
-// previous turn is accepted.
+// session performs several turns of a session. A chat starts each turn after the previous answer.
+// Other kinds of work start each turn as soon as the service has accepted the previous one.
 func (l *load) session(ctx context.Context, a asked, via int, n int64) {
 	first := a.key
 	a.chat, a.session = a.kind == "chat", fmt.Sprintf("session-%d", n)
@@ -153,21 +155,22 @@ func (l *load) session(ctx context.Context, a asked, via int, n int64) {
 func (l *load) follow(ctx context.Context, a asked, via int) {
 	got := l.post(ctx, a, via)
 	if !got.accepted() {
-		return // it is unknown whether there is a run
+		return // there may or may not be a run
 	}
 	for ; ctx.Err() == nil && !terminal(got.RunStatus); via++ {
 		got = l.get(ctx, a, got.Run, via)
 	}
 }
 
-// leave sends a request and aborts it.
+// leave sends a request and aborts it before the response.
 func (l *load) leave(ctx context.Context, a asked, via int) {
 	ctx, cancel := context.WithTimeout(ctx, leaves)
 	defer cancel()
 	l.post(ctx, a, via)
 }
 
-// until retries a request through alternating ingresses until it gets a suitable response, as a scheduler does.
+// until repeats a request until it gets a final response, as a scheduler does. It uses each ingress
+// in turn.
 func (l *load) until(ctx context.Context, a asked, via int) request {
 	for ; ; via++ {
 		got := l.post(ctx, a, via)
@@ -207,7 +210,7 @@ func (l *load) post(ctx context.Context, a asked, via int) request {
 	return l.send(ctx, a, via, http.MethodPost, url, header, body)
 }
 
-// get requests the state of a run that may be unfinished.
+// get requests the state of a run, which may not have finished.
 func (l *load) get(ctx context.Context, a asked, id string, via int) request {
 	url := l.urls[via%len(l.urls)] + "/api/runs?wait=10&id=" + id
 	got := l.send(ctx, a, via, http.MethodGet, url, map[string]string{"x-api-key": a.account.key}, nil)
@@ -250,7 +253,7 @@ func (l *load) send(ctx context.Context, a asked, via int, method, url string, h
 	return r
 }
 
-// replayAll requests each key once more.
+// replayAll requests each key once more after the faults.
 func (l *load) replayAll(ctx context.Context, clients int) {
 	var next atomic.Int64
 	var wanted []asked

@@ -10,13 +10,13 @@ import (
 	"parley/scripts/internal/cluster"
 )
 
-// fault is a planned fault.
+// fault is one planned fault.
 type fault struct {
-	At   time.Duration // after the start
+	At   time.Duration // time after the start
 	Kind string
-	Part string        // the affected part
-	Link string        // for link faults: front, db or bus
-	For  time.Duration // duration, for faults that last
+	Part string        // name of the affected part
+	Link string        // affected link of the part: front, db or bus
+	For  time.Duration // duration of a fault that lasts
 	By   time.Duration // delay of a link, or offset of a clock
 }
 
@@ -36,46 +36,48 @@ func (f fault) String() string {
 
 // The kinds of faults.
 const (
-	kill     = "kill -9"         // any part
-	restart  = "restart"         // graceful restart of a server
-	freeze   = "SIGSTOP"         // later followed by SIGCONT
-	cut      = "cut both ways"   // of a link: both directions are held back
-	requests = "cut requests"    // of a link: only the direction from the process, or from the ingress's client
-	replies  = "cut replies"     // of a link: only the other direction
-	delay    = "delay"           // of a link
-	reset    = "reset"           // of all connections of a link
-	deletion = "delete store"    // all of JetStream's data, while the server is down
-	truncate = "truncate stream" // files of the job stream, while the server is down
-	fill     = "fill disk"       // of a server
-	skew     = "set clock"       // of a worker
-	lock     = "lock a row"      // of a session or a run, by another transaction
-	snapshot = "long snapshot"   // a transaction that prevents the removal of dead rows, as a backup does
+	kill     = "kill -9"         // kills any part
+	restart  = "restart"         // restarts a server gracefully
+	freeze   = "SIGSTOP"         // freezes a part, which SIGCONT later resumes
+	cut      = "cut both ways"   // lets no data pass a link in either direction
+	requests = "cut requests"    // lets no data pass a link from the process or, at an ingress, from its client
+	replies  = "cut replies"     // lets no data pass a link in the opposite direction
+	delay    = "delay"           // delays the data on a link
+	reset    = "reset"           // resets all connections of a link
+	deletion = "delete store"    // deletes all of JetStream's data while nats-server is down
+	truncate = "truncate stream" // truncates files of the job stream while nats-server is down
+	fill     = "fill disk"       // fills a server's disk
+	skew     = "set clock"       // sets a worker's clock wrong
+	lock     = "lock a row"      // locks the row of a session or run in another transaction
+	snapshot = "long snapshot"   // keeps a transaction open that prevents the removal of dead rows, as a backup does
 )
 
-// plan contains the frequencies of the faults.
+// plan contains the frequency of each kind of fault.
 type plan struct {
 	total time.Duration
-	parts []string // processes, such as "agent 2"
+	parts []string // names of the processes, such as "agent 2"
 
-	kills                                           time.Duration // mean time between two
-	postgres, restarts, links, store, disks, clocks time.Duration // mean time between two of a kind; 0: none
+	kills                                           time.Duration // mean time between two kills
+	postgres, restarts, links, store, disks, clocks time.Duration // mean time between two faults of a kind; 0: none
 	locks                                           time.Duration
 	freezes                                         time.Duration
-	frozen                                          time.Duration // minimum duration
+	frozen                                          time.Duration // minimum duration of a freeze
 	natsDisk, postgresDisk, clock                   bool          // whether the machine allows the fault
 }
 
-// leeway is the maximum difference between the clocks of agent and tool workers. Tool workers reject calls if it is exceeded.
+// leeway is the maximum difference between the clocks of agent and tool workers. If it is exceeded,
+// tool workers reject calls.
 const leeway = 5 * time.Second
 
-// weights are the shares of the kinds of parts in a hundred kills.
+// weights contains the number of kills in a hundred that each kind of part receives.
 var weights = []struct {
 	kind   string
 	weight int
 }{{cluster.Agent, 36}, {cluster.Tool, 22}, {cluster.Ingress, 18}, {cluster.NATS, 12}, {cluster.Sweep, 12}}
 
-// schedule draws the faults as a pure function of its arguments. In each half of the time, one part of each kind is not killed,
-// so that its memory and descriptors can be observed.
+// schedule draws the faults of a plan as a pure function of its arguments. In each half of the
+// time, it does not kill one part of each kind, so that the part's memory and descriptors can be
+// observed.
 func schedule(seed uint64, p plan) []fault {
 	var all []fault
 	for track, draw := range []struct {
@@ -114,7 +116,7 @@ func schedule(seed uint64, p plan) []fault {
 	return all
 }
 
-// once returns the faults that a short plan must contain.
+// once returns the faults that even a short plan must contain.
 func (p plan) once(seed uint64) []fault {
 	random := rand.New(rand.NewPCG(seed, 1000))
 	somewhen := func() time.Duration { return p.total/10 + some(random, p.total*8/10) }
@@ -131,7 +133,8 @@ func (p plan) once(seed uint64) []fault {
 		fault{At: p.total / 3, Kind: kill, Part: cluster.Postgres},
 		fault{At: p.total / 2, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
 		fault{At: p.total * 2 / 3, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
-		// The snapshot starts after that kill, which would end its transaction, and lasts to the end of the plan.
+		// A kill of PostgreSQL would end the snapshot's transaction, so the snapshot starts after
+		// the kill.
 		fault{At: p.total*2/5 + some(random, p.total/10), Kind: snapshot, Part: cluster.Postgres, For: p.total / 2},
 	)
 
@@ -163,14 +166,14 @@ func (p plan) once(seed uint64) []fault {
 	return all
 }
 
-// spared reports whether a part is not killed at that time.
+// spared reports whether a part must not be killed at the given time.
 func (p plan) spared(part string, at time.Duration) bool {
 	first := part == "ingress 1" || part == "agent 1" || part == "tool 1"
 	second := part == "ingress 2" || part == "agent 2" || part == "tool 2"
 	return first && at >= p.total/2 || second && at < p.total/2
 }
 
-// process draws a process of a kind, except processes that must not be killed at that time.
+// process draws a process of a kind that may be killed at the given time.
 func (p plan) process(r *rand.Rand, kind string, at time.Duration) string {
 	var found []string
 	for _, part := range p.parts {
@@ -197,12 +200,12 @@ func (p plan) kill(r *rand.Rand, at time.Duration) fault {
 
 func (p plan) freeze(r *rand.Rand, _ time.Duration) fault {
 	part := p.parts[r.IntN(len(p.parts))]
-	if r.IntN(2) == 0 { // its runs are taken over meanwhile
+	if r.IntN(2) == 0 { // other workers take over the frozen worker's runs
 		part = fmt.Sprintf("%s %d", cluster.Agent, 1+r.IntN(3))
 	}
 	f := fault{Kind: freeze, Part: part, For: p.frozen + some(r, 16*time.Second)}
 	if part[:len(part)-2] == cluster.Ingress {
-		f.For = 2*time.Second + some(r, 10*time.Second) // its clients wait meanwhile
+		f.For = 2*time.Second + some(r, 10*time.Second) // clients wait for the frozen ingress
 	}
 	return f
 }
@@ -211,7 +214,7 @@ func (p plan) link(r *rand.Rand, _ time.Duration) fault {
 	return p.linkFor(r, []string{cut, requests, replies, delay, reset}[r.IntN(5)])
 }
 
-// linkFor draws a link for a fault of a kind. All kinds except reset last for a while.
+// linkFor draws a link for a fault. All kinds of link faults except reset last for a while.
 func (p plan) linkFor(r *rand.Rand, kind string) fault {
 	part := p.parts[r.IntN(len(p.parts))]
 	f := fault{Part: part, Kind: kind, Link: []string{"db", "bus"}[r.IntN(2)]}
@@ -221,7 +224,7 @@ func (p plan) linkFor(r *rand.Rand, kind string) fault {
 
 	f.For = min(p.total/4, time.Second+some(r, 10*time.Second))
 	if r.IntN(6) == 0 && f.Link != "front" && p.frozen > 0 {
-		f.For = p.frozen + some(r, 8*time.Second) // longer than the lease
+		f.For = p.frozen + some(r, 8*time.Second) // longer than a lease
 	}
 
 	switch f.Kind {
@@ -247,7 +250,7 @@ func (p plan) disk(r *rand.Rand, _ time.Duration) fault {
 	return fault{Kind: fill, Part: disks[r.IntN(len(disks))], For: 4*time.Second + some(r, 6*time.Second)}
 }
 
-// lock draws the duration of a row lock: seconds, or longer than a lease.
+// lock draws the duration of a row lock, which is some seconds, or longer than a lease.
 func (p plan) lock(r *rand.Rand, _ time.Duration) fault {
 	f := fault{Kind: lock, Part: cluster.Postgres, For: time.Second + some(r, 8*time.Second)}
 	if r.IntN(8) == 0 && p.frozen > 0 {
@@ -256,8 +259,8 @@ func (p plan) lock(r *rand.Rand, _ time.Duration) fault {
 	return f
 }
 
-// skew draws clock offsets. For workers that send or receive tool calls the offsets stay within the leeway. For sweepers they
-// may be far larger.
+// skew draws the offset of a worker's clock. For workers that send or receive tool calls, it stays
+// within leeway. For sweepers, it may be far larger.
 func (p plan) skew(r *rand.Rand, at time.Duration) fault {
 	if !p.clock {
 		return fault{}
@@ -270,7 +273,7 @@ func (p plan) skew(r *rand.Rand, at time.Duration) fault {
 	return fault{Kind: skew, Part: p.process(r, kind, at), By: by, For: 20*time.Second + some(r, 20*time.Second)}
 }
 
-// some draws a duration below a bound.
+// some draws a random duration below a bound.
 func some(r *rand.Rand, below time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(below)))
 }

@@ -18,13 +18,13 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// paidMark is part of a run's answer if its bill was paid.
+// paidMark is a text that the answer of a run contains if its bill was paid.
 const paidMark = `\"paid\":true`
 
-// confirmedMark is part of a run's answer if a person confirmed the payment.
+// confirmedMark is a text that a run's answer contains if a person confirmed the payment.
 const confirmedMark = "A person confirmed that this call was executed."
 
-// bill is a payment requested by a message: "pay unsafe bill-7".
+// bill is a payment that a message requests: "pay unsafe bill-7" names its tool and itself.
 type bill struct{ tool, name string }
 
 func billFor(message string) (bill, bool) {
@@ -33,13 +33,13 @@ func billFor(message string) (bill, bool) {
 	return b, n == 2
 }
 
-// turnFor parses a session's message: "turn session-7 2".
+// turnFor parses the message of a session's turn, such as "turn session-7 2".
 func turnFor(message string) (session string, n int, known bool) {
 	found, _ := fmt.Sscanf(message, "turn %s %d", &session, &n)
 	return session, n, found == 2
 }
 
-// model is the model provider for all agents. It runs in the test process, which is never killed.
+// model is the model provider of all agents. It runs in the test process, which is never killed.
 type model struct {
 	url  string
 	past *history
@@ -59,17 +59,18 @@ func newModel(t *testing.T, past *history) *model {
 	return m
 }
 
-// answer pays bills and answers session turns. The stub's rules answer all other messages.
+// answer pays bills and answers turns of sessions. The stub's rules answer all other messages.
 func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 	prompt := req.Prompt()
-	delay := time.Duration(len(req.Body)*7919%400) * time.Millisecond // varied, and equal for equal requests
+	delay := time.Duration(len(req.Body)*7919%400) * time.Millisecond // varied, but the same for equal requests
 	if b, known := billFor(prompt); known {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 			return openaistub.Reply{Text: "done: " + last.Content, Delay: delay}, true
 		}
 		arguments := fmt.Sprintf(`{"bill":%q}`, b.name)
-		// The ID is always the same, because the service must distinguish calls in different turns.
+		// All calls have the same ID. The service must distinguish the calls of different turns
+		// itself.
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: arguments}}, Delay: delay}, true
 	}
 
@@ -85,20 +86,20 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 		}
 	}
 
-	shown.Before = shown.Before[:len(shown.Before)-1] // the last message is this turn
+	shown.Before = shown.Before[:len(shown.Before)-1] // without the last message, which is this turn's own
 	m.past.note(func(all *evidence) { all.Turns = append(all.Turns, shown) })
 	return openaistub.Reply{Text: "answered " + strconv.Itoa(n), Delay: delay}, true
 }
 
-// ledger receives side effects and counts them. It is never killed.
+// ledger receives the side effects of tools and counts them. It is never killed.
 type ledger struct {
 	url, host string
 	past      *history
 
-	unsafe atomic.Int64 // unsafe bills being paid
+	unsafe atomic.Int64 // number of unsafe bills whose payment is being received
 
 	mu   sync.Mutex
-	paid map[string]int // by bill
+	paid map[string]int // number of payments, by bill
 }
 
 func newLedger(t *testing.T, past *history) *ledger {
@@ -113,7 +114,7 @@ func newLedger(t *testing.T, past *history) *ledger {
 	return l
 }
 
-// ServeHTTP counts an effect, with delays before and after.
+// ServeHTTP counts an effect. It waits before and after, so that faults can strike at both times.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	var body struct {
@@ -128,7 +129,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer l.unsafe.Add(-1)
 	}
 
-	// Continue even if the requester has died, because its request has already arrived.
+	// The payment continues even if the requester has died, because its request has arrived.
 	wait(context.WithoutCancel(r.Context()), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)
 	l.mu.Lock()
 	l.paid[body.Bill]++
@@ -144,21 +145,21 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
 
-// times returns the number of requests for a bill that reached the ledger.
+// times returns the number of payment requests for a bill that the ledger has received.
 func (l *ledger) times(name string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.paid[name]
 }
 
-// client opens a connection for each request, like callers in separate processes. Its timeout is far longer than the service's
-// limits, so that a stuck request is noticed.
+// client opens a new connection for each request, as callers in separate processes would. Its
+// timeout is far longer than the service's limits, so that a stuck request is noticed.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Minute}
 
-// account is an organization with a key and an agent.
+// account is an organization with an API key and an agent.
 type account struct{ name, key, agent string }
 
-// send sends a request and returns the response's status and body.
+// send sends a request and returns the status, headers and body of the response.
 func send(ctx context.Context, method, url string, header map[string]string, body any) (status int, got http.Header, raw []byte, err error) {
 	var payload io.Reader
 	if body != nil {
@@ -189,7 +190,7 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 	return res.StatusCode, res.Header, raw, err
 }
 
-// signUp creates an organization with an agent whose tools book payments in the ledger.
+// signUp creates an organization with an agent. The agent's tools book payments in the ledger.
 func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	t.Helper()
 	a := account{name: name}
@@ -229,10 +230,10 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	return a
 }
 
-// tools are the agents' endpoints, each with the side effect for which it is named.
+// tools are the endpoints of the agents. Each is named for the side effect that it declares.
 var tools = []string{"none", "idempotent", "unsafe"}
 
-// person decides about waiting runs according to the ledger.
+// person decides about waiting runs, according to the payments that the ledger has counted.
 type person struct {
 	accounts []account
 	ledger   *ledger
@@ -240,7 +241,7 @@ type person struct {
 	past     *history
 }
 
-// work decides until ctx ends.
+// work makes decisions until ctx ends.
 func (p *person) work(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		for _, a := range p.accounts {
@@ -250,6 +251,8 @@ func (p *person) work(ctx context.Context) {
 	}
 }
 
+// look decides about all waiting runs of an account. A bill that the ledger has counted counts as
+// paid; any other bill is sent again.
 func (p *person) look(ctx context.Context, a account, url string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -280,7 +283,8 @@ func (p *person) look(ctx context.Context, a account, url string) {
 			said = "happened"
 		}
 		query := fmt.Sprintf("/api/runs?id=%s&action=%s&toolCallId=%s", run.ID, said, run.RequiredAction.ToolCallID)
-		// The decision is recorded before it is sent, because the service may receive it even if the response is lost.
+		// The decision is recorded first, because the service may receive it even if the response
+		// is lost.
 		p.past.note(func(all *evidence) {
 			all.Decisions = append(all.Decisions, decision{Run: run.ID, Bill: name, Said: said, At: time.Now()})
 		})

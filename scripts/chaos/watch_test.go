@@ -8,24 +8,25 @@ import (
 	"parley/scripts/internal/cluster"
 )
 
-// watcher samples the database directly, and the processes' resource usage.
+// watcher samples the rows of the database and the resource usage of the processes.
 type watcher struct {
 	cluster *cluster.Cluster
 	past    *history
 
-	// Observations of open runs.
-	rungAgain map[string]bool // runs with more than one job message
+	// Observations of runs that have not finished.
+	rungAgain map[string]bool // IDs of runs that had more than one job message
 	looks     int
 }
 
 const (
 	lookEvery   = time.Second
 	lookTimeout = 10 * time.Second
-	// lookBack is the overlap of consecutive looks, because a run's finish time is earlier than its commit.
+	// lookBack is the overlap of consecutive looks. A run's finish time is earlier than its commit,
+	// so a look may miss a run that the next one must find.
 	lookBack = time.Minute
 )
 
-// work samples until ctx ends.
+// work takes samples until ctx ends.
 func (w *watcher) work(ctx context.Context) {
 	last := time.Now().Add(-lookBack)
 	for ctx.Err() == nil {
@@ -39,10 +40,10 @@ func (w *watcher) work(ctx context.Context) {
 	}
 }
 
-// printOf is the SQL fingerprint of a row's version and content.
+// printOf is an SQL expression for the fingerprint of a row's version and content.
 const printOf = "r.xmin::text || ' ' || md5(r::text)"
 
-// look records runs that have finished since the given time.
+// look records the runs that have finished since the given time.
 func (w *watcher) look(ctx context.Context, since time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -71,7 +72,7 @@ func (w *watcher) look(ctx context.Context, since time.Time) error {
 	})
 }
 
-// measure samples the processes' resource usage.
+// measure records the resource usage of the processes.
 func (w *watcher) measure() {
 	for _, p := range w.cluster.Of(cluster.Ingress, cluster.Agent, cluster.Tool, cluster.Sweep) {
 		if held, up := p.Usage(); up {
@@ -95,7 +96,7 @@ func (w *watcher) each(ctx context.Context, query string, scan func(*sql.Rows) e
 	return rows.Err()
 }
 
-// open returns the unfinished runs.
+// open returns the runs that have not finished.
 func (w *watcher) open(ctx context.Context) (found []open, err error) {
 	err = w.each(ctx, "SELECT run_id, status, deadline FROM open_runs ORDER BY run_id", func(rows *sql.Rows) error {
 		var o open
@@ -105,7 +106,7 @@ func (w *watcher) open(ctx context.Context) (found []open, err error) {
 	return found, err
 }
 
-// rows returns all runs. names maps organization IDs to names.
+// rows returns all runs. The map names contains the names of organizations by ID.
 func (w *watcher) rows(ctx context.Context, names map[string]string) (found []row, err error) {
 	const query = `SELECT id, org_id, CASE WHEN idempotency_key IS NULL THEN '' ELSE
 		(CASE WHEN caller_kind = 'system' THEN '/automation/' ELSE '/chat/' END) || idempotency_key END, session_id, coalesce(status, ''),

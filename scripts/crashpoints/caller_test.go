@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// client opens a connection for each request, like callers in separate processes.
+// client opens a new connection for each request, as callers in separate processes would.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 80 * time.Second}
 
-// answer is the response to a request. A non-nil err means that there was no response.
+// answer is the response to a request. If err is not nil, there was no response.
 type answer struct {
 	status int
 	header http.Header
@@ -23,7 +23,7 @@ type answer struct {
 	err    error
 }
 
-// into decodes the body. It fails the test unless the response has the status.
+// into decodes the body of a response. It fails the test if the response has another status.
 func (a answer) into(t *testing.T, status int, value any) {
 	t.Helper()
 	if a.err != nil || a.status != status {
@@ -34,7 +34,8 @@ func (a answer) into(t *testing.T, status int, value any) {
 	}
 }
 
-// send makes one request as the organization unless header overrides that. It is safe for concurrent use.
+// send sends one request with the organization's API key, which header may override. It is safe for
+// concurrent use.
 func (b *testEnv) send(method, path string, header map[string]string, body any) answer {
 	return b.sendWithin(b.Context(), method, path, header, body)
 }
@@ -72,14 +73,14 @@ func (b *testEnv) sendWithin(ctx context.Context, method, path string, header ma
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
 
-// call is a client's request. Its name is also the idempotency key and the name of the bill.
+// call is a client's request. Its name is also its idempotency key and the name of its bill.
 type call struct {
 	name string
-	tool string // tool that pays; empty: the agent echoes
-	chat bool   // chat instead of trigger
+	tool string // tool that pays the bill; empty: the agent echoes the message
+	chat bool   // whether the chat endpoint is used instead of a trigger
 
-	padding string // added to the message if no tool pays
-	rates   bool   // the client brings the tool rate, and the model calls it, too
+	padding string // text that is added to the message if no tool pays
+	rates   bool   // whether the client provides the tool rate, which the model then also calls
 }
 
 func (c call) message() string {
@@ -94,7 +95,7 @@ func (c call) message() string {
 	return "pay " + c.tool + " " + c.name
 }
 
-// post makes the request once. It is safe for concurrent use.
+// post sends the request of a call once. It is safe for concurrent use.
 func (b *testEnv) post(ctx context.Context, c call) answer {
 	header := map[string]string{"Idempotency-Key": c.name, "Prefer": "wait=20"}
 	if c.chat {
@@ -109,7 +110,7 @@ func (b *testEnv) post(ctx context.Context, c call) answer {
 		map[string]any{"target": b.agentID, "input": map[string]any{"message": c.message()}})
 }
 
-// run contains the fields of the run object that these tests use.
+// run contains the fields of a run object that these tests use.
 type run struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -130,23 +131,25 @@ type run struct {
 	Usage map[string]any `json:"usage"`
 }
 
-// settled is the outcome of a call: a terminal run as JSON.
+// settled is the outcome of a call: the finished run and its JSON.
 type settled struct {
 	call
 	run
 
 	body  []byte
-	asked int // number of decisions requested from the person
+	asked int // number of decisions that the person was asked for
 	err   error
 }
 
-// begin retries a call in a new goroutine until its run has finished.
+// begin repeats a call in a new goroutine until its run has finished.
 func (b *testEnv) begin(c call) <-chan settled {
 	done := make(chan settled, 1)
 	go func() { done <- b.settle(c) }()
 	return done
 }
 
+// settle repeats a call until its run has finished, for at most the time patience. If the run waits
+// for a decision or for results of the client, it sends them.
 func (b *testEnv) settle(c call) settled {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
@@ -187,7 +190,8 @@ func (b *testEnv) settle(c call) settled {
 	return s
 }
 
-// decide makes the person's decision for a waiting run, according to the till.
+// decide makes the person's decision for a waiting run, according to the payments that the till has
+// counted. It returns the number of decisions that the service accepted.
 func (b *testEnv) decide(ctx context.Context, r run, bill string) (decided int) {
 	decision := "resend"
 	if times, _ := b.till.of(bill); times > 0 {
@@ -200,7 +204,8 @@ func (b *testEnv) decide(ctx context.Context, r run, bill string) (decided int) 
 	return 0
 }
 
-// await returns the outcome of a call. It fails the test unless the outcome is as expected.
+// await returns the outcome of a call. It fails the test unless the run has completed with the
+// expected answer.
 func (b *testEnv) await(done <-chan settled) settled {
 	b.Helper()
 	s := <-done
@@ -218,8 +223,9 @@ func (b *testEnv) await(done <-chan settled) settled {
 	return s
 }
 
-// check verifies all calls when they are settled: each has one run and one effect, and a replay returns the same JSON. The
-// run's row must be unchanged since the run finished; rows contains the fingerprints taken at that time.
+// check verifies finished calls. Each call must have one run and one effect, and a replay must
+// return the same JSON. The run's row must not have changed since the run finished; rows contains
+// the fingerprints taken at that time.
 func (b *testEnv) check(all []settled, rows map[string]string) {
 	b.Helper()
 	for _, s := range all {
@@ -254,8 +260,8 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	}
 }
 
-// settleAll awaits the calls and records their rows. Then it calls then, which may return the outcomes of further calls, and
-// checks all calls.
+// settleAll awaits the calls and records the fingerprints of their rows. It then calls then, which
+// may return outcomes of further calls, and checks all calls.
 func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
 	b.Helper()
 	rows := map[string]string{}

@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// ratesRows are faults on the path of a run that calls a tool of its client, alone or beside a tool of
+// ratesRows are faults during a run that calls a tool of its client. Some runs also call a tool of
 // the agent.
 var ratesRows = []row{
 	{name: "after the model turn", tool: byKey, strikes: []strike{{agent, failpoint.TurnAfter, "kill"}}},
@@ -29,8 +29,8 @@ var ratesRows = []row{
 	{name: "zombie with the agent's result", tool: byKey, strikes: []strike{{agent, failpoint.ToolBefore, "stop"}}},
 }
 
-// A tool of the client and one of the agent are called in the same turn, under faults. The agent's call
-// is made first and has one effect; the usage is that of a run without a fault.
+// Under faults, a turn calls both a tool of the client and a tool of the agent. The agent's tool is
+// called first and has one effect. The usage is that of a run without a fault.
 func TestToolsOfTheClient(t *testing.T) {
 	t.Parallel()
 	for _, r := range ratesRows {
@@ -71,8 +71,9 @@ func TestToolsOfTheClient(t *testing.T) {
 	}
 }
 
-// On /v1 the turn with both calls ends the run. The client's next request, which has the result of its tool, is another run.
-// The agent's call, made in the first run, is not repeated in either.
+// On /v1, a turn that calls both tools ends the run. The client's next request, which contains the
+// result of the client's tool, starts another run. The agent's tool was called in the first run,
+// and the second run does not repeat the call.
 func TestToolsOfTheClientOnV1(t *testing.T) {
 	t.Parallel()
 	for _, r := range []row{
@@ -117,13 +118,13 @@ func TestToolsOfTheClientOnV1(t *testing.T) {
 	}
 }
 
-// completion is a choice of /v1/chat/completions.
+// completion is a choice in a response of /v1/chat/completions.
 type completion struct {
 	Message      map[string]any `json:"message"`
 	FinishReason string         `json:"finish_reason"`
 }
 
-// complete repeats a request with its key until it has an answer. It is safe for concurrent use.
+// complete repeats a request with its key until it gets an answer. It is safe for concurrent use.
 func (b *testEnv) complete(key string, messages ...map[string]any) (got completion) {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
@@ -158,8 +159,8 @@ func (b *testEnv) complete(key string, messages ...map[string]any) (got completi
 	return got
 }
 
-// sendRates sends the client's results twice, as after a lost response. The agent's own call must have
-// been made before.
+// sendRates sends the results of the client's tool twice, as after a lost response. It fails the
+// test if the call of the agent's tool has not been executed before.
 func (b *testEnv) sendRates(ctx context.Context, r run, c call) {
 	if times, _ := b.till.of(c.name); c.tool != "" && times == 0 {
 		b.Errorf("%s: the run waits for its client before the agent's own call", c.name)

@@ -1,17 +1,20 @@
-// Package crashpoints kills, freezes and disconnects real processes at each point on a run's path, and checks that nothing is
-// lost. It contains only tests.
+// Package crashpoints kills, freezes and disconnects real processes at each point on a run's path,
+// and checks that nothing is lost. It contains only tests.
 //
-// Each test has its own environment: a database, a nats-server, an ingress, an agent worker, a tool worker and a sweeper. The
-// programs are built with the tag failpoints. Outside the service are a model and a till, which counts effects:
+// Each test has its own environment: a database, a nats-server, an ingress, an agent worker, a tool
+// worker and a sweeper. The programs are built with the tag failpoints. Outside the service are a
+// model and a till, which receives payments and counts them:
 //
 //	client ──▶ ingress ──▶ agent ──▶ tool ──▶ till
 //	              │          ├─▶ model
 //	              └── PostgreSQL, nats-server ── sweep
 //
-// PARLEY_FAILPOINTS selects the point at which a process fails. A client retries each of its calls with the same key until the
-// run has finished. If a run requires a person's decision, the client decides according to the till. In the end every call has
-// its answer, one run and one effect, and a replay returns the same JSON.
+// The setting PARLEY_FAILPOINTS selects the point at which a process fails. A client repeats each
+// of its calls with the same key until the run has finished. If a run needs a person's decision,
+// the client decides according to the till. In the end, every call has its answer, one run and one
+// effect, and a replay returns the same JSON.
 //
-// TestRows injects one fault at a time: at every point in shared/failpoint, and every fault named in docs/reliability.md.
-// TestPairs kills two processes of a run: one at a first point, and the process that continues the run at a second point.
+// TestRows injects one fault at a time: at every point in shared/failpoint, and every fault that
+// docs/reliability.md names. TestPairs kills two processes of a run: one at a first point, and at a
+// second point the process that continues the run.
 package crashpoints

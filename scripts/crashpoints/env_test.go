@@ -17,17 +17,18 @@ import (
 	"parley/shared/failpoint"
 	"parley/shared/testkit"
 
-	_ "github.com/lib/pq" // the driver of the test's own database connection
+	_ "github.com/lib/pq" // the PostgreSQL driver for the test's own connection
 )
 
 const (
-	// secretsKey is 32 bytes in base64.
+	// secretsKey is a key of 32 bytes in base64.
 	secretsKey = "Y3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3I="
-	// patience bounds the time from a fault until the run has finished. It includes the expiry of leases, on a slow machine.
+	// patience bounds the time from a fault until the run has finished. It includes the expiry of
+	// leases on a slow machine.
 	patience = 4 * time.Minute
 )
 
-// role is the role of a process.
+// role is the role of one of the service's processes.
 type role string
 
 const (
@@ -37,36 +38,36 @@ const (
 	sweep   role = "sweep"
 )
 
-// readyLines are the messages that workers log when they are ready.
+// readyLines contains the message that a worker of each role logs when it is ready.
 var readyLines = map[role]string{agent: "agent worker ready", tool: "tool worker ready", sweep: "sweeper ready"}
 
-// testEnv is a service with one process per role, and the external services.
+// testEnv is a service with one process per role, together with the model and the till.
 type testEnv struct {
 	*testing.T
 
 	dsn      string
 	bus      *testkit.NATSServer
-	store    string // JetStream's directory
+	store    string // JetStream's data directory
 	db       *sql.DB
 	till     *till
-	model    string // the provider's URL
-	port     string // of the ingress
+	model    string // URL of the model provider
+	port     string // port of the ingress
 	settings map[role][]string
 	parts    map[role]*testkit.Process
-	key      string // of the organization
+	key      string // API key of the organization
 	agentID  string
-	unkept   bool         // the tool ledger was unavailable, so an outcome may exist only in a run's journal
-	settled  int          // checked calls
-	refused  atomic.Int64 // responses 429 and 503
+	unkept   bool         // whether the tool ledger was unavailable, so that an outcome may exist only in a run's journal
+	settled  int          // number of calls that were checked
+	refused  atomic.Int64 // number of responses with status 429 or 503
 }
 
-// options are an environment's differences from the default.
+// options are the differences between an environment and the default.
 type options struct {
-	store    string           // JetStream's directory; empty: a new one
-	dsn      string           // of an existing database; empty: a new one on the shared server
-	settings []string         // of all processes
-	armed    map[role]string  // PARLEY_FAILPOINTS
-	extra    func(b *testEnv) // called before the service starts
+	store    string           // JetStream's data directory; empty: a new one
+	dsn      string           // address of an existing database; empty: a new one on the shared server
+	settings []string         // additional settings of all processes
+	armed    map[role]string  // value of PARLEY_FAILPOINTS, by role
+	extra    func(b *testEnv) // called before the service starts; may be nil
 }
 
 func newTestEnv(t *testing.T, o options) *testEnv {
@@ -107,13 +108,15 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 	return b
 }
 
-// start starts the process of a role with armed as PARLEY_FAILPOINTS, and returns when the process is ready.
+// start starts the process of a role and returns when it is ready. The value of PARLEY_FAILPOINTS
+// is armed.
 func (b *testEnv) start(r role, armed string) {
 	b.Helper()
 	b.parts[r] = testkit.StartProcess(b, b.command(r, armed))
 }
 
-// launch starts a process but does not wait until it is ready: a waiting run may make it die before that.
+// launch starts the process of a role. It does not wait until the process is ready, because a
+// waiting run may kill the process before that.
 func (b *testEnv) launch(r role, armed string) {
 	b.Helper()
 	command := b.command(r, armed)
@@ -138,7 +141,7 @@ func (b *testEnv) command(r role, armed string) testkit.Command {
 
 func (b *testEnv) url() string { return "http://127.0.0.1:" + b.port }
 
-// signUp creates an organization with an agent that pays.
+// signUp creates an organization with an agent whose tools pay bills.
 func (b *testEnv) signUp() {
 	b.Helper()
 	var made struct{ Token, Key, ID string }
@@ -153,12 +156,12 @@ func (b *testEnv) signUp() {
 	b.agentID = made.ID
 }
 
-// reached reports whether a process has reached an armed point.
+// reached reports whether a process has reached a point at which it was set to fail.
 func reached(p *testkit.Process, at failpoint.Point) bool {
 	return strings.Contains(p.Output(), fmt.Sprintf("failpoint: %s: ", at))
 }
 
-// awaitReached waits until the process of a role has reached an armed point.
+// awaitReached waits until the process of a role has reached a point at which it was set to fail.
 func (b *testEnv) awaitReached(r role, at failpoint.Point) {
 	b.Helper()
 	b.eventually(fmt.Sprintf("%s comes by %s", r, at), func() bool { return reached(b.parts[r], at) })
@@ -172,7 +175,7 @@ func (b *testEnv) awaitDeath(r role) {
 	}
 }
 
-// loseLeases expires the leases of all runs immediately, which saves half a minute.
+// loseLeases lets the leases of all runs expire at once. Waiting would take half a minute.
 func (b *testEnv) loseLeases() {
 	b.Helper()
 	if _, err := b.db.ExecContext(b.Context(), `UPDATE open_runs SET lease_until = clock_timestamp() WHERE status = 'running'`); err != nil {
@@ -180,8 +183,8 @@ func (b *testEnv) loseLeases() {
 	}
 }
 
-// withProxy puts a fault proxy between a role's process, which must not be running yet, and PostgreSQL or NATS. setting selects
-// the server.
+// withProxy puts a fault proxy between the process of a role and PostgreSQL or NATS. The process
+// must not be running yet. The name of the setting, such as "DATABASE_URL", selects the server.
 func (b *testEnv) withProxy(r role, setting string) *testkit.FaultProxy {
 	b.Helper()
 	at := slices.IndexFunc(b.settings[r], func(s string) bool { return strings.HasPrefix(s, setting+"=") })
@@ -196,7 +199,7 @@ func (b *testEnv) withProxy(r role, setting string) *testkit.FaultProxy {
 	return proxy
 }
 
-// number returns the number that a query selects.
+// number returns the number that an SQL query selects.
 func (b *testEnv) number(query string) (n int) {
 	b.Helper()
 	if err := b.db.QueryRowContext(b.Context(), query).Scan(&n); err != nil {
@@ -205,7 +208,7 @@ func (b *testEnv) number(query string) (n int) {
 	return n
 }
 
-// row returns a fingerprint of a run's row: its version and content.
+// row returns a fingerprint of a run's row, which covers its version and its content.
 func (b *testEnv) row(id string) (text string) {
 	b.Helper()
 	if err := b.db.QueryRowContext(b.Context(), `SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1`, id).Scan(&text); err != nil {
@@ -214,7 +217,7 @@ func (b *testEnv) row(id string) (text string) {
 	return text
 }
 
-// eventually polls until done returns true. It fails the test if that takes longer than patience.
+// eventually polls until done returns true. It fails the test after the time patience.
 func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
 	over := time.NewTimer(patience)

@@ -13,14 +13,14 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The agent's tools. If the outcome of a call to the first tool is unknown, a person must decide. The second tool honours
-// idempotency keys.
+// The agent's tools. If the outcome of a call to payOnce is unknown, a person must decide. The
+// other tool honours idempotency keys.
 const (
 	once  = "payOnce"
 	byKey = "payByKey"
 )
 
-// till receives effects and counts them.
+// till is an HTTP server that receives payments and counts them.
 type till struct {
 	host string // for example "127.0.0.1:8080"
 
@@ -28,7 +28,7 @@ type till struct {
 	hits []hit
 }
 
-// hit is one complete request.
+// hit is one complete request to the till.
 type hit struct{ key, body string }
 
 func newTill(t *testing.T) *till {
@@ -40,7 +40,7 @@ func newTill(t *testing.T) *till {
 	return l
 }
 
-// ServeHTTP counts an effect and confirms it.
+// ServeHTTP counts a payment and confirms it.
 func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
 
-// of returns how often a bill was paid, and with how many different keys.
+// of returns the number of payments of a bill, and the number of different keys among them.
 func (l *till) of(bill string) (times, keys int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +67,8 @@ func (l *till) of(bill string) (times, keys int) {
 	return times, len(seen)
 }
 
-// newModel starts the model provider. For "pay payOnce x" the model calls that tool once and reports the result. It echoes all
-// other messages.
+// newModel starts the model provider. If the message is "pay payOnce x", the model calls that tool
+// once and reports the result. It echoes all other messages.
 func newModel(t *testing.T) (url string) {
 	t.Helper()
 	stub := openaistub.New()
@@ -78,6 +78,8 @@ func newModel(t *testing.T) (url string) {
 	return server.URL + "/v1"
 }
 
+// pays answers a request to the model. It calls the tool that the message names, then repeats the
+// result of the tool.
 func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	var tool, bill string
 	last := req.Messages[len(req.Messages)-1]
@@ -102,10 +104,10 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{ToolCalls: calls}, true
 }
 
-// rate is the tool of the client.
+// rate is the name of the client's tool.
 const rate = "rate"
 
-// rates calls the client's tool, or answers from its result.
+// rates calls the client's tool, or answers with the tool's result if it is in the messages.
 func rates(lastRole, content string) openaistub.Reply {
 	if lastRole == "tool" {
 		return openaistub.Reply{Text: "done: " + content}
@@ -113,7 +115,7 @@ func rates(lastRole, content string) openaistub.Reply {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_rate", Name: rate, Arguments: "{}"}}}
 }
 
-// endpoints returns the agent's tools.
+// endpoints returns the configuration of the agent's tools.
 func endpoints(host string) map[string]any {
 	endpoint := func(name, effect string) map[string]any {
 		return map[string]any{

@@ -19,10 +19,12 @@ import (
 	"parley/shared/testkit"
 )
 
-// partition is the duration of a network partition: longer than either side waits for the other.
+// partition is the duration of a network partition. It is longer than the time for which either
+// side waits for the other.
 const partition = 20 * time.Second
 
-// hold arms a point at which a process waits until release is called.
+// hold selects a point at which a process waits until release is called. It returns the value for
+// PARLEY_FAILPOINTS.
 func (b *testEnv) hold(at failpoint.Point) (armed string, release func()) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "go")
@@ -33,7 +35,7 @@ func (b *testEnv) hold(at failpoint.Point) (armed string, release func()) {
 	}
 }
 
-// rearm replaces the process in a role with one that waits at a failpoint until release is called.
+// rearm replaces the process of a role by one that waits at a failpoint until release is called.
 func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	b.Helper()
 	armed, release := b.hold(at)
@@ -41,14 +43,14 @@ func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	return release
 }
 
-// replace stops the process of a role and starts another process.
+// replace stops the process of a role and starts another one with the given PARLEY_FAILPOINTS.
 func (b *testEnv) replace(r role, armed string) {
 	b.Helper()
 	b.parts[r].Kill9()
 	b.start(r, armed)
 }
 
-// struck begins a call and waits until a process has reached a point.
+// struck begins a call and waits until the process of a role has reached a point.
 func (b *testEnv) struck(c call, r role, at failpoint.Point) <-chan settled {
 	b.Helper()
 	done := b.begin(c)
@@ -56,14 +58,14 @@ func (b *testEnv) struck(c call, r role, at failpoint.Point) <-chan settled {
 	return done
 }
 
-// Calls that these tests make.
+// Calls that several of these tests make.
 var (
 	chat   = call{name: "struck", tool: once, chat: true}
 	beside = call{name: "beside", tool: byKey}
 	plain  = call{name: "plain"}
 )
 
-// noneAsked fails the test if a person had to decide.
+// noneAsked fails the test if a person had to decide about a call.
 func (b *testEnv) noneAsked(all []settled) {
 	b.Helper()
 	for _, s := range all {
@@ -73,14 +75,15 @@ func (b *testEnv) noneAsked(all []settled) {
 	}
 }
 
-// TestCommitReplyLost breaks the ingress's connection after the insert of a run has committed, but before the ingress receives
-// the result.
+// TestCommitReplyLost breaks the ingress's connection to PostgreSQL after the insert of a run has
+// committed, but before the ingress receives the reply.
 func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
 	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.withProxy(ingress, "DATABASE_URL") }})
-	// A lock stops the insert inside PostgreSQL: earlier statements of the acceptance need their replies. The trigger waits for it
-	// without a limit, because an insert that gives up needs further replies.
+	// A lock stops the insert inside PostgreSQL, after the earlier statements of the acceptance
+	// have got their replies. The trigger waits without a limit, because an insert that gives up
+	// would need further replies.
 	_, err := b.db.ExecContext(t.Context(), `
 		CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS
 		  $$BEGIN PERFORM pg_advisory_xact_lock_shared(77); RETURN NEW; END$$;
@@ -109,8 +112,9 @@ func TestCommitReplyLost(t *testing.T) {
 	b.noneAsked(b.settleAll(nil, done, b.begin(beside)))
 }
 
-// TestPubAckAndReplyLost cuts the direction from NATS to the ingress. The job message arrives, but its acknowledgement and the
-// run's reply are lost. The ingress finds the answer by polling the run's row.
+// TestPubAckAndReplyLost cuts the connection from NATS to the ingress in that direction. The job
+// message arrives, but its acknowledgement and the run's reply are lost. The ingress finds the
+// answer when it polls the run's row.
 func TestPubAckAndReplyLost(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -126,8 +130,8 @@ func TestPubAckAndReplyLost(t *testing.T) {
 	}, done))
 }
 
-// TestStoreLost loses the stream's data while a worker executes one run and others wait in the stream. Either the whole store
-// is lost, or the end of a file, as after a crash of the machine.
+// TestStoreLost deletes the stream's data while a worker executes one run and others wait in the
+// stream. Either all data is lost, or the end of each file, as after a crash of the machine.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testing.T, string){"deleted": deleteStore, "truncated": truncateStore} {
@@ -140,8 +144,8 @@ func TestStoreLost(t *testing.T) {
 			b.rearm(agent, failpoint.ClaimAfter)
 			calls := []<-chan settled{b.struck(plain, agent, failpoint.ClaimAfter)}
 
-			// The slots of a dead worker count until they expire. Therefore jobs are published that no worker
-			// fetches yet.
+			// The slots of a dead worker count until they expire. Jobs are therefore published
+			// although no worker is there to fetch them.
 			b.parts[agent].Kill9()
 			calls = append(calls, b.begin(beside), b.begin(call{name: "behind"}), b.begin(chat))
 			b.eventually("jobs for all runs are published", func() bool {
@@ -189,11 +193,11 @@ func truncateStore(t *testing.T, dir string) {
 	}
 }
 
-// TestBusDiskFull fills NATS's disk while runs arrive, and frees it again.
+// TestBusDiskFull fills the disk of NATS while runs arrive, and later frees it again.
 func TestBusDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server at most three quarters of a disk
+	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server uses at most three quarters of a disk
 	if err != nil {
 		t.Skipf("NOT TESTED: a full disk of NATS: %v", err)
 	}
@@ -208,7 +212,7 @@ func TestBusDiskFull(t *testing.T) {
 	calls = append(calls, b.begin(beside), b.begin(plain))
 	accepted := func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) }
 	b.eventually("runs are accepted while the disk of NATS is full", accepted)
-	for more := 0; !strings.Contains(b.bus.Output(), "no space left"); more++ { // the first job messages fit into the allocated block
+	for more := 0; !strings.Contains(b.bus.Output(), "no space left"); more++ { // the first job messages fit into an allocated block
 		if more == 300 {
 			t.Fatal("NATS still writes although its disk is full")
 		}
@@ -221,19 +225,20 @@ func TestBusDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b.noneAsked(b.settleAll(nil, calls...)) // the sweeper recreates the stream, because the server rejects writes to the old stream
+	b.noneAsked(b.settleAll(nil, calls...)) // the sweeper recreates the stream, because the server rejects writes to the old one
 }
 
-// cut describes a partition: a role, the server that its process cannot reach, and the point at which the process waits when
-// the partition begins.
+// cut describes a partition: the role of a process, the server that the process cannot reach, and
+// the point at which the process waits when the partition begins.
 type cut struct {
 	role    role
 	setting string
 	at      failpoint.Point
 }
 
-// TestPartition disconnects each process from PostgreSQL and from NATS, in one direction and in both, at a point where the
-// process is about to use the server. Later the partition heals, and the held-back data arrives.
+// TestPartition disconnects each process from PostgreSQL and from NATS, in one direction and in
+// both. The process is then about to use the server. When the partition ends, the data held back
+// arrives.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testkit.FaultProxy){
@@ -261,6 +266,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
+// run executes calls during a partition and checks them after the partition has ended. The function
+// way begins the partition.
 func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	t.Helper()
 	var proxy *testkit.FaultProxy
@@ -288,8 +295,9 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	b.settleAll(nil, calls...)
 }
 
-// TestTakenOverDuringAPartition disconnects an agent worker from PostgreSQL until another agent worker has finished its run.
-// The first worker's late statements arrive and change nothing.
+// TestTakenOverDuringAPartition disconnects an agent worker from PostgreSQL until another agent
+// worker has finished its run. When the late statements of the first worker arrive, they change
+// nothing.
 func TestTakenOverDuringAPartition(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testkit.FaultProxy){
@@ -318,8 +326,8 @@ func TestTakenOverDuringAPartition(t *testing.T) {
 	}
 }
 
-// TestDatabaseDiskFull fills the disk that holds the tables while a run is about to finish and others arrive, and frees space
-// again.
+// TestDatabaseDiskFull fills the disk with the tables while one run is about to finish and others
+// arrive. It then frees the disk again.
 func TestDatabaseDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -350,7 +358,8 @@ func TestDatabaseDiskFull(t *testing.T) {
 	b.noneAsked(b.settleAll(nil, calls...))
 }
 
-// putOnDisk moves the tables in a server's database to a separate disk. The write-ahead log stays on the old disk.
+// putOnDisk moves the tables of a server's database to a separate disk. The write-ahead log stays
+// where it is.
 func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 	t.Helper()
 	space := filepath.Join(dir, "tables")

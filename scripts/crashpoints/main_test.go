@@ -8,7 +8,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is the default number of parallel tests. They mostly wait for leases. The flag -parallel overrides the number.
+// sideBySide is the default number of tests that run in parallel. The tests mostly wait for leases.
+// The flag -parallel overrides the number.
 const sideBySide = 16
 
 func TestMain(m *testing.M) {

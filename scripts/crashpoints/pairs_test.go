@@ -15,10 +15,10 @@ import (
 	"parley/shared/failpoint"
 )
 
-// lanes is the number of environments that the pairs share. Each environment runs one pair after the other.
+// lanes is the number of environments for the pairs. Each environment runs one pair after another.
 const lanes = 8
 
-// place is a point on the path of a run, and the role of the process that is killed there.
+// place is a point on the path of a run, and the role of the process that fails there.
 type place struct {
 	role role
 	at   failpoint.Point
@@ -47,7 +47,7 @@ var path = []place{
 	{ingress, failpoint.AnswerBefore, "kill"},
 }
 
-// Points that a run passes only after a loss.
+// Points that a run passes only after a process has died.
 var (
 	requeued    = place{sweep, failpoint.RequeueAfter, "kill"}
 	dispatched  = place{sweep, failpoint.DispatchAfter, "kill"}
@@ -55,12 +55,12 @@ var (
 	putBackByIt = place{agent, failpoint.PutBackAfter, "kill"}
 )
 
-// pair is a pair of points at which a run's processes are killed.
+// pair contains the two points at which a run's processes are killed.
 type pair struct{ first, second place }
 
 func (p pair) name() string { return fmt.Sprintf("%s then %s", p.first.at, p.second.at) }
 
-// pairs combines each point on the path with each point that the run passes after a kill at the first point.
+// pairs combines each point on the path with each point that a run passes after a kill there.
 func pairs() (all []pair) {
 	for n, first := range path {
 		for _, second := range pointsAfter(n) {
@@ -70,7 +70,8 @@ func pairs() (all []pair) {
 	return all
 }
 
-// pointsAfter returns the points that a run still passes, or passes again, after its process has died at the n-th point.
+// pointsAfter returns the points that a run passes, perhaps for the second time, after its process
+// has died at the n-th point of the path.
 func pointsAfter(n int) []place {
 	at := func(p failpoint.Point) int {
 		return slices.IndexFunc(path, func(of place) bool { return of.at == p })
@@ -80,39 +81,40 @@ func pointsAfter(n int) []place {
 	claim := path[at(failpoint.ClaimBefore) : at(failpoint.ClaimAfter)+1]
 	lost := []place{requeued, dispatched}
 	switch p := path[n]; p.at {
-	case failpoint.AcceptBefore: // the client retries
+	case failpoint.AcceptBefore: // the client retries, so the run passes all points
 		return path
 	case failpoint.AcceptAfter, failpoint.ClaimBefore:
 		return slices.Concat([]place{redispatch}, from(failpoint.ClaimBefore))
-	case failpoint.PublishJobAfter: // the run may finish before the client retries, which then gets the answer from the row
+	case failpoint.PublishJobAfter: // the run may finish before the client retries; the retry then gets the answer from the row
 		return path[at(failpoint.ClaimBefore):at(failpoint.AnswerBefore)]
-	case failpoint.ClaimAfter, failpoint.TurnBefore: // the journal is empty
+	case failpoint.ClaimAfter, failpoint.TurnBefore: // the journal is still empty
 		return slices.Concat(lost, from(failpoint.ClaimBefore))
 	case failpoint.TurnAfter, failpoint.EffectAfter:
 		return slices.Concat(lost, claim, from(failpoint.EffectAfter))
 	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the agent worker is alive and requeues the run
 		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.EffectAfter))
-	case failpoint.OutcomeAfter: // the tool ledger has the outcome
+	case failpoint.OutcomeAfter: // the tool ledger contains the outcome
 		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolBefore:
 		return slices.Concat(lost, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolAfter, failpoint.FinishBefore:
 		return slices.Concat(lost, claim, from(failpoint.FinishBefore))
-	case failpoint.FinishAfter: // an ingress without a reply polls
+	case failpoint.FinishAfter: // an ingress that gets no reply polls the run
 		return path[at(failpoint.AnswerBefore):]
 	default: // DoneAfter, AnswerBefore: the run has finished, and its job message is acknowledged
 		return nil
 	}
 }
 
-// shortPairs are the pairs for -short.
+// shortPairs are the pairs that -short tests.
 var shortPairs = []pair{
 	{path[0], path[1]},   // the client's retry is accepted
-	{path[4], path[4]},   // killed twice after a claim
+	{path[4], path[4]},   // the process dies twice after a claim
 	{path[10], path[10]}, // the request is sent twice with one key
 }
 
-// TestPairs kills a run's process at one point, and at another point the process that continues the run.
+// TestPairs kills the process of a run at one point. At another point, it kills the process that
+// continues the run.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	all, beds := pairs(), lanes
@@ -145,7 +147,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// within returns the environment for use in a subtest. Its processes outlive the subtest.
+// within returns the environment for a subtest. The environment's processes outlive the subtest.
 func (b *testEnv) within(t *testing.T) *sharedEnv {
 	t.Helper()
 	inner := &sharedEnv{testEnv: b, outer: b.T}
@@ -153,21 +155,21 @@ func (b *testEnv) within(t *testing.T) *sharedEnv {
 	return inner
 }
 
-// sharedEnv is an environment that subtests use in turn.
+// sharedEnv is an environment that several subtests use one after another.
 type sharedEnv struct {
 	*testEnv
 
 	outer *testing.T
 }
 
-// twice kills two processes of a run.
+// twice executes a call whose run loses a process at each point of the pair.
 func (b *sharedEnv) twice(p pair) {
 	b.Helper()
 	inner := b.T
 	defer func() { b.T = b.outer }()
 
 	b.dropJobMessages()
-	b.T = b.outer // the processes belong to the outer test
+	b.T = b.outer // so that the processes outlive the subtest
 	if p.first.role == p.second.role {
 		b.replace(p.first.role, p.first.arm(1))
 	} else {
@@ -187,13 +189,13 @@ func (b *sharedEnv) twice(p pair) {
 	b.settleAll(nil, done)
 }
 
-// arm returns the PARLEY_FAILPOINTS that make a process fail when it reaches the point for the n-th time.
+// arm returns the PARLEY_FAILPOINTS with which a process fails on the n-th pass of the point.
 func (p place) arm(n int) string {
 	return fmt.Sprintf("%s=%s@%d", p.at, p.does, n)
 }
 
-// times returns how often the second process passes the second point before it dies there. If that point comes earlier on the
-// path than the first point, the first process has already passed it once.
+// times returns the pass of the second point on which the second process dies. If the second point
+// precedes the first one on the path, the first process has already passed it once.
 func (p pair) times() int {
 	first := slices.Index(path, p.first)
 	if second := slices.Index(path, p.second); second >= 0 && second < first {
@@ -202,7 +204,7 @@ func (p pair) times() int {
 	return 1
 }
 
-// replaceDead waits until the process of a place has died there, and starts a replacement.
+// replaceDead waits until the process has died at the point, and starts another process.
 func (b *sharedEnv) replaceDead(at place, armed string) {
 	b.Helper()
 	b.awaitReached(at.role, at.at)
@@ -211,13 +213,13 @@ func (b *sharedEnv) replaceDead(at place, armed string) {
 	b.T = b.outer
 	b.launch(at.role, armed)
 	b.T = inner
-	if at.role == agent { // only dead agents lose their leases; other roles hold none
+	if at.role == agent { // only agent workers hold leases
 		b.loseLeases()
 	}
 }
 
-// dropJobMessages removes the job messages of earlier pairs from the stream. Otherwise messages that were delivered to dead
-// workers would be redelivered.
+// dropJobMessages removes the job messages of earlier pairs from the stream. Otherwise the stream
+// would redeliver the messages that dead workers received.
 func (b *testEnv) dropJobMessages() {
 	b.Helper()
 	nc, err := nats.Connect(b.bus.URL, nats.Timeout(20*time.Second))
@@ -240,8 +242,8 @@ func (b *testEnv) dropJobMessages() {
 	}
 }
 
-// TestPairsAreOfThePath checks that each point of the path occurs as the first point of a pair, unless
-// a run passes no point after a kill there, and as the second point of a pair.
+// TestPairsAreOfThePath checks that the pairs cover the path. Each point must be the second point
+// of a pair, and also the first point unless a run passes no further point after a kill there.
 func TestPairsAreOfThePath(t *testing.T) {
 	t.Parallel()
 	all := pairs()

@@ -8,21 +8,23 @@ import (
 	"parley/shared/testkit"
 )
 
-// strike is a fault in a process at a point. does is kill or stop, as in PARLEY_FAILPOINTS.
+// strike is a fault of a process at a point. The field does is kill or stop, as in
+// PARLEY_FAILPOINTS.
 type strike struct {
 	role role
 	at   failpoint.Point
 	does string
 }
 
-// row is a run with one fault, or with several if a point is only reached after a loss.
+// row is a run with one fault. If a run reaches the point only after a loss, the row has several
+// faults.
 type row struct {
 	name    string
 	strikes []strike
-	tool    string // the tool of the affected call; empty: payOnce
-	asked   bool   // a person must decide about the effect
-	crowded bool   // the other calls exist earlier, and the organization's dispatch limit is one run
-	short   bool   // included with -short
+	tool    string // tool that the affected call uses; empty: payOnce
+	asked   bool   // whether a person must decide about the effect
+	crowded bool   // whether the other calls begin earlier, with a dispatch limit of one run for the organization
+	short   bool   // whether -short includes the row
 }
 
 var rows = []row{
@@ -79,7 +81,7 @@ var rows = []row{
 	{name: "zombie with an outcome, receiver honours keys", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, tool: byKey},
 }
 
-// TestRows injects faults into processes, starts replacements, and checks that every call has
+// TestRows injects faults into processes, replaces the processes, and checks that every call has
 // exactly one outcome.
 func TestRows(t *testing.T) {
 	t.Parallel()
@@ -132,13 +134,14 @@ func (r row) run(t *testing.T) {
 	}
 }
 
-// zombie is a frozen process; another process has taken over its role.
+// zombie is a frozen process that another process has replaced.
 type zombie struct {
 	*testkit.Process
 	role role
 }
 
-// replaceStruck waits for each fault and starts a replacement for the process. It calls struck after the first fault.
+// replaceStruck waits for each fault and replaces the process. After the first fault it calls
+// struck. It returns the frozen processes.
 func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zombie) {
 	b.Helper()
 	for n, s := range strikes {
@@ -156,13 +159,13 @@ func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zomb
 	return zombies
 }
 
-// resume resumes zombies and waits until each has noticed that it lost its leases. For tool workers this takes further calls,
-// whose outcomes it returns.
+// resume resumes frozen processes. It waits until each of them has noticed that it lost its leases.
+// Tool workers notice it only with another call. resume returns the outcomes of these calls.
 func (b *testEnv) resume(zombies []zombie) (calls []settled) {
 	b.Helper()
 	for _, z := range zombies {
 		if z.role == tool {
-			b.parts[tool].Kill9() // from now on the zombie executes the calls
+			b.parts[tool].Kill9() // only the resumed process executes calls from now on
 		}
 		z.Cont()
 		if z.role == agent {

@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestProgramsHaveNoFailpoints searches the release programs for the names of failpoints and for the variable that arms
-// failpoints.
+// TestProgramsHaveNoFailpoints checks that the release programs contain neither the names of
+// failpoints nor the variable PARLEY_FAILPOINTS.
 func TestProgramsHaveNoFailpoints(t *testing.T) {
 	t.Parallel()
 	points := constants(t)
@@ -46,7 +46,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// TestEveryPointIsOfUse searches the product and the table of rows for each failpoint.
+// TestEveryPointIsOfUse checks that the product and the table of rows use every failpoint.
 func TestEveryPointIsOfUse(t *testing.T) {
 	t.Parallel()
 	called := map[string]bool{}
@@ -89,7 +89,7 @@ func TestEveryPointIsOfUse(t *testing.T) {
 	}
 }
 
-// constants returns the names and values of the failpoints.
+// constants returns the values of the failpoints by the names of their constants.
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testkit.Root(t), "shared/failpoint/names.go"), nil, 0)

@@ -2,13 +2,13 @@ package model
 
 import "fmt"
 
-// group models batch.Group in a worker: while one statement executes, the requests for the next statement are collected.
+// group models batch.Group in a worker. While a statement executes, requests wait for the next one.
 type group[Q fmt.Stringer, A any] struct {
 	asked *box[*batchRequest[Q, A]]
-	ask   func(t *task, batch []Q) ([]A, error) // the results are in the order of the batch
+	ask   func(t *task, batch []Q) ([]A, error) // its results have the order of the requests
 }
 
-// batchRequest is a request in a batch.
+// batchRequest is one request in a batch.
 type batchRequest[Q, A any] struct {
 	of   Q
 	done *box[outcome[A]]
@@ -31,7 +31,7 @@ func (g *group[Q, A]) do(t *task, of Q) (A, error) {
 	return a.answer, a.err
 }
 
-// run models Group.Run.
+// run models Group.Run: it executes batches one after another.
 func (g *group[Q, A]) run(t *task) {
 	for {
 		first, _ := g.asked.take(t, 0)
@@ -56,7 +56,8 @@ func (g *group[Q, A]) run(t *task) {
 	}
 }
 
-// maxCountedBatch is the largest batch size that has its own counter. Larger batches are counted as this size.
+// maxCountedBatch is the largest batch size with its own counter. Larger batches count as batches
+// of this size.
 const maxCountedBatch = 8
 
 // claimAnswer is the result of Claim for one run.
@@ -65,13 +66,14 @@ type claimAnswer struct {
 	voided
 }
 
-// runID is a run to claim.
+// runID is the ID of a run to claim.
 type runID int
 
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
-// claims models Store.Claim: claim_runs, and void_claims for runs that cannot be claimed. If the second statement fails, no run
-// gets a result, although the first statement has claimed some of them.
+// claims models Store.Claim. It calls claim_runs, and void_claims for the runs that cannot be
+// claimed. If the second statement fails, no run gets a result, although the first has claimed some
+// of them.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim
 	claims, err := ask(t, fmt.Sprintf("Claim runs %v", ids), func() []claim { return s.db.claimAll(ids) })
@@ -107,8 +109,8 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	return out, err
 }
 
-// claimAll models claim_runs. It skips locked runs. If a run is in the batch several times, it claims the run once. A conflict
-// rolls back the whole statement.
+// claimAll models claim_runs. It skips locked runs and claims a run once if the batch contains it
+// several times. A conflict rolls back the whole statement.
 func (db *database) claimAll(ids []runID) []claim {
 	s := db.sim
 	out, first, anyLocked := make([]claim, len(ids)), map[runID]int{}, false
@@ -145,7 +147,7 @@ func (db *database) claimAll(ids []runID) []claim {
 	return out
 }
 
-// ending is a result to save.
+// ending is the result of a run that a worker wants to save.
 type ending struct {
 	run            *run
 	fence          int
@@ -154,7 +156,8 @@ type ending struct {
 
 func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
 
-// finishAll models end_lane_runs. It saves the results of runs that the worker still holds, and skips locked runs.
+// finishAll models end_lane_runs. It saves the results of runs that the worker still holds, and
+// skips locked runs.
 func (db *database) finishAll(endings []ending) []finished {
 	s := db.sim
 	out, anyLocked, anyLost := make([]finished, len(endings)), false, false

@@ -8,7 +8,7 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// The durations are those in shared/store, except that a person has a minute and a half here instead of a day.
+// The durations are those in shared/store. Only the time for a person is shorter: 90 s, not a day.
 const (
 	lease         = 30 * time.Second
 	firstRing     = 5 * time.Second
@@ -21,7 +21,7 @@ var (
 	errLost = errors.New("the reply was lost")
 )
 
-// The states of a run. An open run has its state in its open row.
+// The states of a run. A run that is not finished has its state in its open row.
 const (
 	queued    = "queued"
 	running   = "running"
@@ -32,27 +32,27 @@ const (
 	cancelled = "cancelled"
 )
 
-// run is a row of runs with the steps and effects that reference it.
+// run is a row of the table runs, with the steps and effects that reference it.
 type run struct {
 	id, org, session, seq int
-	branch                bool   // it waits only for the run with the number waitsFor
-	waitsFor              int    // 0: for no run
-	key                   string // "": no key
+	branch                bool   // whether the run waits only for the run with the sequence number waitsFor
+	waitsFor              int    // sequence number of the run that this branch continues; 0: none
+	key                   string // idempotency key; empty: none
 	retention             time.Duration
-	expires               time.Duration // time at which a finished run's key becomes free
+	expires               time.Duration // time at which the key of a finished run becomes free
 	lockedUntil           time.Duration // time until which another transaction locks the run's open row
-	work                  work          // the model's future requests
+	work                  work          // the model requests that the run will make
 	accepted              time.Duration
-	deadline              time.Duration // the initial deadline
-	status                string        // "": open
+	deadline              time.Duration // deadline at the run's creation
+	status                string        // final status; empty: the run is open
 	result                string
 	ended                 time.Duration
 	open                  *openRow
 	steps                 []step
-	effects               map[int]*effect // by call
+	effects               map[int]*effect // effects of the run, by call
 }
 
-// openRow is a row of open_runs.
+// openRow is a row of the table open_runs.
 type openRow struct {
 	status       string
 	dispatched   bool
@@ -64,17 +64,17 @@ type openRow struct {
 	fence        int
 	attempts     int
 	deaths       int
-	retryCause   bool // last_error is set
+	retryCause   bool // whether last_error is set
 	deadline     time.Duration
 	replyTo      *ingress
-	action       int // the call that the run waits for
+	action       int // ID of the call that the run waits for
 	unknown      bool
 	actionUntil  time.Duration
 	parkedAt     time.Duration
-	waitsSince   time.Duration // time since which the run waits only for a slot; for the invariants
+	waitsSince   time.Duration // time since which the run waits only for a slot; used by the invariants
 }
 
-// step is a row of steps: a model turn that requested a call, or the call's result.
+// step is a row of the table steps: a model turn that requested a call, or the result of a call.
 type step struct {
 	turn, call int
 	tool       bool
@@ -83,7 +83,7 @@ type step struct {
 // job models domain.Job.
 type job struct {
 	id, org    int
-	key        string // the key, or the run's ID, from which Dedupe is derived
+	key        string // the run's key or ID, from which its message ID Dedupe is derived
 	dispatchNo int
 	replyTo    *ingress
 }
@@ -92,20 +92,20 @@ type job struct {
 type database struct {
 	sim       *sim
 	downUntil time.Duration
-	startedAt time.Duration // pg_postmaster_start_time
-	stoppedAt time.Duration // time of the previous shutdown
-	epoch     int           // number of starts; a statement fails if it changes
+	startedAt time.Duration // time that pg_postmaster_start_time returns
+	stoppedAt time.Duration // time of the latest shutdown
+	epoch     int           // number of starts; a statement fails if a restart happens during it
 	runs      []*run
-	byKey     map[string]*run       // the index runs_idempotency
-	lastSeq   map[int]int           // by session
-	locked    map[int]time.Duration // time until which another transaction locks the session
+	byKey     map[string]*run       // runs by key hash: the index runs_idempotency
+	lastSeq   map[int]int           // the latest sequence number, by session
+	locked    map[int]time.Duration // time until which another transaction locks the session, by session
 	lost      int                   // number of lost replies
 
 	lastAccepted time.Duration
 }
 
-// ask executes a statement. Faults may happen before the statement is executed and before its reply arrives. An error does not
-// reveal whether the statement was executed.
+// ask executes a statement of the database. A fault may strike before the statement is executed,
+// and again before its reply arrives. An error does not show whether the statement was executed.
 func ask[T any](t *task, what string, statement func() T) (answer T, err error) {
 	s := t.sim
 	t.step()
@@ -147,19 +147,19 @@ func ask[T any](t *task, what string, statement func() T) (answer T, err error) 
 	return answer, nil
 }
 
-// order is a run to accept.
+// order is a run that a client asks an ingress to accept.
 type order struct {
 	id, org, session int
 	key              string
 	work             work
 	retention        time.Duration
-	allowed          time.Duration // time from acceptance to the deadline
-	branch           bool          // it continues the run with the id previous, or no run if there is none
+	allowed          time.Duration // time between acceptance and deadline
+	branch           bool          // whether the run continues the run with the ID previous; 0 means no run
 	previous         int
 	replyTo          *ingress
 }
 
-// stored is a run as it was read from the database.
+// stored contains what a statement has read of a run.
 type stored struct {
 	id             int
 	status, result string
@@ -177,17 +177,18 @@ func (db *database) stored(r *run) stored {
 	return stored{id: r.id, status: r.open.status, action: r.open.action}
 }
 
-// hash models KeyHash: organization, endpoint and key.
+// hash models KeyHash: it combines organization, endpoint and key.
 func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
 
-// view is the snapshot of the session and the lane that acceptance uses: headed in accept_runs, and the number of used slots in
-// slots.go. The model has only one lane.
+// view is the snapshot of the session and the lane that acceptance reads. It stands for headed in
+// accept_runs and for the number of used slots in slots.go. The model has only one lane.
 type view struct {
 	head bool
-	used [orgs]int // dispatched runs of each organization
+	used [orgs]int // number of dispatched runs, by organization
 }
 
-// mayDispatch models slots.fill and mayUseReserve for one run of an organization.
+// mayDispatch reports whether an organization may dispatch one more run. It models slots.fill and
+// mayUseReserve.
 func (db *database) mayDispatch(used [orgs]int, org int) bool {
 	total, competitors := 0, 0
 	for o, n := range used {
@@ -216,16 +217,16 @@ func (db *database) look(o *order) view {
 	return v
 }
 
-// accepted is the result of queuedb.Store.Accept.
+// accepted is the result of Store.Accept in the package queuedb.
 type accepted struct {
 	run      *run
 	existing bool
 	holder   stored // the run that holds the key
 	job      *job
-	conflict bool // a duplicate primary key (runs_pkey)
-	lost     bool // another run holds or held the key
-	locked   bool // another transaction locks the session or the key
-	missing  bool // the response is 404
+	conflict bool // whether the primary key runs_pkey already exists
+	lost     bool // whether another run holds or held the key
+	locked   bool // whether another transaction locks the session or the key
+	missing  bool // whether the response is 404
 }
 
 func (a accepted) String() string {
@@ -235,8 +236,8 @@ func (a accepted) String() string {
 	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
 }
 
-// holder returns the run that holds a key, or nil. A run whose retention period has ended holds no
-// key.
+// holder returns the run that holds a key, or nil. A run stops holding its key when its retention
+// period ends.
 func (db *database) holder(hash string) *run {
 	if r := db.byKey[hash]; r != nil && (r.status == "" || r.expires > db.sim.now || db.sim.mutant.expiredRunAnswers) {
 		return r
@@ -244,7 +245,7 @@ func (db *database) holder(hash string) *run {
 	return nil
 }
 
-// freeExpired removes a run's key after the run's retention.
+// freeExpired takes a key from its run if the run's retention period has ended.
 func (db *database) freeExpired(hash string) bool {
 	held := db.byKey[hash] != nil
 	if held && (db.holder(hash) == nil || db.sim.mutant.freesLivingKeys) {
@@ -254,7 +255,7 @@ func (db *database) freeExpired(hash string) bool {
 	return false
 }
 
-// deleteExpired models what DeleteExpired does to keys.
+// deleteExpired models DeleteExpired: it takes the keys from expired runs.
 func (db *database) deleteExpired(found []*run) {
 	for _, r := range found {
 		if hash := r.hash(); db.byKey[hash] == r {
@@ -265,8 +266,8 @@ func (db *database) deleteExpired(found []*run) {
 
 func (r *run) hash() string { return fmt.Sprintf("%d/%s", r.org, r.key) }
 
-// accept models one row of accept_runs. If another run holds the key, the row is not accepted, even if that run's retention is
-// over.
+// accept models accept_runs for one row. It does not accept the row if another run has the key,
+// even if that run's retention period has ended.
 func (db *database) accept(o *order, seen view) accepted {
 	if o.key != "" && db.byKey[o.hash()] != nil && !db.sim.mutant.acceptWithoutIndex {
 		return accepted{lost: true}
@@ -302,7 +303,8 @@ func (db *database) accept(o *order, seen view) accepted {
 	return out
 }
 
-// oneOf returns an earlier run with the same key whose retention is not over, even if that run no longer holds the key.
+// oneOf returns an earlier run with the same key in its retention period. It also finds a run from
+// which the key was taken.
 func (db *database) oneOf(o *order) *run {
 	for _, r := range db.runs[:len(db.runs)-1] {
 		if o.key != "" && r.key == o.key && r.org == o.org && (r.status == "" || r.expires > db.sim.now) {
@@ -334,9 +336,10 @@ func (db *database) dispatch(r *run) {
 	o.nextDispatch = db.sim.now + firstRing
 }
 
-// isHead models NOT EXISTS (… p.session_ref = o.session_ref AND p.seq BETWEEN …): no run is open for which r waits. Acceptance
-// numbers runs in commit order, so a snapshot that contains a run also contains all earlier runs, and none of those is reopened.
-// An older snapshot therefore gives the same result.
+// isHead reports whether no open run precedes r in its session, so that r need not wait. It models
+// the condition NOT EXISTS (… p.session_ref = o.session_ref AND p.seq BETWEEN …). An older snapshot
+// gives the same result: acceptance numbers runs in commit order, so a snapshot that contains a run
+// contains all earlier runs, and finished runs are never reopened.
 func (db *database) isHead(r *run) bool {
 	first, last := 0, r.seq-1
 	switch {
@@ -353,7 +356,7 @@ func (db *database) isHead(r *run) bool {
 	return true
 }
 
-// claim is the result of claim_runs. A fence above zero means that the worker holds the run.
+// claim is the result of claim_runs for one run. If fence is above zero, the worker holds the run.
 type claim struct {
 	run      *run
 	fence    int
@@ -367,7 +370,7 @@ func (c claim) String() string {
 	return fmt.Sprintf("run %d fence=%d attempt=%d", c.run.id, c.fence, c.attempts)
 }
 
-// claim models claim_runs with one run.
+// claim models claim_runs for a single run.
 func (db *database) claim(id int) claim {
 	s, r := db.sim, db.byID(id)
 	switch {
@@ -396,7 +399,7 @@ func (db *database) claim(id int) claim {
 	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
 }
 
-// claimable is the condition in claim_runs.
+// claimable is the condition under which claim_runs claims a run.
 func (db *database) claimable(r *run) bool {
 	s, o := db.sim, r.open
 	if o == nil || r.isLocked(s) || s.now >= o.deadline || !db.isHead(r) && !s.mutant.claimOutOfOrder {
@@ -412,7 +415,7 @@ func (db *database) claimable(r *run) bool {
 // isLocked reports whether another transaction locks the run's open row.
 func (r *run) isLocked(s *sim) bool { return r.open != nil && r.lockedUntil > s.now }
 
-// voided is the result of void_claims.
+// voided is the result of void_claims, which explains why a run could not be claimed.
 type voided struct {
 	ended  bool
 	result string
@@ -429,7 +432,8 @@ func (db *database) voidClaim(id int) voided {
 	return voided{ended: r.status != "", result: r.result}
 }
 
-// holds checks whether the holder of the fence may still write. A mutant sets lax, which skips the check.
+// holds reports whether the worker with this fence may still write to the run. If lax is true, it
+// skips the check; a mutant does that.
 func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	o := r.open
 	switch {
@@ -441,7 +445,7 @@ func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	return true
 }
 
-// leased is the result of extending a lease.
+// leased is the result of extending a run's lease.
 type leased int
 
 const (
@@ -450,7 +454,7 @@ const (
 	leaseLocked
 )
 
-// extend models extend_leases.
+// extend models extend_leases for one run.
 func (db *database) extend(r *run, fence int) leased {
 	if r.isLocked(db.sim) && r.open.fence == fence && r.open.status == running {
 		if db.sim.mutant.lockedLeaseLost {
@@ -465,13 +469,13 @@ func (db *database) extend(r *run, fence int) leased {
 	return leaseExtended
 }
 
-// kept is the result of Journal. Its error is a duplicate primary key.
+// kept is the result of Journal. The field conflict stands for a duplicate primary key.
 type kept struct {
 	ok       bool
 	conflict bool
 }
 
-// journal models the steps of write_progress. n is the number of the step, from 1.
+// journal models how write_progress inserts a step. The number n of the step starts at 1.
 func (db *database) journal(r *run, fence, n int, st step) kept {
 	if !db.holds(r, fence, db.sim.mutant.stepWithoutFence, "a step") {
 		return kept{}
@@ -483,10 +487,10 @@ func (db *database) journal(r *run, fence, n int, st step) kept {
 	return kept{ok: true}
 }
 
-// finished is the result of Finish. slotFreed means that the run held a slot.
+// finished is the result of Finish. The field slotFreed means that the run held a slot.
 type finished struct{ saved, slotFreed, locked bool }
 
-// finish models end_lane_runs, called by a worker with its fence.
+// finish models end_lane_runs for a worker that saves a result with its fence.
 func (db *database) finish(r *run, fence int, status, result string) finished {
 	o := r.open
 	if r.isLocked(db.sim) {
@@ -501,7 +505,7 @@ func (db *database) finish(r *run, fence int, status, result string) finished {
 	return db.end(r, status, result, "its worker")
 }
 
-// end models end_lane_runs on a locked row.
+// end models what end_lane_runs does to a row that it has locked: it finishes the run.
 func (db *database) end(r *run, status, result, by string) finished {
 	if r.status != "" {
 		db.sim.brokenf("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)
@@ -514,7 +518,7 @@ func (db *database) end(r *run, status, result, by string) finished {
 	return finished{saved: true, slotFreed: slotFreed}
 }
 
-// putBack models putBackQuery.
+// putBack models putBackQuery: it requeues the run of a worker that gives it up.
 func (db *database) putBack(r *run, fence int, backoff time.Duration, cause bool) bool {
 	if !db.holds(r, fence, db.sim.mutant.putBackWithoutFence, "requeuing") {
 		return false
@@ -531,13 +535,13 @@ func (db *database) requeue(r *run) {
 	o.fence++
 }
 
-// dispatchNext models DispatchNext and dispatch_runs: each free slot goes to the organization with
-// the fewest dispatched runs among those with a run that may start.
+// dispatchNext models DispatchNext and dispatch_runs. Each free slot goes to an organization with a
+// run that may start, and among those to the one with the fewest dispatched runs.
 func (db *database) dispatchNext(freeSlots int) (jobs []*job) {
 	for len(jobs) < freeSlots {
 		var used [orgs]int
 		var next [orgs]*run
-		for _, r := range db.runs { // in the order of their IDs
+		for _, r := range db.runs { // sorted by their IDs
 			o := r.open
 			switch {
 			case o == nil:
@@ -563,7 +567,8 @@ func (db *database) dispatchNext(freeSlots int) (jobs []*job) {
 	return jobs
 }
 
-// ended models executiondb.Ended.
+// ended models executiondb.Ended: a run that a statement has finished, and the ingress that
+// accepted the run.
 type ended struct {
 	run     *run
 	replyTo *ingress
@@ -571,7 +576,7 @@ type ended struct {
 
 func (e ended) String() string { return fmt.Sprintf("run %d", e.run.id) }
 
-// cancel models Store.Cancel, which ends a run regardless of the worker that holds it.
+// cancel models Store.Cancel. It finishes a run even if a worker holds it.
 func (db *database) cancel(r *run) []ended {
 	if r.open == nil {
 		return nil
@@ -581,7 +586,8 @@ func (db *database) cancel(r *run) []ended {
 	return []ended{e}
 }
 
-// The sweeper's statements. Each finds rows in one transaction, and in another transaction changes those rows that still match.
+// The sweeper's statements. Each statement finds rows in one transaction. Another transaction
+// changes those of the rows that still match.
 
 func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	for _, r := range db.runs {
@@ -592,7 +598,8 @@ func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	return found
 }
 
-// endThose models Store.end: it calls closeRuns for the rows that still match. The mutant "unguarded" omits the second check.
+// endThose models Store.end: it calls closeRuns for the rows that still match. The mutant
+// "unguarded" omits the check that they still match.
 func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) bool, status func(*openRow) string, unguarded bool) (out []ended) {
 	for _, r := range rows {
 		if r.open == nil || r.isLocked(db.sim) || !which(r, r.open) && !unguarded {
@@ -605,12 +612,12 @@ func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) 
 	return out
 }
 
-// isOverdue models overdue_runs and the condition of EndOverdue.
+// isOverdue models overdue_runs and the condition of EndOverdue: the run's deadline has passed.
 func (db *database) isOverdue(_ *run, o *openRow) bool {
 	return o.deadline <= db.sim.now && (o.status != parked || db.sim.mutant.overdueThoughParked)
 }
 
-// overdue models the SQL function with this name.
+// overdue models the SQL function overdue: it returns the final status of an overdue run.
 func overdue(o *openRow) string {
 	if o.status == queued && o.retryCause {
 		return failed
@@ -618,24 +625,24 @@ func overdue(o *openRow) string {
 	return timedOut
 }
 
-// isUnanswered models unanswered_runs.
+// isUnanswered models unanswered_runs: the run has waited too long for a person.
 func (db *database) isUnanswered(_ *run, o *openRow) bool {
 	return o.status == parked && o.actionUntil <= db.sim.now
 }
 
-// isPoison models poison_runs.
+// isPoison models poison_runs: too many workers have died while they executed the run.
 func (db *database) isPoison(_ *run, o *openRow) bool {
 	return o.status == queued && o.deaths >= maxDeaths
 }
 
 func fails(*openRow) string { return failed }
 
-// isLost models lost_runs.
+// isLost models lost_runs: the lease of the run's worker has expired.
 func (db *database) isLost(_ *run, o *openRow) bool {
 	return o.dispatched && o.status == running && o.leaseUntil < db.sim.now && db.startedAt < db.sim.now-lease
 }
 
-// requeueLost models requeueQuery.
+// requeueLost models requeueQuery: it requeues runs whose leases have expired.
 func (db *database) requeueLost(found []*run) {
 	s := db.sim
 	for _, r := range found {
@@ -651,12 +658,13 @@ func (db *database) requeueLost(found []*run) {
 	}
 }
 
-// isUnclaimed models unclaimed_runs.
+// isUnclaimed models unclaimed_runs: no worker has claimed the dispatched run in time.
 func (db *database) isUnclaimed(_ *run, o *openRow) bool {
 	return o.dispatched && o.status == queued && o.nextDispatch <= db.sim.now
 }
 
-// redispatch models Store.Redispatch.
+// redispatch models Store.Redispatch. It returns the jobs of unclaimed runs to publish again, and
+// postpones the runs in later.
 func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	s := db.sim
 	stillSo := func(r *run) bool {
@@ -686,7 +694,8 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	return jobs
 }
 
-// republishAll models Store.RepublishAll.
+// republishAll models Store.RepublishAll: after the loss of the stream, the jobs of all unclaimed
+// runs are due to be published again.
 func (db *database) republishAll() {
 	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
 		if r.isLocked(db.sim) {

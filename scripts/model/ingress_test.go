@@ -8,8 +8,8 @@ import (
 // The durations in ingress/internal/dispatch.
 const (
 	pollEvery   = 2 * time.Second
-	lockTimeout = 50 * time.Millisecond // the longest time that a batch waits for a session's row, and so the maximum age of its snapshot
-	lockedTime  = 2 * time.Second       // the maximum time that a request waits for a locked row
+	lockTimeout = 50 * time.Millisecond // maximum wait of a batch for a session's row, and therefore the maximum age of its snapshot
+	lockedTime  = 2 * time.Second       // maximum wait of a request for a locked row
 	acceptTries = 6
 )
 
@@ -21,44 +21,44 @@ type answer struct {
 	result string
 }
 
-// ingress models a Dispatcher: a process that accepts runs and waits for their results.
+// ingress models a Dispatcher, the part of a process that accepts runs and waits for their results.
 type ingress struct {
 	sim     *sim
 	proc    *process
 	waiting map[int]*watched
 	due     *box[int]
-	orders  *box[*submission] // runs that wait for the end of the current batch
+	orders  *box[*submission] // runs that wait for the next batch
 }
 
-// submission is a request in a batch.
+// submission is a run that waits for its batch.
 type submission struct {
 	order *order
 	done  *box[acceptance]
 }
 
-// acceptance is the result for one request in a batch.
+// acceptance is the result for one run in a batch.
 type acceptance struct {
 	accepted
 	err error
 }
 
-// watched is a run for which requests wait.
+// watched is a run for whose result requests wait.
 type watched struct {
 	since  time.Duration
 	subbed bool
 	waits  []*waiter
 }
 
-// waiter is one waiting request.
+// waiter is one request that waits for a run's result.
 type waiter struct {
 	id      int
 	since   time.Duration
-	settled time.Duration // when the initial steps were done
-	known   int           // the required action of the run at the beginning
+	settled time.Duration // time at which the wait's initial steps were done
+	known   int           // the run's required action at the beginning of the wait
 	result  *box[answer]
 }
 
-// beginIngress starts an ingress. When the ingress has died, it starts a new one.
+// beginIngress starts an ingress. When the ingress dies, beginIngress starts a new one.
 func (s *sim) beginIngress(n int) {
 	i := &ingress{sim: s, proc: &process{name: fmt.Sprintf("ingress %d", n)}, waiting: map[int]*watched{}, due: &box[int]{}, orders: &box[*submission]{}}
 	i.proc.start = func() { s.beginIngress(n) }
@@ -81,7 +81,7 @@ func without[T comparable](all []T, one T) (kept []T) {
 	return kept
 }
 
-// submit models Submitter.Begin and Dispatcher.Await.
+// submit models Submitter.Begin and Dispatcher.Await: it accepts a run and waits for its result.
 func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	s := i.sim
 	if o.key != "" {
@@ -99,7 +99,7 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	if o.branch {
 		o.previous = s.drawPrevious(o.session)
 	}
-	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before it is known to be accepted
+	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before the reply of the acceptance
 	a, err := i.accept(t, &o)
 	if err != nil || a.locked {
 		i.remove(w)
@@ -118,7 +118,7 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	return i.await(t, w, limit)
 }
 
-// accept models Dispatcher.accept and Store.Accept.
+// accept models Dispatcher.accept and Store.Accept: it retries while the run's session is locked.
 func (i *ingress) accept(t *task, o *order) (accepted, error) {
 	s := i.sim
 	if s.mutant.publishBeforeCommit {
@@ -135,7 +135,7 @@ func (i *ingress) accept(t *task, o *order) (accepted, error) {
 
 	a, err := i.batched(t, o)
 	for end, wait := s.now+lockedTime, 5*time.Millisecond; err == nil && a.locked && s.now < end; wait = min(2*wait, 320*time.Millisecond) {
-		t.sleep(wait) // whileLocked
+		t.sleep(wait) // as whileLocked does
 		a, err = i.batched(t, o)
 	}
 
@@ -148,7 +148,7 @@ func (i *ingress) accept(t *task, o *order) (accepted, error) {
 	return a, nil
 }
 
-// batched adds a run to the next batch and waits for the result.
+// batched adds a run to the next batch and waits for the result of its acceptance.
 func (i *ingress) batched(t *task, o *order) (accepted, error) {
 	of := &submission{o, &box[acceptance]{}}
 	i.orders.put(i.sim, of)
@@ -156,7 +156,8 @@ func (i *ingress) batched(t *task, o *order) (accepted, error) {
 	return a.accepted, a.err
 }
 
-// accepts models the Dispatcher's Group: while one batch commits, the next batch is collected.
+// accepts models the Dispatcher's batch.Group: it accepts batches one after another. While a batch
+// commits, the next one grows.
 func (i *ingress) accepts(t *task) {
 	for {
 		first, _ := i.orders.take(t, 0)
@@ -183,8 +184,8 @@ func (i *ingress) accepts(t *task) {
 	}
 }
 
-// insert models accept_runs and accept_single_runs. It skips runs whose session is locked. If several runs have the same key,
-// it accepts the first of them.
+// insert models accept_runs and accept_single_runs for a batch. It skips runs whose session is
+// locked. If several runs have the same key, it accepts the first of them.
 func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 	s, db := i.sim, i.sim.db
 	look := func() []view {
@@ -202,7 +203,7 @@ func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 	}
 
 	seen, at := look(), s.now
-	t.sleep(s.rng.between(0, 15*time.Millisecond)) // a commit waits for the disk
+	t.sleep(s.rng.between(0, 15*time.Millisecond)) // the time that a commit waits for the disk
 	return ask(t, fmt.Sprintf("Accept %d runs, the first one run %d, key %q, session %d", len(orders), orders[0].id, orders[0].key, orders[0].session),
 		func() []accepted {
 			if s.now-at > lockTimeout {
@@ -224,7 +225,7 @@ func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 		})
 }
 
-// acceptOnce models acceptOnce for one run.
+// acceptOnce models the product's acceptOnce: it accepts one run without a batch.
 func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
 	out, err := i.insert(t, []*order{o})
 	if err != nil {
@@ -233,8 +234,9 @@ func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
 	return out[0], nil
 }
 
-// explain models explainLosers and acceptAgain. A separate statement reads the run that holds the key. If that run's retention
-// period has ended, explain frees the key and retries. Another process may free or take the key at the same time.
+// explain models explainLosers and acceptAgain. It reads the run that holds the key of a rejected
+// run. If the retention period of the holder has ended, explain frees the key and tries again.
+// Another process may free or take the key at the same time.
 func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
 	s := i.sim
 	for tries := 1; ; tries++ {
@@ -262,7 +264,8 @@ func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
 	}
 }
 
-// recoverAccepted models Store.recoverAccepted.
+// recoverAccepted models Store.recoverAccepted: after an error, it finds out whether the run was
+// accepted, and otherwise accepts it.
 func (i *ingress) recoverAccepted(t *task, o *order) (accepted, error) {
 	db := i.sim.db
 	exists := func() (accepted, error) {
@@ -272,17 +275,17 @@ func (i *ingress) recoverAccepted(t *task, o *order) (accepted, error) {
 
 	a, err := exists()
 	if err != nil || a.run != nil {
-		return a, err // the sweeper publishes its job message
+		return a, err // the sweeper publishes the job later
 	}
 
 	a, err = i.acceptOnce(t, o)
-	if err == nil && a.conflict { // meanwhile the first attempt was executed
+	if err == nil && a.conflict { // the first attempt has been executed meanwhile
 		a, err = exists()
 	}
 	return a, err
 }
 
-// attached models Await for an existing run.
+// attached models Await for a run that already existed.
 func (i *ingress) attached(t *task, r stored, limit time.Duration) answer {
 	if r.ended {
 		return answer{200, r.id, r.status, r.result}
@@ -315,11 +318,12 @@ func (i *ingress) add(id, known int) *waiter {
 	return w
 }
 
-// attach models waiters.attach. It first subscribes and then reads the row.
+// attach models waiters.attach: it subscribes to the run's results before it reads the run's row,
+// so that it misses no result.
 func (i *ingress) attach(t *task, r stored) *waiter {
 	w := i.add(r.id, r.action)
 	t.step()
-	t.sleep(i.sim.rng.between(0, 30*time.Millisecond)) // until the server has the subscription
+	t.sleep(i.sim.rng.between(0, 30*time.Millisecond)) // time until the server has the subscription
 	if of := i.waiting[r.id]; of != nil && !of.subbed && !i.sim.bus.down() {
 		of.subbed = true
 		i.sim.bus.watching[r.id] = append(i.sim.bus.watching[r.id], i)
@@ -345,7 +349,7 @@ func (i *ingress) remove(w *waiter) {
 	}
 }
 
-// reply models waiters.reply. A reply without a result only triggers a read.
+// reply models waiters.reply. A reply without a result only causes a read of the run's row.
 func (i *ingress) reply(id int, status, result string) {
 	if i.proc.dead {
 		return
@@ -369,8 +373,8 @@ func (i *ingress) resolve(a answer) {
 
 func (i *ingress) look(id int) { i.due.put(i.sim, id) }
 
-// poll models waiters.poll and read. It reads all due runs, and, every two seconds, all runs for which requests have waited for
-// at least two seconds.
+// poll models waiters.poll and read. It reads the runs that are due. Every two seconds it also
+// reads all runs for which requests have waited for at least two seconds.
 func (i *ingress) poll(t *task) {
 	s := i.sim
 	for tick := s.now + pollEvery; ; {
@@ -395,7 +399,8 @@ func (i *ingress) poll(t *task) {
 	}
 }
 
-// read models readSome: it calls AwaitedRuns, and ends the waits for the runs that have finished or wait for a person.
+// read models readSome: it calls AwaitedRuns, and ends the wait for each run that has finished or
+// waits for a person.
 func (i *ingress) read(t *task, due []int) {
 	db := i.sim.db
 	type seen struct {
@@ -418,7 +423,7 @@ func (i *ingress) read(t *task, due []int) {
 		return out
 	})
 	if err != nil {
-		return // the next tick reads all these runs again
+		return // the next poll reads all these runs again
 	}
 
 	for _, a := range got.ended {
@@ -437,7 +442,8 @@ func (i *ingress) read(t *task, due []int) {
 	}
 }
 
-// runsEnded models Dispatcher.notifyFinished: other parts of the service have ended runs, and the runs' slots become free.
+// runsEnded models Dispatcher.notifyFinished for runs that were finished without their workers. It
+// notifies the workers and the waiting requests, and dispatches other runs to the free slots.
 func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)

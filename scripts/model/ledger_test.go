@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// kind models a tool's domain.SideEffect.
+// kind is the side effect that a tool declares. It models domain.SideEffect.
 type kind int
 
 const (
@@ -11,7 +11,7 @@ const (
 	unsafe
 )
 
-// The states of an effect. domain.EffectState documents the transitions.
+// The states of an effect. The documentation of domain.EffectState lists their transitions.
 const (
 	ready    = "ready"
 	awaiting = "awaiting"
@@ -22,27 +22,28 @@ const (
 	void     = "void"
 )
 
-// effect is a row of effects.
+// effect is a row of the table effects.
 type effect struct {
 	call   int
-	turn   int // the turn that requested the effect, for counting
+	turn   int // number of the turn that requested the effect
 	kind   kind
 	state  string
 	fence  int
-	sent   bool // sent_at is set
+	sent   bool // whether sent_at is set
 	sender *task
 	ok     bool // the outcome: whether the effect was executed
 	answer string
-	ruled  string // the last decision
+	ruled  string // the person's last decision
 }
 
-// prepared is the result of PrepareEffect.
+// prepared is the result of PrepareEffect for one call.
 type prepared struct {
 	effect
 	held bool
 }
 
-// prepareEffect models PrepareEffect: insertEffect, or takeEffect if an earlier attempt has inserted the effect.
+// prepareEffect models PrepareEffect. It inserts the effect, or takes over the one that an earlier
+// attempt has inserted.
 func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepared {
 	if !db.holds(r, fence, false, "an effect") {
 		return prepared{}
@@ -65,7 +66,7 @@ func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepar
 	return prepared{*old, true}
 }
 
-// takenAs models the state that write_progress gives to an earlier attempt's effect.
+// takenAs returns the state that write_progress gives to an effect of an earlier attempt.
 func (db *database) takenAs(e *effect) string {
 	switch {
 	case e.state == void, e.state == sending && (e.kind != unsafe || db.sim.mutant.unsafeSentAgain):
@@ -79,7 +80,7 @@ func (db *database) takenAs(e *effect) string {
 
 func settled(state string) bool { return state == done || state == denied || state == happened }
 
-// beginSend models BeginSend.
+// beginSend models BeginSend: it records that the call is about to be sent.
 func (db *database) beginSend(r *run, fence, call int, sender *task) bool {
 	s, o := db.sim, r.open
 	lax := s.mutant.sendWithoutFence
@@ -94,7 +95,8 @@ func (db *database) beginSend(r *run, fence, call int, sender *task) bool {
 	return true
 }
 
-// endSend models EndSend. The run must be open, but another worker may hold it.
+// endSend models EndSend: it records the outcome of a call. The run must be open, but another
+// worker may hold it.
 func (db *database) endSend(r *run, fence, call int, ok bool, answer string) bool {
 	e := r.effects[call]
 	if r.open == nil || e == nil || e.fence != fence || e.state != sending {
@@ -104,7 +106,7 @@ func (db *database) endSend(r *run, fence, call int, ok bool, answer string) boo
 	return true
 }
 
-// cancelSend models CancelSend.
+// cancelSend models CancelSend: it records that the call was not sent after all.
 func (db *database) cancelSend(r *run, fence, call int, sender *task) bool {
 	e := r.effects[call]
 	if r.open == nil || e == nil || e.fence != fence || e.state != sending || e.sender != sender && !db.sim.mutant.cancelAnySend {
@@ -114,7 +116,7 @@ func (db *database) cancelSend(r *run, fence, call int, sender *task) bool {
 	return true
 }
 
-// voidEffect models VoidEffect.
+// voidEffect models VoidEffect: it records that the call will never be sent.
 func (db *database) voidEffect(r *run, fence, call int) bool {
 	if !db.holds(r, fence, false, "voiding an effect") {
 		return false
@@ -127,10 +129,10 @@ func (db *database) voidEffect(r *run, fence, call int) bool {
 	return true
 }
 
-// wait is the result of Park.
+// wait is the result of parking a run.
 type wait struct{ parked, settled bool }
 
-// park models Store.park.
+// park models Store.park: the run waits for a person's decision about a call.
 func (db *database) park(r *run, fence, call int) wait {
 	if !db.holds(r, fence, false, "parking") {
 		return wait{}
@@ -142,7 +144,7 @@ func (db *database) park(r *run, fence, call int) wait {
 	}
 
 	o := r.open
-	o.unknown = e.sent // Effect.Waiting
+	o.unknown = e.sent // as Effect.Waiting does
 	o.action, o.actionUntil, o.parkedAt = call, db.sim.now+actionTimeout, db.sim.now
 	e.state = awaiting
 	o.status, o.dispatched, o.leaseUntil, o.retryCause = parked, false, 0, false
@@ -150,13 +152,14 @@ func (db *database) park(r *run, fence, call int) wait {
 	return wait{parked: true}
 }
 
-// ruling is the result of Decide.
+// ruling is the result of Decide: it describes what a person's decision has changed.
 type ruling struct {
 	ended   []ended
 	resumed bool
 }
 
-// decide models decideOpen. unknown is true if the person was asked about an unknown outcome.
+// decide models decideOpen: it applies a person's decision. The parameter unknown means that the
+// person was asked about an unknown outcome.
 func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	s, o := db.sim, r.open
 	if o == nil || o.status != parked || o.action != call || o.unknown != unknown || s.now >= o.actionUntil {
@@ -175,7 +178,7 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 		e.state = denied
 	case "happened":
 		e.state = happened
-	default: // abandon
+	default: // the decision is to abandon the run
 		out := []ended{{r, o.replyTo}}
 		db.end(r, failed, "abandoned by a person", "a person")
 		return ruling{ended: out}
@@ -187,22 +190,22 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	return ruling{resumed: true}
 }
 
-// intent is one effect that a run's model intends, however many calls request the effect.
+// intent is one effect that a run should have, even if several calls request the effect.
 type intent struct{ run, turn int }
 
-// receiver is a real receiver of effects. It executes every request. For idempotent calls, it executes requests with the same
-// key once.
+// receiver is the service that tools call. It executes every request. If a tool is idempotent, it
+// executes requests with the same key once.
 type receiver struct {
 	sent    map[intent]int
 	keys    map[intent]map[string]bool
-	allowed map[intent]int // number of sends that a person has allowed
+	allowed map[intent]int // number of requests that a person has allowed
 }
 
 func newReceiver() *receiver {
 	return &receiver{sent: map[intent]int{}, keys: map[intent]map[string]bool{}, allowed: map[intent]int{}}
 }
 
-// receive executes a call that was sent.
+// receive executes a request and checks that the run may have the effect.
 func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	of := intent{r.id, turn}
 	w.sent[of]++
@@ -228,7 +231,7 @@ func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	}
 }
 
-// turnCall returns the journaled call of a turn, or 0.
+// turnCall returns the ID of the call that a turn has recorded, or 0.
 func turnCall(r *run, turn int) int {
 	for _, st := range r.steps {
 		if !st.tool && st.turn == turn {

@@ -14,17 +14,17 @@ var (
 	countFlag  = flag.Int("model.schedules", 0, "how many schedules to run")
 )
 
-// The tests run for half a minute of CPU time, or, with -short, for three seconds.
+// The limits of the tests: half a minute of CPU time, or three seconds with -short.
 const (
 	fewSchedules  = 1_000
 	manySchedules = 12_000
-	mutantWithin  = 12_000 // maximum number of schedules in which a mutant must be found
+	mutantWithin  = 12_000 // number of schedules within which each mutant must be found
 )
 
-// core serializes the tests, so that each measures only its own CPU time.
+// core lets the tests run one after another, so that each measures only its own CPU time.
 var core sync.Mutex
 
-// TestSchedule runs one schedule and prints it.
+// TestSchedule runs the schedule of one seed and prints it.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	if *seedFlag == 0 {
@@ -49,7 +49,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestPromises searches for a schedule that breaks a promise of the unmodified protocol.
+// TestPromises runs many schedules of the unmodified protocol. It fails if one of them breaks a
+// promise.
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	core.Lock()
@@ -86,7 +87,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// tally counts what the schedules contained.
+// tally counts events in the schedules, to show that the schedules contain them.
 type tally struct {
 	schedules, quiet, runs, kills, effects, lost int
 	events                                       uint64
@@ -122,8 +123,8 @@ func (c *tally) log(t *testing.T, took, used time.Duration) {
 	t.Logf("%d events; %d runs %v, %d effects, %d kills, %d lost messages and replies", c.events, c.runs, c.ends, c.effects, c.kills, c.lost)
 }
 
-// TestMutants shows that the promises are checked: for each rule that a mutant omits, some schedule breaks the promise that the
-// rule protects.
+// TestMutants shows that the checks find missing rules. For each rule that a mutant omits, some
+// schedule must break the promise that the rule protects.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	for _, m := range mutants {

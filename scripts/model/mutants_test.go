@@ -1,6 +1,6 @@
 package model
 
-// mutant is the protocol without one rule.
+// mutant selects the rule of the protocol that the model omits.
 type mutant struct {
 	name string
 
@@ -18,8 +18,8 @@ type mutant struct {
 	claimLockFailsBatch, batchClaimsTwice, claimsMixedUp, finishLockFailsBatch, lossFailsBatch         bool
 }
 
-// mutants lists all mutants with the promise that each must break. For some mutants there are two promises; a schedule may
-// break either first.
+// mutants lists all mutants with the promise that each of them must break. Some mutants have two
+// promises, because a schedule may break either of them first.
 var mutants = []struct {
 	mutant
 	breaks string

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// The six promises in docs/reliability.md, applied to the protocol. Most are checked at the point where they could break, but
-// never by the rule that protects them: a mutant disables the rule, and the check remains.
+// The six promises of docs/reliability.md, applied to the protocol. Most are checked at the point
+// where they could break. The check never uses the rule that protects the promise: a mutant omits
+// the rule, and the check must remain.
 
-// claimed is called before a claim is granted.
+// claimed checks the promises before a worker gets a claim.
 func (s *sim) claimed(r *run) {
 	if p := s.awaited(r); p != nil {
 		s.brokenf("a session is executed in order", "run %d, number %d of its session, begins before run %d has ended", r.id, r.seq, p.id)
@@ -18,8 +19,8 @@ func (s *sim) claimed(r *run) {
 	}
 }
 
-// awaited returns an open run that must end before a run of its session may begin, or nil. A branch continues one run and waits
-// for no other.
+// awaited returns an open run of the same session that must finish before the given run begins, or
+// nil. A branch waits only for the run that it continues.
 func (s *sim) awaited(r *run) *run {
 	for _, p := range s.db.runs {
 		if p.session == r.session && p.seq < r.seq && p.open != nil && (!r.branch || p.seq == r.waitsFor) {
@@ -29,7 +30,7 @@ func (s *sim) awaited(r *run) *run {
 	return nil
 }
 
-// fenced is called with the fence of each claim.
+// fenced checks that each claim of a run has a new fence.
 func (s *sim) fenced(r *run, fence int) {
 	of := intent{r.id, fence}
 	if s.fences[of] {
@@ -38,7 +39,7 @@ func (s *sim) fenced(r *run, fence int) {
 	s.fences[of] = true
 }
 
-// taken is called when a run is taken from the worker that holds it.
+// taken checks whether a run may be taken from the worker that holds it.
 func (s *sim) taken(r *run, by string) {
 	switch o := r.open; {
 	case o.leaseUntil >= s.now:
@@ -48,28 +49,28 @@ func (s *sim) taken(r *run, by string) {
 	}
 }
 
-// givesUp is called when a heartbeat reports to a worker that it has lost a run.
+// givesUp checks whether a heartbeat may report to a worker that it has lost a run.
 func (s *sim) givesUp(h *holding) {
 	if o := h.row.open; h.row.isLocked(s) && o.fence == h.fence && o.status == running {
 		s.brokenf("a lock does not take a run from its worker", "run %d is locked, and its worker gives the run up", h.run)
 	}
 }
 
-// refusedByLock is called when a run is not accepted because a session is locked.
+// refusedByLock checks that a run was rejected only because its session is locked.
 func (s *sim) refusedByLock(o *order) {
 	if s.db.locked[o.session] == 0 {
 		s.brokenf("a lock delays only its own run", "run %d is not accepted, but its session %d was never locked", o.id, o.session)
 	}
 }
 
-// lockedOut is called when a claim or a result is rejected because its run is locked.
+// lockedOut checks that a claim or a result was rejected only because its run is locked.
 func (s *sim) lockedOut(id int, r *run) {
 	if r == nil || !r.isLocked(s) {
 		s.brokenf("a lock delays only its own run", "run %d is rejected as if it were locked", id)
 	}
 }
 
-// ends is called when a run ends, before its open row is deleted.
+// ends checks the end of a run, before the run's open row is deleted.
 func (s *sim) ends(r *run, status, by string) {
 	o := r.open
 	if status == timedOut && (s.now < o.deadline || o.status == parked) {
@@ -86,7 +87,7 @@ func (s *sim) ends(r *run, status, by string) {
 	}
 
 	for _, e := range r.effects {
-		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // a reply from the worker is in the journal
+		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // a reply of the worker is already in the journal
 			s.brokenf("an unknown outcome is reported", "run %d completes with call %d %s", r.id, e.call, e.state)
 		}
 		if sent := s.receiver.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {
@@ -99,18 +100,18 @@ func answered(r *run, call int) bool {
 	return slices.ContainsFunc(r.steps, func(st step) bool { return st.tool && st.call == call })
 }
 
-// attemptEnds is called when a worker has ended its attempt at a run.
+// attemptEnds checks a run after its worker has ended an attempt.
 func (s *sim) attemptEnds(a *attempt) {
 	if o := a.claim.run.open; o != nil && o.status == running && o.fence == a.claim.fence {
 		s.brokenf("an attempt ends with its outcome", "the attempt at run %d ended before the outcome of fence %d was written", a.hold.run, o.fence)
 	}
 }
 
-// slowest is the longest duration of a statement that began before the faults ended. A poll may be waiting for such a
-// statement.
+// slowest is the longest duration of a statement that began before the faults ended. Later polls
+// may still wait for such a statement.
 const slowest = 3 * time.Second
 
-// waited is called when a wait has ended.
+// waited checks how long after the end of its run a request was notified.
 func (s *sim) waited(w *waiter) {
 	r := s.db.byID(w.id)
 	if r == nil || r.status == "" {
@@ -125,10 +126,10 @@ func (s *sim) waited(w *waiter) {
 	}
 }
 
-// stuck is called when a wait has reached its limit.
+// stuck checks a wait that has reached its limit.
 func (s *sim) stuck(w *waiter) { s.waited(w) }
 
-// learns is called with a client's response and the time of its request.
+// learns checks the response that a client has received. The request was sent at the time asked.
 func (s *sim) learns(o order, a answer, asked time.Duration) {
 	if a.code == 404 {
 		s.brokenf("an expired key is replaced", "key %s is rejected", o.hash())
@@ -158,7 +159,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 	s.results[a.run] = a
 }
 
-// retained reports whether a run still holds its key.
+// retained reports whether the retention period of a run has not ended, so that it holds its key.
 func (s *sim) retained(id int) bool {
 	r := s.db.byID(id)
 	return r != nil && (r.status == "" || r.expires > s.now)
@@ -196,7 +197,7 @@ func (s *sim) watchSlots(t *task) {
 	}
 }
 
-// atTheEnd is called when all work is done or the time limit is reached.
+// atTheEnd checks all runs when the work is done or the time limit is reached.
 func (s *sim) atTheEnd() {
 	for _, r := range s.db.runs {
 		if r.open != nil {

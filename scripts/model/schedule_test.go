@@ -8,25 +8,25 @@ import (
 
 const (
 	orgs       = 2
-	maxDrain   = 15 * time.Minute // maximum time after the last fault until all work is done
-	patience   = time.Hour        // deadline of runs that must finish long before their deadline
-	settleTime = 45 * time.Second // time that messages in flight get after the last run has ended
-	overdueBy  = time.Minute      // promise 1
+	maxDrain   = 15 * time.Minute // maximum time between the last fault and the end of all work
+	patience   = time.Hour        // deadline of runs that must finish long before it
+	settleTime = 45 * time.Second // time for messages in flight after the last run has finished
+	overdueBy  = time.Minute      // allowed delay after a deadline, for promise 1
 )
 
-// faultRates are the fault rates in a schedule, per 1000.
+// faultRates are the rates of faults in a schedule, per 1000 occasions.
 type faultRates struct {
-	step int // a process dies, freezes or stalls between two steps
+	step int // between two steps, a process dies, freezes or stalls
 	lost int // a message, a statement or its reply is lost or late
-	// maxBatchWait bounds the time for which claims and results wait in order to share a statement. With a fast database they do
-	// not wait.
+	// maxBatchWait bounds how long claims and results wait for others, in order to share a
+	// statement. With a fast database they do not wait.
 	maxBatchWait time.Duration
-	// every is the mean time between two faults whose kinds are drawn.
+	// every is the mean time between two faults. Each of them has a random kind from kinds.
 	every time.Duration
 	kinds []func(*sim)
 }
 
-// sim is one schedule.
+// sim is one schedule with the state of the model.
 type sim struct {
 	seed   uint64
 	rng    rng
@@ -38,8 +38,8 @@ type sim struct {
 	found  *violation
 
 	faultRates faultRates
-	calm       time.Duration // when faults stop; 0: there are no faults
-	slots      int           // of all workers together
+	calm       time.Duration // time at which faults stop; 0: there are no faults
+	slots      int           // number of slots of all workers together
 
 	db        *database
 	bus       *bus
@@ -47,21 +47,21 @@ type sim struct {
 	ingresses []*ingress
 	workers   []*worker
 
-	batches [maxCountedBatch + 1]int // batches of claims and results, by size
+	batches [maxCountedBatch + 1]int // number of batches of claims and results, by size
 
 	ids, calls, kills, effects int
-	clients                    int            // unsatisfied clients
-	results                    map[int]answer // results that clients know, by run
-	keys                       map[string]int // the run for each key, as clients know it
+	clients                    int            // number of clients without a final result
+	results                    map[int]answer // results that clients have received, by run
+	keys                       map[string]int // ID of the run for each key, as clients have received it
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // seconds for which a run could be dispatched but was not, by organization
+	free                       map[int]int // number of seconds for which a run could be dispatched but was not, by organization
 	quietSince                 time.Duration
 }
 
 func (s *sim) faulty() bool { return s.now < s.calm }
 
-// quiet reports whether the schedule has no faults, so that everything must be fast.
+// quiet reports whether the schedule has no faults. Everything must then be fast.
 func (s *sim) quiet() bool { return s.calm == 0 }
 
 func newSim(seed uint64, m mutant) *sim {
@@ -73,7 +73,7 @@ func newSim(seed uint64, m mutant) *sim {
 	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}, locked: map[int]time.Duration{}}
 	s.bus = &bus{sim: s, exists: true, made: 1, known: map[string]time.Duration{}, window: duplicatesWindow, watching: map[int][]*ingress{}}
 	if s.rng.n(2) == 0 {
-		s.bus.window = 4 * time.Second // keys expire while faults happen
+		s.bus.window = 4 * time.Second // short, so that keys expire while faults happen
 	}
 
 	s.slots = 1 + s.rng.n(6)
@@ -82,8 +82,8 @@ func newSim(seed uint64, m mutant) *sim {
 	return s
 }
 
-// drawFaultRates draws different fault rates for each schedule, because rare faults would be hidden if all schedules had
-// frequent faults.
+// drawFaultRates draws the fault rates of a schedule. They differ between schedules, because
+// frequent faults would hide the effects of rare ones.
 func (s *sim) drawFaultRates() {
 	if s.rng.n(3) == 0 {
 		return
@@ -101,7 +101,7 @@ func (s *sim) drawFaultRates() {
 	}
 }
 
-// upTo returns a random duration that ends before the faults stop.
+// upTo returns a random duration of at most maximum that ends before the faults stop.
 func (s *sim) upTo(maximum time.Duration) time.Duration {
 	return min(s.rng.between(maximum/50, maximum), max(s.calm-s.now, time.Millisecond))
 }
@@ -141,7 +141,7 @@ var faultKinds = []func(*sim){
 	(*sim).lock,
 }
 
-// lock makes another transaction lock the row of an open run, or of its session, for a while.
+// lock lets another transaction lock the row of an open run, or of the run's session, for a while.
 func (s *sim) lock() {
 	open := s.db.find(func(*run, *openRow) bool { return true })
 	if len(open) == 0 {
@@ -169,7 +169,7 @@ func (s *sim) randomProcess() *process {
 	}
 }
 
-// injectFaults injects faults at random times until calm.
+// injectFaults injects faults at random times until the schedule's faults stop.
 func (s *sim) injectFaults(t *task) {
 	for len(s.faultRates.kinds) > 0 && s.faulty() {
 		t.sleep(s.rng.between(0, 2*s.faultRates.every))
@@ -179,7 +179,7 @@ func (s *sim) injectFaults(t *task) {
 	}
 }
 
-// drawWork draws the requests that a run's model makes.
+// drawWork draws the model requests that a run will make.
 func (s *sim) drawWork() (w work) {
 	for range []int{0, 0, 1, 1, 2, 3}[s.rng.n(6)] {
 		w.calls = append(w.calls, wanted{kind: kind(s.rng.n(3)), asks: s.rng.n(8) == 0})
@@ -197,12 +197,13 @@ func (s *sim) drawWork() (w work) {
 	return w
 }
 
-// load starts clients. Several use the same key, and several the same session.
+// load starts the clients. Some of them share a key, and some share a session.
 func (s *sim) load(everybody *process) {
 	for n := range 4 + s.rng.n(7) {
 		o := order{org: s.rng.n(orgs), allowed: patience, work: s.drawWork()}
 		o.session = 10*o.org + s.rng.n(3)
-		// Only a third of the schedules have branches, so that the others have as many runs that wait for each other as before.
+		// Only a third of the schedules have branches. In the others, enough runs wait for earlier
+		// runs of their session.
 		o.branch = s.seed%3 == 2 && s.rng.n(2) == 0
 		if s.rng.n(2) == 0 {
 			o.session = 100 + n
@@ -213,7 +214,7 @@ func (s *sim) load(everybody *process) {
 		same := 1
 		o.retention = time.Hour
 		if s.rng.n(4) > 0 {
-			o.key = fmt.Sprint("key ", s.rng.n(4)) // other organizations use the same keys
+			o.key = fmt.Sprint("key ", s.rng.n(4)) // the same keys occur in other organizations
 			if s.keys[o.hash()] != 0 {
 				o.key = fmt.Sprint("key ", n+10)
 			}
@@ -227,7 +228,7 @@ func (s *sim) load(everybody *process) {
 		first := s.rng.between(0, span)
 		for c := range same {
 			start := first
-			if c > 0 { // while the run executes, or at about the time when it ends
+			if c > 0 { // while the run executes, or at about the time when it finishes
 				start += s.rng.between(0, o.work.think*time.Duration(1+len(o.work.calls))+100*time.Millisecond)
 			}
 			s.clients++
@@ -242,7 +243,8 @@ func (s *sim) load(everybody *process) {
 	clear(s.keys)
 }
 
-// drawPrevious draws the run of a session that a new run continues: the id of an accepted run, or 0 for none.
+// drawPrevious draws the run of a session that a new run continues. It returns the ID of an
+// accepted run, or 0 for none.
 func (s *sim) drawPrevious(session int) int {
 	ids := []int{0}
 	for _, r := range s.db.runs {
@@ -253,9 +255,9 @@ func (s *sim) drawPrevious(session int) int {
 	return ids[s.rng.n(len(ids))]
 }
 
-// expire gives an order a short retention, and starts clients that use its key at about the time when the key expires. As in
-// the product, the retention exceeds the stream's duplicate window. The next run with the key has the same message IDs as the
-// previous run.
+// expire gives a run a short retention period, and starts clients that use the run's key at about
+// the time when it expires. As in the product, the retention period is longer than the stream's
+// duplicate window. The next run with the key has the same message IDs as this one.
 func (s *sim) expire(everybody *process, o *order) {
 	o.retention = s.rng.between(time.Millisecond, 3*time.Second)
 	if !s.mutant.keyShorterThanWindow {
@@ -285,7 +287,8 @@ func (s *sim) expire(everybody *process, o *order) {
 	})
 }
 
-// client sends a request. If the request has a key, client retries until it has the final result.
+// client sends a request. If the request has a key, it repeats the request until the result is
+// final.
 func (s *sim) client(t *task, o order) {
 	limit := s.rng.between(time.Second, 30*time.Second)
 	for {
@@ -314,7 +317,7 @@ func (s *sim) client(t *task, o order) {
 	}
 }
 
-// request models an HTTP request. There is no response if the ingress dies or is silent for too long.
+// request models an HTTP request. There is no response if the ingress dies or takes too long.
 func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
 	got := &box[answer]{}
 	t.sleep(s.rng.between(0, 3*time.Millisecond))
@@ -327,7 +330,7 @@ func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
 	return a
 }
 
-// person decides about waiting runs, sometimes too late.
+// person makes decisions about waiting runs. Some decisions are too late.
 func (s *sim) person(t *task) {
 	for {
 		t.sleep(s.rng.between(0, 2*personThinks))
@@ -392,7 +395,7 @@ func (s *sim) run() *violation {
 	return s.found
 }
 
-// over reports whether all work has been done for long enough, or takes too long.
+// over reports whether all work has been done for some time, or takes too long.
 func (s *sim) over() bool {
 	if s.now > max(s.calm, s.db.lastAccepted)+maxDrain {
 		return true
@@ -412,7 +415,7 @@ func (s *sim) anyOpen() bool {
 	return false
 }
 
-// release ends the remaining tasks.
+// release ends the tasks that still wait at the end of a schedule.
 func (s *sim) release(everybody *process) {
 	all := []*process{everybody}
 	for _, i := range s.ingresses {

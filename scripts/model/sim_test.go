@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rng is the generator splitmix64. Its numbers do not depend on the Go release.
+// rng is the random number generator splitmix64. Its numbers are the same in every Go release.
 type rng struct{ state uint64 }
 
 func (r *rng) next() uint64 {
@@ -30,18 +30,18 @@ func (r *rng) between(a, b time.Duration) time.Duration { return a + time.Durati
 // in1000 returns true with a probability of n in 1000.
 func (r *rng) in1000(n int) bool { return n > 0 && r.n(1000) < n }
 
-// event is something that happens at a moment in virtual time: either a task resumes, or do is called.
+// event happens at a moment in virtual time. It resumes a task or calls the function do.
 type event struct {
 	at   time.Duration
 	no   uint64 // order of events at the same moment
 	task *task
-	turn uint64 // the number of the task's wait that this event ends
+	turn uint64 // number of the task's wait that this event ends
 	do   func()
 }
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.no < o.no }
 
-// queue is a heap of events.
+// queue is a heap of events, ordered by time.
 type queue []event
 
 func (q *queue) push(e event) {
@@ -80,33 +80,35 @@ func (q *queue) pop() event {
 	return first
 }
 
-// process is a process that the operating system may kill, freeze and thaw. The state of its tasks is its memory.
+// process models a process of the operating system, which may be killed, frozen and resumed. The
+// state of its tasks is its memory.
 type process struct {
 	name    string
 	dead    bool
-	until   time.Duration // the end of the freeze
+	until   time.Duration // time at which the freeze ends
 	frozeAt time.Duration
 	tasks   []*task
 	onDeath []func()
-	start   func() // restarts the process some time after its death; nil: there is no restart
+	start   func() // starts the process again some time after its death; nil: it stays dead
 }
 
 func (p *process) frozen(now time.Duration) bool { return p.until > now }
 
-// task is a goroutine in a process. It is a coroutine that yields where the real goroutine would wait.
+// task models a goroutine. It is a coroutine that yields where the goroutine would wait.
 type task struct {
 	sim   *sim
 	proc  *process
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
-	turn  uint64 // number of the task's waits; events for earlier waits are void
+	turn  uint64 // number of the task's current wait; events for earlier waits have no effect
 	over  bool
 }
 
-// killed is the panic value that ends a task after its process has died.
+// killed is the panic value that ends a task of a dead process.
 type killed struct{}
 
+// spawn starts a task of a process, which runs f. The task first runs at the current virtual time.
 func (s *sim) spawn(p *process, f func(*task)) {
 	t := &task{sim: s, proc: p}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -121,7 +123,7 @@ func (s *sim) spawn(p *process, f func(*task)) {
 		}()
 		f(t)
 	})
-	if len(p.tasks) > 64 { // forget ended tasks from time to time
+	if len(p.tasks) > 64 { // remove ended tasks from time to time
 		kept := p.tasks[:0]
 		for _, other := range p.tasks {
 			if !other.over {
@@ -135,7 +137,7 @@ func (s *sim) spawn(p *process, f func(*task)) {
 	s.wake(t, s.now)
 }
 
-// wake resumes a task at the given time, unless its wait has ended earlier.
+// wake resumes a task at the given time, unless something else resumes it earlier.
 func (s *sim) wake(t *task, at time.Duration) { s.plan(event{at: at, task: t, turn: t.turn}) }
 
 func (s *sim) after(d time.Duration, do func()) { s.plan(event{at: s.now + d, do: do}) }
@@ -146,7 +148,7 @@ func (s *sim) plan(e event) {
 	s.queue.push(e)
 }
 
-// resume continues the task that an event belongs to. In a frozen process the task continues after the thaw.
+// resume continues the task of an event. If its process is frozen, the task continues afterwards.
 func (s *sim) resume(e event) {
 	t := e.task
 	switch {
@@ -160,7 +162,7 @@ func (s *sim) resume(e event) {
 	}
 }
 
-// pass yields until the task is woken.
+// pass yields until another task or an event wakes this task.
 func (t *task) pass() {
 	if !t.yield(struct{}{}) {
 		panic(killed{})
@@ -172,7 +174,8 @@ func (t *task) sleep(d time.Duration) {
 	t.pass()
 }
 
-// kill ends a process with its tasks and memory. If a task kills its own process, kill does not return.
+// kill ends a process with its tasks and memory. If the task by belongs to the process, kill does
+// not return.
 func (s *sim) kill(p *process, by *task) {
 	if p.dead {
 		return
@@ -208,7 +211,7 @@ func (s *sim) freeze(p *process, d time.Duration) {
 	}
 }
 
-// step waits between two actions of a task: for some milliseconds, or for the duration of a fault.
+// step waits between two actions of a task: some milliseconds, or as long as a fault lasts.
 func (t *task) step() {
 	s := t.sim
 	if s.faulty() && s.faultRates.step > 0 && s.rng.in1000(s.faultRates.step) && t.proc.start != nil {
@@ -224,7 +227,7 @@ func (t *task) step() {
 	t.sleep(s.rng.between(100*time.Microsecond, 8*time.Millisecond))
 }
 
-// box passes values to a waiting task.
+// box is a queue of values with which tasks pass values to a waiting task.
 type box[T any] struct {
 	values []T
 	waits  *task
@@ -238,7 +241,7 @@ func (b *box[T]) put(s *sim, v T) {
 	}
 }
 
-// take waits up to limit for a value. Zero means no limit.
+// take returns the next value. It waits for at most limit, or without a limit if limit is zero.
 func (b *box[T]) take(t *task, limit time.Duration) (v T, ok bool) {
 	if len(b.values) == 0 {
 		b.waits, b.turn = t, t.turn
@@ -257,7 +260,7 @@ func (b *box[T]) take(t *task, limit time.Duration) (v T, ok bool) {
 	return v, true
 }
 
-// violation is a promise that a schedule has broken.
+// violation describes how a schedule has broken a promise.
 type violation struct {
 	seed uint64
 	rule string
@@ -269,7 +272,7 @@ func (v *violation) String() string {
 	return fmt.Sprintf("%s: %s, %v into the schedule with seed %d", v.rule, v.what, v.at.Round(time.Millisecond), v.seed)
 }
 
-// brokenf ends the schedule with a violation.
+// brokenf records that the schedule has broken a promise, and ends the schedule.
 func (s *sim) brokenf(rule, format string, args ...any) {
 	if s.found == nil {
 		s.found = &violation{seed: s.seed, rule: rule, what: fmt.Sprintf(format, args...), at: s.now}

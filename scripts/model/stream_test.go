@@ -11,32 +11,32 @@ const (
 	duplicatesWindow = 2 * time.Minute
 )
 
-// message is a job message on the stream.
+// message is a job message in the stream.
 type message struct {
 	job       *job
 	at        time.Duration
 	delivered bool
-	due       time.Duration // when the message is redelivered unless it is acknowledged
+	due       time.Duration // time at which the message is delivered again unless it is acknowledged before
 	gone      bool
 }
 
-// bus models NATS: a work queue that may lose, repeat and delay messages, and core subjects without
-// memory.
+// bus models NATS: a work queue that may lose, repeat and delay messages, and subjects of core
+// NATS, which store no messages.
 type bus struct {
 	sim       *sim
 	downUntil time.Duration
 	made      int // number of times that the stream was created
 	exists    bool
 	messages  []*message
-	known     map[string]time.Duration // time at which each message ID was stored
-	window    time.Duration            // the duplicate window
+	known     map[string]time.Duration // times at which messages were stored, by message ID
+	window    time.Duration            // length of the duplicate window
 	fetching  []*box[struct{}]
-	watching  map[int][]*ingress // subscribers of runs.done.<run_id>
+	watching  map[int][]*ingress // subscribers of the subject runs.done.<run_id>, by run
 	workers   []*toolWorker
 	lost      int
 }
 
-// msgID models contract.MsgID.
+// msgID returns the ID that contract.MsgID gives to a job's message.
 func (s *sim) msgID(j *job) string {
 	unique := j.key
 	if unique == "" {
@@ -54,7 +54,7 @@ func (s *sim) msgID(j *job) string {
 
 func (b *bus) down() bool { return b.sim.now < b.downUntil }
 
-// loses draws whether one message is lost.
+// loses decides at random whether a message is lost.
 func (b *bus) loses() bool {
 	if b.down() || b.sim.faulty() && b.sim.rng.in1000(b.sim.faultRates.lost) {
 		b.lost++
@@ -63,7 +63,7 @@ func (b *bus) loses() bool {
 	return false
 }
 
-// delay draws the latency of a message.
+// delay returns a random latency of a message.
 func (b *bus) delay() time.Duration {
 	if b.sim.faulty() && b.sim.rng.in1000(b.sim.faultRates.lost) {
 		return b.sim.rng.between(0, 8*time.Second)
@@ -71,8 +71,8 @@ func (b *bus) delay() time.Duration {
 	return b.sim.rng.between(100*time.Microsecond, 4*time.Millisecond)
 }
 
-// publishJobs models Bus.PublishJobs. It does not wait for the PubAck, so the loss of a PubAck has
-// no effect.
+// publishJobs models Bus.PublishJobs. It does not wait for NATS to confirm the messages, so a lost
+// confirmation has no effect.
 func (b *bus) publishJobs(jobs ...*job) {
 	for _, j := range jobs {
 		if b.loses() {
@@ -83,7 +83,7 @@ func (b *bus) publishJobs(jobs ...*job) {
 	}
 }
 
-// store models how the server handles a publication.
+// store models what the server does when it receives a job message.
 func (b *bus) store(j *job) {
 	s := b.sim
 	if b.down() || !b.exists {
@@ -109,7 +109,8 @@ func (b *bus) wakeFetchers() {
 	b.fetching = b.fetching[:0]
 }
 
-// ensure models EnsureStream. It returns how often the stream was created, which stands for its creation time.
+// ensure models EnsureStream. It returns how often the stream was created; the number stands for
+// the stream's creation time.
 func (b *bus) ensure() (made int, ok bool) {
 	if b.down() {
 		return 0, false
@@ -121,7 +122,8 @@ func (b *bus) ensure() (made int, ok bool) {
 	return b.made, true
 }
 
-// fetch models Lane.Fetch. It returns at most the given number of job messages, or none if no message arrives within a second.
+// fetch models Lane.Fetch. It returns at most the given number of job messages. It returns none if
+// no message arrives within a second.
 func (b *bus) fetch(t *task, maximum int) (got []*message, ok bool) {
 	if _, ok := b.ensure(); !ok {
 		return nil, false
@@ -187,7 +189,8 @@ func (b *bus) clear() {
 	b.messages = kept
 }
 
-// oldestUndelivered models OldestUndelivered.
+// oldestUndelivered models OldestUndelivered: it returns when the oldest waiting message was
+// stored.
 func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
 	for _, m := range b.messages {
 		if !m.delivered {
@@ -197,14 +200,14 @@ func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
 	return 0, false
 }
 
-// Faults in the stream.
+// Faults of the stream.
 
 func (b *bus) loseStore() {
 	b.sim.tracef("the stream's whole store is lost")
 	b.exists, b.messages, b.known = false, nil, map[string]time.Duration{}
 }
 
-// truncate loses the newest messages, including acknowledged publications, and the duplicate
+// truncate loses the newest messages, including messages that NATS has confirmed, and the duplicate
 // window.
 func (b *bus) truncate() {
 	n := b.sim.rng.n(len(b.messages) + 1)
@@ -217,7 +220,7 @@ func (b *bus) forgetDuplicates() {
 	b.known = map[string]time.Duration{}
 }
 
-// repeat redelivers messages that were delivered but not acknowledged.
+// repeat delivers again all messages that were delivered but not acknowledged.
 func (b *bus) repeat() {
 	b.sim.tracef("all delivered job messages are delivered again")
 	for _, m := range b.messages {
@@ -226,8 +229,8 @@ func (b *bus) repeat() {
 	b.wakeFetchers()
 }
 
-// done models Bus.Done: it notifies the ingress that accepted the run, and the run's subscribers. For a parked run, the reply
-// is empty.
+// done models Bus.Done. It notifies the ingress that accepted the run, and the subscribers of the
+// run's results. The reply for a parked run is empty.
 func (b *bus) done(id int, replyTo *ingress, status, result string) {
 	if replyTo != nil && !b.loses() {
 		b.sim.after(b.delay(), func() { replyTo.reply(id, status, result) })
@@ -242,7 +245,7 @@ func (b *bus) done(id int, replyTo *ingress, status, result string) {
 	})
 }
 
-// cancel models Bus.Cancelled.
+// cancel models Bus.Cancelled: it notifies the workers that a run was canceled.
 func (b *bus) cancel(id int) {
 	if b.loses() {
 		return

@@ -8,7 +8,7 @@ const (
 	dispatchMax = 64
 )
 
-// sweep models Sweeper.sweep, once a second. A failing part does not stop the others.
+// sweep models Sweeper.sweep, once a second. If a part of the sweep fails, the others continue.
 func (w *worker) sweep(t *task) {
 	s := w.sim
 	for {
@@ -24,7 +24,7 @@ func (w *worker) sweep(t *task) {
 	}
 }
 
-// deleteExpired deletes runs after their retention.
+// deleteExpired deletes runs whose retention period has ended.
 func (w *worker) deleteExpired(t *task) {
 	s := w.sim
 	var found []*run
@@ -38,8 +38,8 @@ func (w *worker) deleteExpired(t *task) {
 	}
 }
 
-// endRuns models EndOverdue, EndUnanswered and EndPoison. Each first reads the rows to end. If there are none, there is no second
-// transaction.
+// endRuns models EndOverdue, EndUnanswered and EndPoison. Each of them first reads the rows of the
+// runs to finish. A second transaction follows only if there are any.
 func (w *worker) endRuns(t *task) {
 	db, m := w.sim.db, &w.sim.mutant
 	for _, part := range []struct {
@@ -67,7 +67,7 @@ func (w *worker) endRuns(t *task) {
 	}
 }
 
-// look models Store.find. If it finds no rows it is not an event, because it has no consequence.
+// look models Store.find. A look that finds no rows is not an event, because it changes nothing.
 func (w *worker) look(t *task, which func(*run, *openRow) bool) []*run {
 	if w.sim.now < w.sim.db.downUntil {
 		return nil
@@ -90,7 +90,7 @@ func (w *worker) requeueLost(t *task) {
 	}
 }
 
-// dispatchWaiting models DispatchWaiting.
+// dispatchWaiting models DispatchWaiting: it dispatches queued runs to free slots.
 func (w *worker) dispatchWaiting(t *task) {
 	s := w.sim
 	if s.mutant.placesKept || s.now < s.db.downUntil {
@@ -101,8 +101,8 @@ func (w *worker) dispatchWaiting(t *task) {
 	}
 }
 
-// republishUnclaimed republishes the jobs of dispatched runs that no worker has claimed in time, unless the stream shows
-// that their messages are still undelivered.
+// republishUnclaimed publishes the jobs of runs that no worker has claimed in time again. It does
+// not do so if the stream shows that the job messages are not delivered yet.
 func (w *worker) republishUnclaimed(t *task) {
 	s := w.sim
 	if s.mutant.noRedispatch {

@@ -16,7 +16,7 @@ const (
 	keepPause    = 200 * time.Millisecond
 )
 
-// toolWorker is a process with a toolserver.Server.
+// toolWorker models a process with a toolserver.Server.
 type toolWorker struct {
 	sim  *sim
 	proc *process
@@ -28,13 +28,13 @@ func (s *sim) beginToolWorker(n int) {
 	s.bus.workers[n] = w
 }
 
-// request is a call sent to a tool worker, with its capability.
+// request is a call that is sent to a tool worker. It contains the call's capability.
 type request struct {
 	run         *run
 	fence       int
 	turn, call  int
 	kind        kind
-	key         string // "": the call is not in the tool ledger
+	key         string // key of the effect; empty: the tool ledger does not record the call
 	expires     time.Duration
 	taken       bool
 	woken       *box[struct{}]
@@ -42,12 +42,12 @@ type request struct {
 	handledLast *toolWorker
 }
 
-// reply models contract.ToolReply.
+// reply is a tool worker's reply. It models contract.ToolReply.
 type reply struct {
 	ok, stale, retryable, unknown bool
 }
 
-// callTool models remoteTool.call, and records the result.
+// callTool models remoteTool.call. It also records the result.
 func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
 	if err := a.cause(nil); err != nil {
 		return err
@@ -63,13 +63,13 @@ func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
 	return a.record(t, step{turn: turn, call: call, tool: true})
 }
 
-// makeCall models remoteTool.effect, or send if the call is repeatable.
+// makeCall models remoteTool.effect, or remoteTool.send if the call may be repeated.
 func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	if !w.asks && w.kind == harmless {
 		return a.send(t, turn, call, w.kind, "")
 	}
 
-	key := fmt.Sprintf("%d/%d", a.hold.run, call) // contract.EffectKey
+	key := fmt.Sprintf("%d/%d", a.hold.run, call) // as contract.EffectKey does
 	if a.sim.mutant.keyOfAttempt {
 		key = fmt.Sprintf("%s/%d", key, a.claim.fence)
 	}
@@ -87,10 +87,10 @@ func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	case awaiting:
 		return parkError{call}
 	}
-	return nil // done, denied or executed: the model gets the result
+	return nil // the call was done, denied or executed, so the model gets the result
 }
 
-// send models sendNow: it sends the call to a tool worker and reads the worker's reply.
+// send models sendNow: it sends the call to a tool worker and waits for the reply.
 func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 	s := a.sim
 	q := &request{
@@ -100,7 +100,7 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 
 	for until := s.now + acceptWithin; !q.taken && s.now < until; {
 		if s.bus.down() {
-			return errRetry // ErrToolsAway
+			return errRetry // the product's ErrToolsAway
 		}
 		q.offer(s)
 		for offered := s.now; !q.taken && s.now-offered < offerFor; {
@@ -127,7 +127,7 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 		case s.now >= a.claim.deadline:
 			return errDeadline
 		case !q.handledLast.proc.dead && !q.handledLast.proc.frozen(s.now) && !s.bus.down() && s.now < q.expires:
-			silent = 0 // a progress message
+			silent = 0 // the reply was a progress message
 		case silent > lostAfter:
 			return a.lostCall(q)
 		}
@@ -142,8 +142,8 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 	return nil
 }
 
-// unsent handles a call that no tool worker accepted. If it is certain that no worker will accept the call later, the model
-// gets an error result.
+// unsent handles a call that no tool worker has accepted. If it is certain that no worker will
+// accept the call later, the model gets an error as the call's result.
 func (a *attempt) unsent(t *task, q *request) error {
 	if q.key == "" {
 		return nil
@@ -162,7 +162,7 @@ func (a *attempt) unsent(t *task, q *request) error {
 	return nil
 }
 
-// lostCall models remoteTool.lost.
+// lostCall models remoteTool.lost: the worker accepted the call, but did not reply.
 func (a *attempt) lostCall(q *request) error {
 	if q.kind == unsafe && !a.sim.mutant.unsafeSentAgain {
 		return parkError{q.call}
@@ -170,7 +170,7 @@ func (a *attempt) lostCall(q *request) error {
 	return errRetry
 }
 
-// offer offers the call to a tool worker. A frozen worker accepts the call when it is thawed.
+// offer sends the call to a tool worker. If the worker is frozen, it accepts the call afterwards.
 func (q *request) offer(s *sim) {
 	w := s.bus.workers[s.rng.n(len(s.bus.workers))]
 	if w.proc.dead || s.bus.loses() {
@@ -179,7 +179,7 @@ func (q *request) offer(s *sim) {
 	s.spawn(w.proc, func(t *task) { w.handle(t, q) })
 }
 
-// handle models Server.handle and call.execute.
+// handle models Server.handle and call.execute: a tool worker executes a call and replies.
 func (w *toolWorker) handle(t *task, q *request) {
 	s := w.sim
 	if s.now > q.expires {
@@ -200,6 +200,8 @@ func (w *toolWorker) handle(t *task, q *request) {
 	}
 }
 
+// carryOut models how a tool worker sends a call: BeginSend records it in the ledger, the receiver
+// executes it, and EndSend records the outcome.
 func (w *toolWorker) carryOut(t *task, q *request) reply {
 	s := w.sim
 	receive := func() {
@@ -220,7 +222,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 	})
 
 	switch {
-	case err != nil: // sentUnsure
+	case err != nil: // the product's sentUnsure
 		w.write(t, fmt.Sprintf("CancelSend of call %d of run %d", q.call, q.run.id), func() bool {
 			return s.db.cancelSend(q.run, q.fence, q.call, t)
 		})
@@ -229,7 +231,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 		return reply{stale: true}
 	}
 
-	t.step() // a worker that freezes here sends late; docs/reliability.md excludes this from the promises
+	t.step() // a worker that freezes here sends late; docs/reliability.md excludes this case
 	if !s.mutant.sendBeforeLedger {
 		receive()
 	}
@@ -245,7 +247,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 	return reply{ok: true}
 }
 
-// write models call.write.
+// write models call.write: it retries a write to the tool ledger for some time.
 func (w *toolWorker) write(t *task, what string, do func() bool) {
 	for until := w.sim.now + keepWithin; w.sim.now < until; {
 		if _, err := ask(t, what, do); err == nil {

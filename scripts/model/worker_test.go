@@ -17,7 +17,7 @@ const (
 	workerSlots    = 6
 )
 
-// Reasons for which an attempt ends without completing its run.
+// Errors with which an attempt ends without completing its run.
 var (
 	errTaken    = errors.New("the run was taken")
 	errLease    = errors.New("the lease ran out")
@@ -29,41 +29,41 @@ var (
 	errLocked   = errors.New("another transaction has locked the run")
 )
 
-// parkError ends an attempt because the run waits for a person.
+// parkError ends an attempt whose run waits for a person's decision about a call.
 type parkError struct{ call int }
 
 func (e parkError) Error() string { return fmt.Sprintf("call %d waits for a person", e.call) }
 
-// work is the sequence of a run's model requests: a turn for each call, then the answer.
+// work contains the requests of a run's model: one turn for each call, then the answer.
 type work struct {
 	calls  []wanted
 	think  time.Duration // duration of each turn
-	flaky  int           // failing turns per 1000
-	deadly bool          // each turn kills its worker
+	flaky  int           // number of turns in 1000 that fail
+	deadly bool          // whether each turn kills its worker
 }
 
 type wanted struct {
 	kind kind
-	asks bool // a person must approve the call
+	asks bool // whether a person must approve the call
 }
 
-// worker is a process with a Runner and a Sweeper.
+// worker models a process with a Runner and a Sweeper.
 type worker struct {
 	sim       *sim
 	proc      *process
 	n         int
 	busy      int
-	freed     *box[struct{}] // signals a free slot
+	freed     *box[struct{}] // signals that a slot is free
 	held      []*holding
-	freeSlots int // slots that its runs have freed
+	freeSlots int // number of slots that the worker's finished runs have freed
 	wake      *box[struct{}]
 	draining  bool
-	stream    int // the last stream that the sweeper has seen
+	stream    int // the stream that the sweeper has seen last
 	claiming  *group[runID, claimAnswer]
 	ending    *group[ending, finished]
 }
 
-// holding is one run held by this worker.
+// holding is one run that this worker holds.
 type holding struct {
 	run        int
 	row        *run
@@ -81,7 +81,7 @@ func (h *holding) cancel(s *sim, cause error) {
 	}
 }
 
-// sleep waits for d, or until the attempt's context is canceled.
+// sleep waits for the duration d, or until the attempt's context is canceled.
 func (h *holding) sleep(t *task, d time.Duration) error {
 	if h.cause == nil && d > 0 {
 		h.woken.take(t, d)
@@ -107,7 +107,7 @@ func (s *sim) beginWorker(n int) {
 	s.spawn(w.proc, w.sweep)
 }
 
-// serve models Runner.serve. It pulls at most as many messages as it has free slots.
+// serve models Runner.serve. It fetches no more job messages than the worker has free slots.
 func (w *worker) serve(t *task) {
 	for !w.draining {
 		for w.busy >= workerSlots {
@@ -135,7 +135,7 @@ func (w *worker) serve(t *task) {
 	w.drain(t)
 }
 
-// drain models Runner.drain and the end of the process.
+// drain models Runner.drain and the end of the process that follows.
 func (w *worker) drain(t *task) {
 	until := w.sim.now + drainTime
 	for w.busy > 0 && w.sim.now < until {
@@ -157,10 +157,10 @@ type attempt struct {
 	claim   claim
 	message *message
 	hold    *holding
-	turns   int // recorded steps
+	turns   int // number of recorded steps
 }
 
-// execute models Runner.execute: it handles one job message until the attempt has ended.
+// execute models Runner.execute. It handles one job message until the attempt has ended.
 func (w *worker) execute(t *task, m *message) {
 	s := w.sim
 	c, asked, err := w.claim(t, m.job.id)
@@ -181,7 +181,7 @@ func (w *worker) execute(t *task, m *message) {
 	s.attemptEnds(a)
 }
 
-// claim models Runner.claim, which repeats the claim for claimTime.
+// claim models Runner.claim. It repeats the claim for at most claimTime.
 func (w *worker) claim(t *task, id int) (c claimAnswer, asked time.Duration, err error) {
 	for until := w.sim.now + claimTime; ; {
 		asked = w.sim.now
@@ -202,7 +202,8 @@ func (w *worker) claim(t *task, id int) (c claimAnswer, asked time.Duration, err
 	}
 }
 
-// executeClaimed models Runner.executeClaimed: it works on a claimed run until the run's result, requeuing or loss is saved.
+// executeClaimed models Runner.executeClaimed. It works on a claimed run until the result is saved,
+// the run is requeued, or the lease is lost.
 func (a *attempt) executeClaimed(t *task) {
 	a.held = append(a.held, a.hold)
 	err := a.try(t)
@@ -238,14 +239,14 @@ func (s *sim) backoff(attempts int) time.Duration {
 
 func (s *sim) jitter(d time.Duration) time.Duration { return d*3/4 + s.rng.between(0, d/2) }
 
-// persist retries a write while the database is unavailable.
+// persist repeats a write until the database is available and has executed it.
 func (a *attempt) persist(t *task, write func() error) {
 	for n := 1; write() != nil; n++ {
 		t.sleep(min(a.sim.backoff(n), 5*time.Second))
 	}
 }
 
-// finish saves the run's result, then notifies the requests that wait for it.
+// finish saves the run's result and then notifies the requests that wait for it.
 func (a *attempt) finish(t *task, status, result string) {
 	s := a.sim
 	tell := func() { s.bus.done(a.hold.run, a.message.job.replyTo, status, result) }
@@ -283,7 +284,7 @@ func (a *attempt) putBack(t *task, wait time.Duration, cause bool) {
 	})
 }
 
-// park lets the run wait for a person.
+// park saves that the run waits for a person's decision about a call.
 func (a *attempt) park(t *task, call int) {
 	var out wait
 	a.persist(t, func() (err error) {
@@ -299,7 +300,7 @@ func (a *attempt) park(t *task, call int) {
 	}
 }
 
-// try makes one attempt, which resumes after the last recorded step.
+// try makes one attempt. It resumes after the last recorded step.
 func (a *attempt) try(t *task) error {
 	if a.claim.deaths >= maxDeaths {
 		return errPoison
@@ -313,7 +314,7 @@ func (a *attempt) try(t *task) error {
 		}
 	}
 
-	turn, call := 0, 0 // number of recorded turns, and the last turn's call if it has no result
+	turn, call := 0, 0 // the number of recorded turns, and the call of the last turn if it has no result yet
 	for n, st := range steps {
 		switch {
 		case !st.tool && call == 0 && st.turn == turn:
@@ -351,7 +352,8 @@ func (a *attempt) try(t *task) error {
 	}
 }
 
-// cause returns the reason why the attempt's context was canceled. If it was not canceled, it returns err.
+// cause returns the reason why the attempt's context was canceled. If the context was not canceled,
+// it returns err.
 func (a *attempt) cause(err error) error {
 	if a.hold.cause != nil {
 		return a.hold.cause
@@ -359,7 +361,7 @@ func (a *attempt) cause(err error) error {
 	return err
 }
 
-// think models a model call.
+// think models one model call, which is a turn.
 func (a *attempt) think(t *task) error {
 	s, r := a.sim, a.claim.run
 	left := a.claim.deadline - s.now
@@ -385,7 +387,7 @@ func (a *attempt) think(t *task) error {
 	return a.cause(nil)
 }
 
-// record models journal.Record.
+// record models journal.Record: it saves a step.
 func (a *attempt) record(t *task, st step) error {
 	a.turns++
 	k, err := ask(t, fmt.Sprintf("Journal step %d of run %d", a.turns, a.hold.run), func() kept {
@@ -400,13 +402,13 @@ func (a *attempt) record(t *task, st step) error {
 	return a.cause(nil)
 }
 
-// free models freeSlots.add.
+// free models freeSlots.add: it counts a slot as free.
 func (w *worker) free() {
 	w.freeSlots++
 	w.wake.put(w.sim, struct{}{})
 }
 
-// dispatchNext dispatches waiting runs to free slots and publishes their jobs.
+// dispatchNext dispatches queued runs to free slots and publishes their jobs.
 func (w *worker) dispatchNext(t *task) {
 	for {
 		w.wake.take(t, 0)
@@ -421,7 +423,8 @@ func (w *worker) dispatchNext(t *task) {
 	}
 }
 
-// heartbeat models Runner.heartbeat: a heartbeat for all runs every ten seconds, and more frequent ones for locked runs.
+// heartbeat models Runner.heartbeat. It extends the leases of all runs every ten seconds, and those
+// of locked runs more often.
 func (w *worker) heartbeat(t *task) {
 	var locked []*holding
 	for next := w.sim.now + heartbeatEvery; ; {
@@ -436,7 +439,7 @@ func (w *worker) heartbeat(t *task) {
 	}
 }
 
-// inHand returns those of the runs that this worker still holds.
+// inHand returns the runs of a list that this worker still holds.
 func (w *worker) inHand(of []*holding) (kept []*holding) {
 	for _, h := range of {
 		if slices.Contains(w.held, h) {
@@ -446,7 +449,7 @@ func (w *worker) inHand(of []*holding) (kept []*holding) {
 	return kept
 }
 
-// beat models Runner.beat, which is one statement.
+// beat models Runner.beat: one statement extends the leases of several runs.
 func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	s := w.sim
 	if len(all) == 0 {
@@ -479,7 +482,8 @@ func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	return locked
 }
 
-// watch models heldRuns.watch: it cancels attempts whose lease has expired according to the local clock.
+// watch models heldRuns.watch: it cancels an attempt when the run's lease has expired according to
+// the local clock.
 func (w *worker) watch(t *task) {
 	for {
 		t.sleep(time.Second)
@@ -491,7 +495,7 @@ func (w *worker) watch(t *task) {
 	}
 }
 
-// stopRun models the callback of OnCancelled.
+// stopRun models the callback of OnCancelled: it cancels the attempt at a run.
 func (w *worker) stopRun(id int) {
 	if w.proc.dead {
 		return

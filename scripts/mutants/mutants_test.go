@@ -1,14 +1,15 @@
 package mutants
 
-// edit replaces a text that occurs exactly once in a file. The path is relative to the repository's root.
+// edit replaces a text that occurs exactly once in a file. The file's path is relative to the root
+// of the repository.
 type edit struct{ file, old, new string }
 
-// mutant is the product without one rule. At least one of the mutant's tests must fail, and without the mutant all of them must
-// pass.
+// mutant is the product without one rule. With the mutant, at least one of its tests must fail.
+// Without the mutant, all of its tests must pass.
 type mutant struct {
 	name  string
 	edits []edit
-	in    string // path of the tests' package, relative to the root; its first element is the module
+	in    string // path of the tests' package from the root; the first element is the module
 	tests []string
 }
 
@@ -22,7 +23,7 @@ const (
 	naming    = "shared/contract/contract.go"
 )
 
-// sql returns the path of the file with an SQL function.
+// sql returns the path of the file that defines an SQL function.
 func sql(function string) string { return "migrations/functions/" + function + ".sql" }
 
 var all = []mutant{

@@ -27,7 +27,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// overlay writes the mutant's files and the overlay file for the go command.
+// overlay writes the mutant's files, and the file for the flag -overlay of the go command.
 func (m mutant) overlay(t *testing.T) (path string) {
 	t.Helper()
 	dir, files := t.TempDir(), map[string]string{}
@@ -113,11 +113,12 @@ func testsFor(t *testing.T, folder string) (text string) {
 	return text
 }
 
-// TestMutantsAreCaught runs the tests of each mutant, and the same tests on the unmodified product.
+// TestMutantsAreCaught runs the tests of each mutant, which must fail. It also runs them on the
+// unmodified product, where they must pass.
 func TestMutantsAreCaught(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	tests, schema := map[string][]string{}, map[string]bool{} // by package
+	tests, schema := map[string][]string{}, map[string]bool{} // names of the tests, and whether the schema changes, by package
 	for _, m := range all {
 		tests[m.in] = append(tests[m.in], m.tests...)
 		schema[m.in] = schema[m.in] || m.ofSchema()
@@ -147,12 +148,13 @@ func TestMutantsAreCaught(t *testing.T) {
 
 var (
 	failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test\w+)`)
-	// broken matches the output of a test that could not begin, or whose SQL is invalid: SQLSTATE class 42 except 42501
-	// (insufficient privilege).
+	// broken matches the output of a test that could not begin or whose SQL is invalid. The
+	// SQLSTATE is then of class 42, but not 42501 (insufficient privilege).
 	broken = regexp.MustCompile(`testkit: |syntax error|(?:SQLSTATE |\()42[^5][0-9A-Z]{2}\b`)
 )
 
-// mustFail requires that one of the mutant's tests fails. A failure in the build, in the SQL or in another test does not count.
+// mustFail requires that one of the mutant's tests fails. A failure of the build, of the SQL or of
+// another test does not count.
 func (m mutant) mustFail(t *testing.T) {
 	t.Helper()
 	var settings []string
@@ -175,13 +177,14 @@ func (m mutant) mustFail(t *testing.T) {
 	}
 }
 
-// ofSchema reports whether the mutant changes migrations.
+// ofSchema reports whether the mutant changes a migration.
 func (m mutant) ofSchema() bool {
 	return slices.ContainsFunc(m.edits, func(e edit) bool { return strings.HasSuffix(e.file, ".sql") })
 }
 
-// ownCache returns the environment for mutants that change the schema. testkit keeps migrated databases in the user's cache
-// directory and would reuse an unmodified one. Go's build cache stays the same.
+// ownCache returns the environment for mutants that change the schema. It selects another cache
+// directory: testkit keeps migrated databases in the cache and would use one with the unmodified
+// schema. Go's build cache stays the same.
 func ownCache(t *testing.T) []string {
 	t.Helper()
 	built, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
@@ -191,8 +194,8 @@ func ownCache(t *testing.T) []string {
 	return []string{"XDG_CACHE_HOME=" + t.TempDir(), "GOCACHE=" + strings.TrimSpace(string(built))}
 }
 
-// goTest runs tests of a package in their module. The tests start separate servers, because a shared server would keep the
-// mutant's schema.
+// goTest runs tests of a package in their module. The tests start their own servers, because a
+// shared server would keep the mutant's schema.
 func goTest(t *testing.T, in string, tests, settings []string, flags ...string) (string, error) {
 	t.Helper()
 	module, folder, _ := strings.Cut(in, "/")

@@ -1,14 +1,14 @@
-// Command retest runs Go tests, and reruns failed tests at most twice.
+// Command retest runs Go tests and reruns the failed ones, at most twice.
 //
-// A test that fails each time fails the run. A test that passes in a rerun is flaky: it does not fail the run, and its name and
-// the log of its failure are appended to the file that -flaky names.
-//
-// After the first run it prints the slowest packages and tests.
+// A test that fails in every run makes retest fail. A test that passes in a rerun is flaky: it does
+// not make retest fail, and its name and the log of its failure are appended to the file that
+// -flaky names. After the first run, retest prints the slowest packages and tests.
 //
 //	retest -flaky FILE -packages "PACKAGES" -- gotestsum FLAGS -- GO_TEST_FLAGS
 //
-// The packages are appended to the command, which must write test events to the file named by GOTESTSUM_JSONFILE. A rerun tests
-// one package at a time and, with -skip, omits the package's tests that have passed. A package that does not compile is not
+// The packages are appended to the command. The command must write test events to the file that the
+// environment variable GOTESTSUM_JSONFILE names. A rerun tests one package at a time. With the flag
+// -skip it omits the package's tests that have passed. A package that does not compile is not
 // rerun.
 package main
 
@@ -55,17 +55,18 @@ func main() {
 	os.Exit(code) //nolint:gocritic // cancel has run
 }
 
-// rerunner runs the test command.
+// rerunner runs the test command, and again for the packages that failed.
 type rerunner struct {
 	command []string
 	out     io.Writer
 }
 
-// run tests the packages. It returns the exit code, and the flaky tests with their logs.
+// run tests the packages. It returns the exit code, and a report with the flaky tests and the logs
+// of their failures.
 func (r rerunner) run(ctx context.Context, packages []string) (code int, report string, err error) {
 	res, code, err := r.runOnce(ctx, packages)
 	if err == nil {
-		_, _ = io.WriteString(r.out, res.slowest()) // the exit code does not depend on this output
+		_, _ = io.WriteString(r.out, res.slowest()) // an error here must not change the exit code
 	}
 	if err != nil || code == 0 {
 		return code, "", err
@@ -73,7 +74,7 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 
 	failed := res.failed()
 	if len(failed) == 0 {
-		return code, "", nil // the command failed, not a test
+		return code, "", nil // the command has failed, but no test
 	}
 
 	var flaky strings.Builder
@@ -83,15 +84,15 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 			return code, flaky.String(), err
 		}
 		if log == "" {
-			return code, flaky.String(), nil // the run has failed, whatever further reruns would show
+			return code, flaky.String(), nil // a test has failed each time, so further reruns cannot change the exit code
 		}
 		flaky.WriteString(log)
 	}
 	return 0, flaky.String(), nil
 }
 
-// rerunFailed reruns the failed tests in a package. It returns a report about the flaky tests, or "" if a test failed each
-// time.
+// rerunFailed reruns the failed tests of a package. It returns a report about the flaky tests. The
+// report is empty if a test failed each time.
 func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report string, err error) {
 	var log strings.Builder
 	for n := 2; n <= maxReruns+1; n++ {
@@ -118,7 +119,7 @@ func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report str
 	return "", nil
 }
 
-// runOnce runs the command with the flags and packages, and reads the events that the command wrote.
+// runOnce runs the command once and reads the test events that the command wrote.
 func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
 	events, err := os.CreateTemp("", "retest-*.json")
 	if err != nil {
@@ -147,7 +148,7 @@ func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...strin
 	return res, code, err
 }
 
-// skipPattern returns the pattern that matches exactly the named tests.
+// skipPattern returns a regular expression that matches exactly the named tests.
 func skipPattern(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {

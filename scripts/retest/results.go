@@ -11,41 +11,42 @@ import (
 	"strings"
 )
 
-// maxLogLines bounds the log of a failure. Only the last lines are kept.
+// maxLogLines bounds the number of lines in the log of a failure. The last lines are kept.
 const maxLogLines = 400
 
-// event is an output line of go test -json.
+// event is one line in the output of "go test -json".
 type event struct {
 	Action      string  `json:"Action"`
 	Package     string  `json:"Package"`
 	Test        string  `json:"Test"`
-	Elapsed     float64 `json:"Elapsed"` // seconds, in the final event
+	Elapsed     float64 `json:"Elapsed"` // seconds; only in the final event of a test or package
 	Output      string  `json:"Output"`
 	FailedBuild string  `json:"FailedBuild"`
 }
 
-// results are the outcomes of one run, by package path.
+// results contains the outcomes of one run of the tests, by package path.
 type results struct {
 	packages map[string]*packageResult
 	timing   []timing
 }
 
-// timing is the duration of a package or a test.
+// timing is the duration of one package or one test.
 type timing struct {
 	name, test string
 	seconds    float64
 }
 
-// packageResult is the outcome of one package. Only top-level tests are listed, because a subtest
+// packageResult is the outcome of one package. It contains only top-level tests, because a subtest
 // cannot be run without its parent.
 type packageResult struct {
 	name        string
 	fails       bool
 	brokenBuild bool
-	tests       map[string]string   // name → pass, skip, fail, or run if it did not finish
-	output      map[string][]string // lines by test; "" contains the package's own output
+	tests       map[string]string   // by test: pass, skip or fail; run if the test did not finish
+	output      map[string][]string // output lines by test; the name "" stands for the package itself
 }
 
+// readResults reads the test events of one run from the beginning of a file.
 func readResults(from io.ReadSeeker) (*results, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading test events: %w", err)
@@ -91,14 +92,15 @@ func (r *results) add(e event) {
 	}
 }
 
-// The maximum number of packages and of tests that slowest lists. It lists none after a run of only a few packages.
+// Maximum numbers of packages and tests that slowest lists. It lists none after a run of at most
+// fewPackages.
 const (
 	slowPackages = 15
 	slowTests    = 25
 	fewPackages  = 3
 )
 
-// slowest returns a list of the slowest packages and tests, one per line. The list is empty after a run of only a few packages.
+// slowest lists the slowest packages and tests. It lists none if only a few packages were tested.
 func (r *results) slowest() string {
 	if len(r.packages) <= fewPackages {
 		return ""
@@ -129,7 +131,7 @@ func (r *results) failed() []*packageResult {
 	return out
 }
 
-// inherit adds the tests that passed in an earlier run.
+// inherit adds the tests that passed in an earlier run of the package.
 func (p *packageResult) inherit(earlier *packageResult) {
 	for name, outcome := range earlier.tests {
 		if _, ran := p.tests[name]; !ran && outcome != "fail" && outcome != "run" {
@@ -138,11 +140,12 @@ func (p *packageResult) inherit(earlier *packageResult) {
 	}
 }
 
-// failedNames returns the tests that failed or did not finish. It is empty if the package failed although all its tests passed.
+// failedNames returns the tests that failed or did not finish. It returns none if the package
+// failed although all of its tests passed.
 func (p *packageResult) failedNames() []string { return p.with("fail", "run") }
 
-// skipFlags returns flags that restrict a rerun to the tests that have not passed, including tests that did not start because
-// of a crash.
+// skipFlags returns the flags with which a rerun omits the tests that have passed. The rerun
+// includes tests that did not start because another test crashed.
 func (p *packageResult) skipFlags() []string {
 	passed := p.with("pass", "skip")
 	if len(passed) == 0 || len(p.failedNames()) == 0 {
@@ -161,7 +164,7 @@ func (p *packageResult) with(outcomes ...string) []string {
 	return names
 }
 
-// log returns the output of the tests that failed, then the package's own.
+// log returns the output of the failed tests, followed by the output of the package itself.
 func (p *packageResult) log() string {
 	var lines []string
 	for _, name := range append(p.failedNames(), "") {

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// TestReruns runs modules whose tests pass, fail, crash, or fail only in their first runs.
+// TestReruns tests modules whose tests pass, fail, crash, or fail only in their first runs.
 func TestReruns(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name, body string
 		red        bool
-		flaky      []string // content of the report; nil: no report
+		flaky      []string // content of the report; nil: there is no report
 	}{
 		{name: "all pass", body: `func TestA(t *testing.T) {}`},
 		{name: "fails each time", body: `func TestA(t *testing.T) { t.Error("broken") }`, red: true},
@@ -73,7 +73,8 @@ func TestReruns(t *testing.T) {
 	}
 }
 
-// helpers is a source file whose functions count, in a file in the module's folder, how often the module was run.
+// helpers is the source of functions that count the runs of a module's tests. The count is stored
+// in a file in the module's directory.
 const helpers = `package p
 
 import (
@@ -123,7 +124,7 @@ func rerun(t *testing.T, body string) (code int, report, out string) {
 	return code, report, log.String()
 }
 
-// TestReportIsAppended collects the reports of several stages in one file.
+// TestReportIsAppended checks that one file can collect the reports of several runs of retest.
 func TestReportIsAppended(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "flaky")

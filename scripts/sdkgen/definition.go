@@ -8,12 +8,12 @@ import (
 	"unicode"
 )
 
-// definition is a named type: a record with fields, or an alias of a shape.
+// definition is a named type: a record with fields, or another name for a shape.
 type definition struct {
 	name, doc string
 	record    bool
 	fields    []field
-	open      bool // a record with additional fields
+	open      bool // whether a record may have additional fields
 	shape     shape
 	values    []value // documented values of an enum
 }
@@ -25,7 +25,7 @@ type field struct {
 	shape     shape
 }
 
-// value is one of the values of an enum.
+// value is one value of an enum, with its documentation.
 type value struct {
 	literal any
 	doc     string
@@ -35,30 +35,30 @@ type value struct {
 type kind int
 
 const (
-	unknown kind = iota // anything
+	unknown kind = iota // any value
 	text
 	number
 	boolean
 	null
 	binary
-	literal    // one value
-	list       // of one shape
-	dictionary // names of one shape
+	literal    // exactly one value
+	list       // a list whose elements have one shape
+	dictionary // an object with arbitrary names whose values have one shape
 	empty      // an object without members
-	reference  // a definition
+	reference  // a reference to a definition
 	union      // one of several shapes
 )
 
 // shape is a type expression.
 type shape struct {
 	kind  kind
-	whole bool   // of a number: an integer
-	value any    // of a literal
-	name  string // of a reference
+	whole bool   // of a number: whether it is an integer
+	value any    // of a literal: its value
+	name  string // of a reference: the name of the definition
 	of    []shape
 }
 
-// oneOf returns the union of shapes without duplicates, with null last.
+// oneOf returns the union of shapes. It removes duplicates and puts null last.
 func oneOf(shapes ...shape) shape {
 	var flat []shape
 	nullable := false
@@ -81,7 +81,7 @@ func oneOf(shapes ...shape) shape {
 	}
 
 	if slices.ContainsFunc(flat, func(s shape) bool { return s.kind == unknown }) {
-		return shape{kind: unknown} // a union with anything is anything
+		return shape{kind: unknown} // a union with an unknown shape allows any value
 	}
 	if nullable {
 		flat = append(flat, shape{kind: null})
@@ -113,13 +113,15 @@ func (d definition) names() []string {
 	return out
 }
 
-// reservedNames are names that types cannot have, because they have another meaning in the generated files.
+// reservedNames are names that types cannot have, because the names have another meaning in one of
+// the generated files.
 var reservedNames = []string{
 	"Any", "Array", "Blob", "Exception", "False", "Literal", "Never", "None", "NotRequired", "Record",
 	"String", "True", "TypeAlias", "TypedDict", "Uint8Array", "Union",
 }
 
-// typeName joins names in the document into a type name: chat-message and tool become ChatMessageTool.
+// typeName joins names from the document into the name of a type. For example, chat-message and
+// tool become ChatMessageTool.
 func typeName(parts ...string) string {
 	var out strings.Builder
 	for _, part := range parts {

@@ -10,8 +10,8 @@ import (
 	"parley/scripts/internal/surface"
 )
 
-// golang writes the types for the Go SDK: those that its methods need. Operations have no types,
-// because Go methods have arguments.
+// golang generates the types of the Go SDK, as far as the SDK's methods need them. Operations have
+// no types of their own, because the Go methods have arguments.
 func golang(doc object) ([]byte, error) {
 	all, err := definitions(doc)
 	if err != nil {
@@ -58,10 +58,10 @@ func hasMethod(id string) bool {
 	return slices.ContainsFunc(surface.Operations, func(o surface.Operation) bool { return o.ID == id && o.None == "" })
 }
 
-// goRoots are the types that no operation references, but that programs need.
+// goRoots are types that programs need although no operation references them.
 var goRoots = []string{"CodeOutput", "ErrorCode"}
 
-// isForeign reports whether a type belongs to the protocol of another client.
+// isForeign reports whether a type belongs to a protocol for other clients than the SDKs.
 func isForeign(name string) bool {
 	return slices.ContainsFunc([]string{"AiSdk", "AgUi", "OpenAi"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
@@ -74,7 +74,7 @@ type goWriter struct {
 	fault  error
 }
 
-// want marks a definition and everything that it references.
+// want marks a definition as needed, and all definitions that it references.
 func (w *goWriter) want(name string) {
 	d, known := w.of[name]
 	if !known || w.wanted[name] || isForeign(name) {
@@ -115,7 +115,7 @@ func (w *goWriter) define(d definition) {
 	}
 }
 
-// events writes a constant for each type of event of a run.
+// events writes a constant for each type of a run's events.
 func (w *goWriter) events(d definition) {
 	w.out.WriteString("\n// The types of events of a run.\nconst (\n")
 	for _, name := range d.names() {
@@ -136,8 +136,8 @@ func (w *goWriter) events(d definition) {
 	w.out.WriteString(")\n")
 }
 
-// field returns the type of a field. A value that may be absent or null is a pointer, if its type
-// has no nil.
+// field returns the Go type of a field. If the field may be absent or null, the type is a pointer,
+// unless nil is already a value of the type.
 func (w *goWriter) field(f field) string {
 	made := w.shape(f.shape)
 	nullable := slices.ContainsFunc(f.shape.of, func(s shape) bool { return f.shape.kind == union && s.kind == null })
@@ -190,10 +190,11 @@ func (w *goWriter) shape(s shape) string {
 	return "any"
 }
 
-// times are the definitions that are times. JSON has them as text.
+// times are the definitions of times, which are strings in JSON and time.Time in Go.
 var times = []string{"Time", "MaybeTime"}
 
-// reference returns the name of a record or an enum. Other definitions have no name in Go.
+// reference returns the Go type for a reference. Records and enums of strings have names in Go. For
+// other definitions, it returns the type of their shape, time.Time, or any.
 func (w *goWriter) reference(name string) string {
 	d := w.of[name]
 	switch {
@@ -207,7 +208,7 @@ func (w *goWriter) reference(name string) string {
 	return w.shape(d.shape)
 }
 
-// union returns the common type of all alternatives, or any.
+// union returns the type that all alternatives have in common, or any.
 func (w *goWriter) union(s shape) string {
 	made := ""
 	for _, inner := range s.of {
@@ -235,7 +236,7 @@ func goLiteral(value any) string {
 	return "int64"
 }
 
-// literals returns the literals of a union.
+// literals returns the literal shapes that a union contains.
 func (s shape) literals() []shape {
 	if s.kind == literal {
 		return []shape{s}
@@ -243,7 +244,7 @@ func (s shape) literals() []shape {
 	return slices.DeleteFunc(slices.Clone(s.of), func(inner shape) bool { return inner.kind != literal })
 }
 
-// isTextEnum reports whether a shape is one of several texts, or null.
+// isTextEnum reports whether a shape is one of several strings, or null.
 func isTextEnum(s shape) bool {
 	return s.kind == union && !slices.ContainsFunc(s.of, func(inner shape) bool {
 		_, isText := inner.value.(string)
@@ -260,7 +261,7 @@ func (w *goWriter) comment(indent, doc string) {
 	}
 }
 
-// initials are the words that Go writes in capitals.
+// initials are the abbreviations that Go names write in capitals.
 var initials = []string{"AI", "API", "HTTP", "ID", "IP", "JSON", "MCP", "MS", "SHA256", "TTL", "URL"}
 
 // goName returns an exported name: agentId becomes AgentID, and run.timed_out becomes RunTimedOut.
@@ -281,7 +282,8 @@ func goName(name string) string {
 	return out.String()
 }
 
-// splitWords separates the words of a name by spaces: before capitals, and at other characters.
+// splitWords separates the words of a name by spaces. A word begins at a capital letter or after
+// another character.
 func splitWords(name string) string {
 	var out strings.Builder
 	for i, r := range name {

@@ -8,15 +8,17 @@ import (
 // width is the maximum line width of generated files.
 const width = 100
 
-// node is an expression. It is printed on one line if it fits, and otherwise with each part on a separate line.
+// node is an expression to print. It is printed on one line if it fits. Otherwise, each of its
+// parts is on a separate line.
 type node struct {
-	text  string // the complete text; if set, the other fields are empty
+	text  string // the complete text; if it is set, the other fields are empty
 	head  string
 	parts []node
 	tail  string
-	// Separators: between parts on one line; before and after each part on a separate line.
+	// between is the text between parts on one line. before and behind are the texts around each
+	// part on a separate line.
 	between, before, behind string
-	bare                    bool // nothing precedes the first part, and head and tail are omitted on one line
+	bare                    bool // whether nothing precedes the first part, and one line has neither head nor tail
 }
 
 func (n node) flat() string {
@@ -33,14 +35,14 @@ func (n node) flat() string {
 	return n.head + strings.Join(parts, n.between) + n.tail
 }
 
-// layOut formats a node that begins at a column of a line with an indent. room is the width that must remain free after the
-// node.
+// layOut formats a node that begins at the given column of an indented line. It leaves the given
+// room free on the last line.
 func (n node) layOut(column, indent, step, room int) string {
 	flat := n.flat()
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
 		return flat
 	}
-	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a wrapper: its content is broken instead
+	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a wrapper without separators: its content is broken into lines instead
 		return n.head + n.parts[0].layOut(column+utf8.RuneCountInString(n.head), indent, step, room+len(n.tail)) + n.tail
 	}
 
@@ -60,7 +62,8 @@ func (n node) layOut(column, indent, step, room int) string {
 	return out.String()
 }
 
-// wrap breaks a description into lines. Paragraphs are refilled; lines in lists and tables stay as they are.
+// wrap breaks a description into lines. It fills the lines of paragraphs, and keeps the lines of
+// lists and tables.
 func wrap(doc string, room int) []string {
 	var out, words []string
 	fill := func() {

@@ -1,12 +1,14 @@
-// Command sdkgen generates files from the OpenAPI document: the types of the SDKs and the Postman collection.
+// Command sdkgen generates the types of the SDKs and the Postman collection from the OpenAPI
+// document.
 //
 //	ingress/internal/openapi/openapi.yaml ──▶ sdk/typescript/src/types.ts
 //	                                      ├─▶ sdk/python/src/parley/types.py
 //	                                      ├─▶ sdk/go/types.go
 //	                                      └─▶ docs/parley.postman_collection.json
 //
-// The document is parsed into definitions (definition.go, schema.go, operations.go). typescript.go, python.go and golang.go
-// print the definitions in their language. The output is deterministic: `make generate` writes the files, and a test fails if they are
+// The files definition.go, schema.go and operations.go parse the document into definitions. The
+// files typescript.go, python.go and golang.go print the definitions in their language. The output
+// depends only on the document. `make generate` writes the files, and a test fails if they are
 // outdated.
 package main
 
@@ -18,12 +20,12 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// object is a mapping in the document, in source order.
+// object is a mapping in the document. Its members have the document's order.
 type object = yamldoc.Object
 
 //go:generate go run . ../..
 
-// source is the OpenAPI document's path in the repository.
+// source is the path of the OpenAPI document in the repository.
 const source = "ingress/internal/openapi/openapi.yaml"
 
 // generators lists the generated files with their generators.
@@ -48,7 +50,7 @@ func main() {
 	}
 }
 
-// generate writes all files below the repository's root.
+// generate writes all generated files below the repository's root.
 func generate(root string) error {
 	doc, err := load(root)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// TestDrift compares the generated files with the document.
+// TestDrift checks that the generated files match the document.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -39,7 +39,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// firstDifference returns the first line that differs.
+// firstDifference returns the first line in which two texts differ.
 func firstDifference(there, made string) string {
 	old, now := strings.Split(there, "\n"), strings.Split(made, "\n")
 	for i := range min(len(old), len(now)) {
@@ -50,7 +50,7 @@ func firstDifference(there, made string) string {
 	return "one text continues after the other ends"
 }
 
-// TestGenerate creates the files and directories of a repository.
+// TestGenerate generates all files in an empty repository, which has none of their directories.
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -77,7 +77,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// schemas returns a document with these schemas.
+// schemas returns an OpenAPI document with the given schemas.
 func schemas(lines ...string) string {
 	return "openapi: 3.1.0\ninfo: {title: T, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n    " + strings.Join(lines, "\n    ") + "\n"
 }

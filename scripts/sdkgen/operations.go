@@ -7,13 +7,13 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// methods are the HTTP methods that a path item can have.
+// methods are the HTTP methods that a path of the document can have.
 var methods = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
-// operation is an HTTP method on a path.
+// operation is an HTTP method on a path of the document.
 type operation struct {
 	id, method, path string
-	item, op         object // the path item and the operation
+	item, op         object // the path's object and the operation's object in the document
 }
 
 // operationsFor returns a document's operations, in the document's order.
@@ -34,8 +34,8 @@ func operationsFor(doc object) []operation {
 	return out
 }
 
-// operations defines the inputs and outputs of each operation: <Operation>Path, …Query, …Headers,
-// …Body, …Answer and …Event.
+// operations defines types for the inputs and outputs of each operation. Their names are the
+// operation's name followed by Path, Query, Headers, Body, Answer or Event.
 func (r *reader) operations() {
 	for _, o := range operationsFor(r.doc) {
 		name, of := typeName(o.id), "`"+o.method+" "+o.path+"`"
@@ -52,7 +52,8 @@ func (r *reader) operations() {
 	}
 }
 
-// parameters returns the parameters of the operation and of its path. The operation's parameters take precedence.
+// parameters returns the parameters of an operation and of its path. If both define a parameter, it
+// returns the operation's.
 func (r *reader) parameters(o operation) []object {
 	var out []object
 	for _, parameter := range slices.Concat(o.item.Objects("parameters"), o.op.Objects("parameters")) {
@@ -88,12 +89,12 @@ func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 	}
 }
 
-// defaultValue returns a schema's default for the parameter's documentation.
+// defaultValue returns the default of a schema, for the documentation of a parameter.
 func defaultValue(schema object) object {
 	return slices.DeleteFunc(slices.Clone(schema), func(item yamldoc.Item) bool { return item.Key != "default" })
 }
 
-// bodies returns the schemas of an operation's request body.
+// bodies returns the schemas of an operation's request body, one for each content type.
 func (r *reader) bodies(o operation) []object {
 	body, err := r.doc.Resolve(o.op.At("requestBody"))
 	if err != nil {
@@ -106,7 +107,8 @@ func (r *reader) bodies(o operation) []object {
 	return out
 }
 
-// answers returns the schemas of an operation's successful responses, and separately those of its event streams.
+// answers returns the schemas of an operation's successful responses. It returns the schemas of
+// event streams separately.
 func (r *reader) answers(o operation) (whole, events []object) {
 	for status, response := range o.op.At("responses").Members() {
 		if !strings.HasPrefix(status, "2") {
@@ -128,14 +130,14 @@ func (r *reader) answers(o operation) (whole, events []object) {
 	return whole, events
 }
 
-// defineContents defines a type as a union of alternatives.
+// defineContents defines a type as the union of the given schemas.
 func (r *reader) defineContents(name, doc string, schemas []object) {
 	switch len(schemas) {
 	case 0:
 		return
 	case 1:
 		if target, isRef := strings.CutPrefix(schemas[0].Text("$ref"), "#/components/schemas/"); isRef && typeName(target) == name {
-			return // the schema already has this name
+			return // the only schema already has this name
 		}
 		at := len(r.made)
 		r.define(name, schemas[0])
@@ -148,8 +150,8 @@ func (r *reader) defineContents(name, doc string, schemas []object) {
 	r.made[at].shape = r.closed(r.choices(schemas, name))
 }
 
-// closed returns the union of alternatives. If one alternative is bytes, it omits an alternative of any type, because that is
-// read as bytes, too.
+// closed returns the union of shapes. If one of them is bytes, the union omits a shape that allows
+// any value, because clients read such a response as bytes, too.
 func (r *reader) closed(shapes []shape) shape {
 	all := oneOf(shapes...)
 	if !slices.ContainsFunc(shapes, func(s shape) bool { return r.isA(binary, s) }) {
@@ -167,7 +169,7 @@ func (r *reader) closed(shapes []shape) shape {
 	return oneOf(slices.DeleteFunc(flat, func(s shape) bool { return r.isA(unknown, s) })...)
 }
 
-// isA reports whether a shape is of a kind, directly or through references.
+// isA reports whether a shape is of the given kind. It follows references.
 func (r *reader) isA(k kind, s shape) bool {
 	for range len(r.made) {
 		i := slices.IndexFunc(r.made, func(d definition) bool { return s.kind == reference && d.name == s.name && !d.record })

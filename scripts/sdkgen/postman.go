@@ -14,7 +14,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// The parts of a Postman collection, version 2.1, that sdkgen writes.
+// The parts of a Postman collection (version 2.1) that sdkgen writes.
 type (
 	collection struct {
 		Info     info       `json:"info"`
@@ -59,7 +59,7 @@ type (
 		Response []example `json:"response"`
 	}
 	request struct {
-		Auth        *auth      `json:"auth,omitempty"` // nil: that of the collection
+		Auth        *auth      `json:"auth,omitempty"` // nil: the authentication of the collection
 		Method      string     `json:"method"`
 		Header      []variable `json:"header"`
 		Body        *body      `json:"body,omitempty"`
@@ -92,7 +92,7 @@ type (
 	}
 )
 
-// identifiers are example IDs and the variables that replace them.
+// identifiers are the IDs in examples, with the variables that replace them.
 var (
 	identifiers = regexp.MustCompile(`\b(ag|org|run|resp|doc|usr|key|file|ls|inv)_[0-7][0-9a-hjkmnp-tv-z]{25}\b|\b(src)_[0-9a-f]{64}\b`)
 	variables   = []struct{ prefix, name, doc string }{
@@ -110,7 +110,8 @@ var (
 	}
 )
 
-// remember is a script that stores created IDs in variables for later requests.
+// remember is a Postman script. It stores the IDs of created resources in variables, which later
+// requests use.
 const remember = `const names = %s;
 const known = pm.collectionVariables;
 let answer = null;
@@ -128,7 +129,8 @@ const file = answer?.toolCalls?.flatMap?.((call) => call.output?.files ?? [])[0]
 if (file) known.set("fileId", file);
 if (answer?.token?.startsWith?.("ps_")) known.set("sessionToken", answer.token);`
 
-// postman writes the collection: a folder for each tag, a request for each example in the document.
+// postman generates the collection. It contains a folder for each tag and a request for each
+// example in the document.
 func postman(doc object) ([]byte, error) {
 	made := collection{
 		Info: info{
@@ -169,8 +171,8 @@ func postman(doc object) ([]byte, error) {
 	return indented(made)
 }
 
-// sortRequests puts the requests that create resources first and the requests that delete resources last, so that a folder can
-// be run from top to bottom. It also gives requests with the same title unique names.
+// sortRequests puts requests that create resources first and requests that delete resources last,
+// so that a folder can be run from top to bottom. It also makes the titles of requests unique.
 func (f folder) sortRequests() {
 	rank := func(it item) int {
 		hasID := slices.ContainsFunc(it.Request.URL.Query, func(v variable) bool { return v.Key == "id" && !v.Disabled })
@@ -215,8 +217,8 @@ func indented(value any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addRequests adds an operation's requests to the folders for its tags: one request for each example, or one if there are no
-// examples.
+// addRequests adds an operation's requests to the folders of its tags. It adds one request for each
+// example, or a single request if there are no examples.
 func addRequests(made *collection, doc object, o operation) error {
 	shown := o.op.Objects("x-requests")
 	if len(shown) == 0 {
@@ -246,7 +248,8 @@ func addRequests(made *collection, doc object, o operation) error {
 	return nil
 }
 
-// requestFor builds the request for a code sample. The operation's other parameters are present but disabled.
+// requestFor builds the request of a code sample. It also contains the operation's other
+// parameters, disabled.
 func requestFor(doc object, o operation, sample object) (item, error) {
 	req := request{
 		Auth: authFor(doc, o, sample), Method: o.method, Header: []variable{},
@@ -275,7 +278,7 @@ func requestFor(doc object, o operation, sample object) (item, error) {
 	return item{Name: sample.Text("title"), Request: req, Response: []example{}}, nil
 }
 
-// named replaces IDs by variables.
+// named replaces the IDs in a text by Postman variables.
 func named(s string) string {
 	return identifiers.ReplaceAllStringFunc(s, func(id string) string {
 		prefix, _, _ := strings.Cut(id, "_")
@@ -288,7 +291,8 @@ func named(s string) string {
 	})
 }
 
-// addParameters adds the parameters that the request does not use: required parameters with a value, other parameters disabled.
+// addParameters adds the parameters that the request does not have. Required parameters get a
+// value, and other parameters are disabled.
 func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {
@@ -314,7 +318,7 @@ func addParameters(doc object, o operation, req *request) error {
 	return r.fault
 }
 
-// valueFor returns a value for a parameter: its example, its default, or a variable.
+// valueFor returns a value for a parameter: its example, its default, or else a variable.
 func valueFor(doc object, parameter object) string {
 	schema := parameter.At("schema")
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
@@ -327,7 +331,7 @@ func valueFor(doc object, parameter object) string {
 
 	resolved, err := doc.Resolve(schema)
 	if err != nil {
-		return "" // the type generators report this error
+		return "" // the generators of types report this error
 	}
 
 	for _, value := range []any{parameter.Get("example"), resolved.Get("default"), first(resolved.List("enum"))} {
@@ -372,7 +376,7 @@ func addBody(o operation, sample object, req *request) error {
 	return nil
 }
 
-// locate sets the URL with the path's parameters filled in.
+// locate sets the URL of a request. It fills in the parameters of the path.
 func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
 		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))
@@ -392,7 +396,7 @@ func (a *address) locate(path string, filled object) {
 	}
 }
 
-// escaped escapes a query value except for variables.
+// escaped escapes the value of a query parameter, unless it is a variable.
 func escaped(value string) string {
 	if strings.HasPrefix(value, "{{") {
 		return value
@@ -400,7 +404,8 @@ func escaped(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// authFor returns the authentication for a request. Nil selects the collection's authentication, an API key.
+// authFor returns the authentication of a request. Nil selects the authentication of the
+// collection, which is an API key.
 func authFor(doc object, o operation, sample object) *auth {
 	allowed := o.op.Objects("security")
 	if !o.op.Has("security") {
@@ -421,7 +426,7 @@ func authFor(doc object, o operation, sample object) *auth {
 	return &auth{Type: "noauth"}
 }
 
-// examples returns the examples of successful responses.
+// examples returns the examples of an operation's successful responses.
 func examples(doc object, o operation) ([]example, error) {
 	out := []example{}
 	for status, response := range o.op.At("responses").Members() {

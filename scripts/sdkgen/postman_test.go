@@ -66,8 +66,8 @@ components:
   schemas: {AgentId: {type: string}, OrganizationId: {type: string}}
 `
 
-// TestCollection checks the order of requests (requests that create resources first, requests that
-// delete resources last) and the variables for IDs.
+// TestCollection checks the variables for IDs and the order of the requests. Requests that create
+// resources must be first, and requests that delete resources last.
 func TestCollection(t *testing.T) {
 	t.Parallel()
 	c := collect(t, shop)
@@ -101,7 +101,7 @@ func TestCollection(t *testing.T) {
 	}
 }
 
-// TestCredentials checks the credential of each request.
+// TestCredentials checks which credential each request uses.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	c := collect(t, shop)

@@ -9,7 +9,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// python writes the types for the Python SDK.
+// python generates the types of the Python SDK.
 func python(doc object) ([]byte, error) {
 	all, err := definitions(doc)
 	if err != nil {
@@ -42,8 +42,8 @@ func python(doc object) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// completedRuns defines CompletedRun, a Run whose status and answer are known. A TypedDict cannot
-// narrow the fields of another one, so it repeats them.
+// completedRuns adds CompletedRun, a Run with a known status and answer. CompletedRun repeats the
+// fields of Run, because a TypedDict cannot narrow the fields of another one.
 func completedRuns(all []definition) []definition {
 	at := slices.IndexFunc(all, func(d definition) bool { return d.name == "Run" && d.record })
 	if at < 0 {
@@ -63,7 +63,8 @@ func completedRuns(all []definition) []definition {
 	return []definition{completed}
 }
 
-// pythonWriter writes each definition after the definitions that it references, because Python resolves names when it executes a line.
+// pythonWriter writes definitions as Python types. It writes each definition after the definitions
+// that it references, because Python resolves names when it executes a line.
 type pythonWriter struct {
 	out         strings.Builder
 	of          map[string]definition
@@ -72,6 +73,8 @@ type pythonWriter struct {
 	fault       error
 }
 
+// define writes a definition after the definitions that it references. It writes each definition
+// once.
 func (w *pythonWriter) define(d definition) {
 	if w.begun[d.name] {
 		return
@@ -95,7 +98,7 @@ func (w *pythonWriter) define(d definition) {
 	w.order = append(w.order, d.name)
 }
 
-// class writes a record as a class.
+// class writes a record as a class that extends TypedDict.
 func (w *pythonWriter) class(d definition) {
 	fmt.Fprintf(&w.out, "\n\nclass %s(TypedDict):\n", d.name)
 	w.docstring("    ", d.doc)
@@ -117,7 +120,8 @@ func (w *pythonWriter) class(d definition) {
 	}
 }
 
-// call writes a record with field names that are not valid in a class, such as "from" and "Idempotency-Key".
+// call writes a record as a call of TypedDict. Its field names, such as "from" and
+// "Idempotency-Key", are not valid in a class.
 func (w *pythonWriter) call(d definition) {
 	fmt.Fprintf(&w.out, "\n\n%s = TypedDict(\n    %q,\n    {\n", d.name, d.name)
 	for _, f := range d.fields {
@@ -131,6 +135,8 @@ func (w *pythonWriter) call(d definition) {
 	w.docstring("", d.doc)
 }
 
+// alias writes a definition that is not a record as a type alias, with the documentation of its
+// values.
 func (w *pythonWriter) alias(d definition) {
 	begin := d.name + ": TypeAlias = "
 	expression := w.quoted(d.shape)
@@ -158,7 +164,7 @@ func (w *pythonWriter) field(f field) node {
 	return node{head: "NotRequired[", parts: []node{made}, tail: "]"}
 }
 
-// quoted writes a shape, as a string if it references a later definition.
+// quoted returns the expression of a shape. It is a string if it references a later definition.
 func (w *pythonWriter) quoted(s shape) node {
 	made := w.shape(s)
 	if slices.ContainsFunc(s.names(), func(name string) bool { return !w.done[name] }) {
@@ -185,7 +191,7 @@ func (w *pythonWriter) shape(s shape) node {
 	case empty:
 		return node{text: "dict[str, Never]"}
 	case reference:
-		if w.of[s.name].open { // a closed TypedDict
+		if w.of[s.name].open { // a TypedDict by itself allows no additional fields
 			return node{text: s.name + " | dict[str, Any]"}
 		}
 		return node{text: s.name}
@@ -202,7 +208,7 @@ func (w *pythonWriter) shape(s shape) node {
 	return node{text: "Any"}
 }
 
-// union writes alternatives, with all literals merged into one.
+// union returns the expression of a union. All literals become one Literal.
 func (w *pythonWriter) union(s shape) node {
 	made := node{head: "(", tail: ")", between: " | ", before: "| ", bare: true}
 	var literals []shape
@@ -253,19 +259,19 @@ func (w *pythonWriter) literal(value any) string {
 	return string(raw)
 }
 
-// keywords are Python's reserved words, which cannot be field names of a class.
+// keywords are Python's reserved words, which a class cannot use as names of fields.
 var keywords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from
 	global if import in is lambda nonlocal not or pass raise return try while with yield`)
 
 var pythonName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
-// isPythonName reports whether a name is valid for a field of a class. Names with two leading
-// underscores would be mangled.
+// isPythonName reports whether a class can have a field with this name. Python changes names that
+// begin with two underscores.
 func isPythonName(name string) bool {
 	return pythonName.MatchString(name) && !slices.Contains(keywords, name) && !strings.HasPrefix(name, "__")
 }
 
-// docstring writes a description.
+// docstring writes a description as a docstring.
 func (w *pythonWriter) docstring(indent, doc string) {
 	doc = strings.ReplaceAll(doc, `"""`, `'''`)
 	lines := wrap(doc, width-len(indent)-8)

@@ -8,15 +8,15 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// reader derives definitions from a document's schemas and operations.
+// reader derives definitions from the schemas and operations of a document.
 type reader struct {
 	doc   object
 	made  []definition
-	fault error // the first error
+	fault error // the first error that occurred
 }
 
-// definitions returns the types in a document, in the document's order: first the types of its schemas, then the types of its
-// operations.
+// definitions returns the types that a document defines: first those of its schemas, then those of
+// its operations. Both have the document's order.
 func definitions(doc object) ([]definition, error) {
 	r := &reader{doc: doc}
 	for name, schema := range doc.At("components", "schemas").Members() {
@@ -50,7 +50,7 @@ func (r *reader) fail(format string, args ...any) shape {
 	return shape{}
 }
 
-// define defines a type for a schema. The types of its nested objects follow.
+// define defines a type for a schema, followed by types for the objects in the schema.
 func (r *reader) define(name string, schema object) {
 	at := len(r.made)
 	r.made = append(r.made, definition{name: name, doc: docFor(schema)})
@@ -63,7 +63,7 @@ func (r *reader) define(name string, schema object) {
 	r.made[at].shape, r.made[at].values = s, documentedValues(schema)
 }
 
-// recordFor returns an object with named members, with its allOf merged.
+// recordFor returns the schema of an object with named members. It merges the parts of an allOf.
 func (r *reader) recordFor(schema object) (object, bool) {
 	if schema.Has("allOf") {
 		merged, ok := r.merge(schema, 0)
@@ -73,7 +73,8 @@ func (r *reader) recordFor(schema object) (object, bool) {
 	return schema, len(schema.At("properties")) > 0 && schema.Text("$ref") == "" && (kind == "object" || !given && !schema.Has("type"))
 }
 
-// merge merges the parts of an allOf if they are objects. If several parts define a member, the last definition counts.
+// merge merges the parts of an allOf if they are objects. If several parts define a member, it uses
+// the last definition.
 func (r *reader) merge(schema object, depth int) (object, bool) {
 	if depth > 16 {
 		r.fail("an allOf contains itself")
@@ -137,19 +138,20 @@ func (r *reader) fields(parent string, schema object) []field {
 	return out
 }
 
-// isOpen reports whether an object accepts additional members.
+// isOpen reports whether an object may have additional members.
 func isOpen(schema object) bool { return schema.Get("additionalProperties") != false }
 
-// shape returns the type expression of a schema. An object with members becomes a definition with
-// this name.
+// shape returns the type expression of a schema. If the schema is an object with members, it
+// defines a type with the given name and returns a reference to it.
 func (r *reader) shape(schema object, name string) shape {
 	s := r.bare(schema, name)
-	if schema.Get("nullable") == true { // syntax of OpenAPI 3.0
+	if schema.Get("nullable") == true { // the syntax of OpenAPI 3.0
 		return oneOf(s, shape{kind: null})
 	}
 	return s
 }
 
+// bare returns the type expression of a schema without regard to "nullable".
 func (r *reader) bare(schema object, name string) shape {
 	switch {
 	case schema.Text("$ref") != "":
@@ -182,7 +184,7 @@ func (r *reader) bare(schema object, name string) shape {
 	return r.plain(schema.Text("type"), schema, name)
 }
 
-// refer resolves a $ref to a schema or to a member of a schema.
+// refer resolves a $ref to a schema, or to a member of a schema.
 func (r *reader) refer(schema object, name string) shape {
 	target, isSchema := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/")
 	if !isSchema {
@@ -199,7 +201,7 @@ func (r *reader) refer(schema object, name string) shape {
 		return r.fail("%s: %w", name, err)
 	}
 	if _, is := r.recordFor(resolved); is && len(within) == 3 && within[1] == "properties" {
-		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // the name of the nested definition
+		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // name of the type that the member defines
 	}
 	return r.shape(resolved, name)
 }
@@ -211,7 +213,7 @@ func literalFor(value any) shape {
 	return shape{kind: literal, value: value}
 }
 
-// all converts an allOf to one object, or to its first part with a type.
+// all converts an allOf. The result is one object, or the first part that has a type.
 func (r *reader) all(schema object, name string) shape {
 	if _, is := r.recordFor(schema); is && len(schema.Objects("allOf")) > 1 {
 		r.define(name, schema)
@@ -229,7 +231,7 @@ func (r *reader) choices(choices []object, name string) []shape {
 	var of []shape
 	for i, choice := range choices {
 		inner := name
-		if i > 0 { // further unnamed objects are distinguished by position
+		if i > 0 { // a number distinguishes further objects without a name
 			inner = fmt.Sprintf("%s%d", name, i+1)
 		}
 		if _, is := r.recordFor(choice); is && i == 0 && slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name }) {
@@ -240,8 +242,8 @@ func (r *reader) choices(choices []object, name string) []shape {
 	return of
 }
 
-// onlyConstrains reports whether alternatives only require members that the schema itself
-// describes.
+// onlyConstrains reports whether alternatives only require members. The schema itself then
+// describes the members.
 func onlyConstrains(choices []object) bool {
 	return !slices.ContainsFunc(choices, func(choice object) bool {
 		return slices.ContainsFunc(choice, func(item yamldoc.Item) bool {
@@ -261,6 +263,7 @@ func onlyConstrains(choices []object) bool {
 	})
 }
 
+// plain returns the type expression of a schema for one of the types that the schema allows.
 func (r *reader) plain(kind string, schema object, name string) shape {
 	switch kind {
 	case "string":
@@ -292,14 +295,16 @@ func (r *reader) plain(kind string, schema object, name string) shape {
 	return r.fail("%s: unknown type %q", name, kind)
 }
 
+// object returns a reference to a new record if the schema has properties. Otherwise it returns a
+// dictionary, or an object without members.
 func (r *reader) object(schema object, name string) shape {
 	switch {
 	case len(schema.At("properties")) > 0:
-		if schema.Has("type") && schema.Text("type") == "" { // a record is only one of the schema's types
+		if schema.Has("type") && schema.Text("type") == "" { // the schema allows an object and values of other types
 			schema = append(without(schema, "type"), yamldoc.Item{Key: "type", Value: "object"})
 		}
 		if slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name && !d.record }) {
-			name += "Object" // the named schema is an object or another type
+			name += "Object" // the name without a suffix stands for the union
 		}
 		r.define(name, schema)
 		return shape{kind: reference, name: name}
@@ -311,7 +316,7 @@ func (r *reader) object(schema object, name string) shape {
 	return shape{kind: dictionary, of: []shape{{kind: unknown}}}
 }
 
-// documentedValues returns the values of an enum that documents each of its values.
+// documentedValues returns the values of an enum, if the document describes each value.
 func documentedValues(schema object) []value {
 	var out []value
 	for _, choice := range schema.Objects("oneOf") {

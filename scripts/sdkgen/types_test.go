@@ -12,7 +12,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// small documents with their types in each language.
+// small contains small documents with the types that each language must get.
 var small = []struct{ name, doc, typeScript, python string }{
 	{
 		"plain",
@@ -119,7 +119,7 @@ var small = []struct{ name, doc, typeScript, python string }{
 	{"deprecated", "A: {type: string, description: Old., deprecated: true}", "/**\n * Old.\n *\n * @deprecated\n */\nexport type A = string;", "A: TypeAlias = str\n\"\"\"Old.\n\n@deprecated\n\"\"\""},
 }
 
-// TestTypes writes small documents in each language.
+// TestTypes generates the types of small documents in each language.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	for _, row := range small {
@@ -143,7 +143,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestPython runs the generated Python in an interpreter.
+// TestPython executes the generated Python types in an interpreter.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	modules := make([][]byte, 0, len(small))
@@ -157,7 +157,7 @@ func TestPython(t *testing.T) {
 	isPython(t, modules...)
 }
 
-// isPython runs modules in an interpreter.
+// isPython fails the test unless an interpreter can execute the given modules.
 func isPython(t *testing.T, modules ...[]byte) {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
@@ -181,7 +181,7 @@ func isPython(t *testing.T, modules ...[]byte) {
 	}
 }
 
-// TestRefused generates types for documents that have no valid types.
+// TestRefused checks that documents without valid types are rejected.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
@@ -241,7 +241,7 @@ components:
 		t.Fatal(err)
 	}
 
-	_, got, _ := strings.Cut(string(made), "Other = unknown;\n\n") // after the schemas
+	_, got, _ := strings.Cut(string(made), "Other = unknown;\n\n") // the types after those of the schemas
 	const want = "/** The path parameters of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingPath {\n  id: string;\n}\n\n" +
 		"/** The query parameters of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingQuery {\n  /** The question. Default: `\"x\"`. */\n  q: string;\n}\n\n" +
 		"/** The headers of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingHeaders {\n  \"X-Kind\"?: \"a\" | \"b\";\n}\n\n" +

@@ -6,41 +6,42 @@ import (
 	"strings"
 )
 
-// A literal is a string or a template in a script.
+// literal is a string or a template in a script, with its surroundings.
 type literal struct {
-	value string // gap stands for each inserted value
+	value string // the text, in which gap stands for each inserted value
 
-	// The nearest call or object around the literal: the called function and the number of the argument, or the property.
+	// The nearest call or object around the literal. For a call these are the function's name and
+	// the number of the argument, and for an object the name of the property.
 	function string
 	argument int
 	property string
-	element  string // the element of JSX whose attribute or child the literal is
+	element  string // JSX element that has the literal as an attribute or a child
 }
 
-// gap stands for a value that a template inserts.
+// gap stands for a value that is inserted into a template.
 const gap = "⟨…⟩"
 
-// A frame is an open bracket or template.
+// frame is a bracket or template that is open at the current position.
 type frame struct {
-	open     byte // one of ( [ { ` and $, for a value in a template
+	open     byte // one of ( [ { ` and $, which begins a value in a template
 	function string
 	argument int
 	property string
-	element  string          // of a call that creates an element
-	text     strings.Builder // of a template
+	element  string          // for a call that creates an element: the element
+	text     strings.Builder // for a template: its text
 }
 
-// A lexer splits a script that esbuild printed into tokens.
+// lexer splits a script into tokens. The script must be in the form that esbuild prints.
 type lexer struct {
 	in    string
 	at    int
 	stack []*frame
-	last  string // the last token
-	chain string // the last name, such as console.warn
+	last  string // the last token that was read
+	chain string // the last name that was read, such as console.warn
 	found []literal
 }
 
-// literals returns the strings and templates of a script.
+// literals returns the strings and templates in a script.
 func literals(script string) []literal {
 	l := &lexer{in: script, stack: []*frame{{open: '{'}}}
 	for l.at < len(l.in) {
@@ -56,15 +57,16 @@ var (
 	regex = regexp.MustCompile(`^/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*`)
 	colon = regexp.MustCompile(`^\s*:`)
 
-	// The functions that create elements.
+	// creates matches the names of functions that create elements.
 	creates = regexp.MustCompile(`^(h|jsxs?)$`)
 
-	// What precedes or follows a string that is compared, which nobody reads.
+	// comparedTo and compares match the code before and after a string that is compared. Users do
+	// not see such a string.
 	comparedTo = regexp.MustCompile(`[=!]==?\s*$`)
 	compares   = regexp.MustCompile(`^\s*([=!]==?|in\b)`)
 )
 
-// next reads one token.
+// next reads the next token.
 func (l *lexer) next() {
 	rest := l.in[l.at:]
 	if blank := space.FindString(rest); blank != "" {
@@ -81,7 +83,7 @@ func (l *lexer) next() {
 	}
 	if found := regex.FindString(rest); found != "" && !l.afterValue() {
 		l.take(found)
-		l.last = "0" // a value
+		l.last = "0" // any token that is a value
 		return
 	}
 	l.bracket(rest[0])
@@ -94,7 +96,7 @@ func (l *lexer) take(token string) {
 
 func (l *lexer) top() *frame { return l.stack[len(l.stack)-1] }
 
-// isKey reports whether a token that ends at an offset is a property of an object.
+// isKey reports whether the token that ends at an offset is the name of an object's property.
 func (l *lexer) isKey(end int) bool {
 	return l.top().open == '{' && (l.last == "{" || l.last == ",") && colon.MatchString(l.in[end:])
 }
@@ -127,7 +129,8 @@ func (l *lexer) name(found string) {
 
 var keyword = regexp.MustCompile(`^(return|typeof|case|in|of|do|else|void|await|yield|new|delete|throw|if|while|for|switch|catch)$`)
 
-// afterValue reports whether the last token ends a value, so that a slash divides and a parenthesis calls.
+// afterValue reports whether the last token ends a value. A slash after a value divides, and a
+// parenthesis after a value begins a call.
 func (l *lexer) afterValue() bool {
 	if name.MatchString(l.last) {
 		return !keyword.MatchString(l.last)
@@ -135,6 +138,8 @@ func (l *lexer) afterValue() bool {
 	return l.last != "" && strings.ContainsAny(l.last[len(l.last)-1:], `)]}"'0123456789`+"`")
 }
 
+// bracket reads a bracket, a separator or the beginning of a template, and updates the stack of
+// open brackets.
 func (l *lexer) bracket(c byte) {
 	switch c {
 	case '(':
@@ -169,7 +174,7 @@ func (l *lexer) bracket(c byte) {
 	l.take(string(c))
 }
 
-// template reads a template up to its end or to the next inserted value.
+// template reads a template up to its end or to the next value inserted into it.
 func (l *lexer) template() {
 	f := l.top()
 	for l.at < len(l.in) {
@@ -196,7 +201,7 @@ func (l *lexer) template() {
 	}
 }
 
-// add adds a literal with what surrounds it.
+// add adds a literal and its surroundings to the result.
 func (l *lexer) add(value string) {
 	found := literal{value: value}
 	for _, f := range slices.Backward(l.stack) {
@@ -217,7 +222,8 @@ func (l *lexer) add(value string) {
 	l.found = append(l.found, found)
 }
 
-// unescape replaces the escapes that stand for line breaks and quotes. esbuild prints other characters as themselves.
+// unescape replaces the escape sequences of line breaks and quotes. esbuild prints all other
+// characters without escape sequences.
 func unescape(text string) string {
 	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, "'", "\\`", "`", `\$`, "$", `\\`, `\`).Replace(text)
 }

@@ -1,9 +1,11 @@
-// Command texts lists the strings of the web pages that people read and that stand outside the tables of texts.
+// Command texts lists user interface strings that are not in tables of texts. Such strings cannot
+// be translated.
 //
 //	texts [FOLDER...]    folders below ingress/web; the default is all that have tables
 //
-// A table of texts is a module texts.ts or NAME.texts.ts, or is in a folder texts. The exit code is 1 if strings are found.
-// The command needs bin/esbuild, which parses TypeScript and JSX.
+// A table of texts is a module named texts.ts or NAME.texts.ts, or any module in a folder named
+// texts. The exit code is 1 if the command finds strings. It needs bin/esbuild, which parses
+// TypeScript and JSX.
 package main
 
 import (
@@ -13,7 +15,7 @@ import (
 	"os"
 )
 
-// complete are the folders and modules below ingress/web whose texts all stand in tables.
+// complete are the folders and modules below ingress/web that have all of their texts in tables.
 var complete = []string{"kit", "widget", "dashboard"}
 
 func main() {

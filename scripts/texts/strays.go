@@ -11,20 +11,21 @@ import (
 	"strings"
 )
 
-// A stray is a text that stands outside a table of texts.
+// stray is a text that people read but that is not in a table of texts.
 type stray struct {
-	file string // below ingress/web
-	text string // ⟨…⟩ stands for an inserted value
+	file string // path below ingress/web
+	text string // the text, in which ⟨…⟩ stands for an inserted value
 }
 
 var (
 	table = regexp.MustCompile(`(^|[/.])texts\.tsx?$|(^|/)texts/`)
 	code  = regexp.MustCompile(`\.tsx?$`)
-	// Tests, declarations, and modules for tests.
+	// other matches modules without texts for users: tests, modules for tests, and declarations.
 	other = regexp.MustCompile(`\.test\.tsx?$|\.d\.ts$|_samples\.ts$|^kit/check\.ts$`)
 )
 
-// strays returns the texts outside tables in the modules at these paths below ingress/web of a repository.
+// strays returns the texts that are not in tables. The paths of the modules are relative to
+// ingress/web in the repository.
 func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 	web := filepath.Join(root, "ingress", "web")
 	var files []string
@@ -62,7 +63,8 @@ func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 	return found, nil
 }
 
-// transform returns the JavaScript of TypeScript modules. JSX becomes function calls, whose arguments are ordinary strings.
+// transform returns TypeScript modules as JavaScript. JSX becomes function calls, so that its texts
+// are ordinary strings.
 func transform(ctx context.Context, root, web string, files []string) ([]string, error) {
 	out, err := os.MkdirTemp("", "parley-texts-")
 	if err != nil {
@@ -97,29 +99,32 @@ var (
 	sentence = regexp.MustCompile(`\p{L}\S* +\S|\S +\S*\p{L}|\p{L} $|^ \p{L}`)
 	oneWord  = regexp.MustCompile(`^\p{Lu}\p{Ll}+[.:!?…]?$`)
 
-	// Attributes and properties that people read or hear, and those that browsers read.
+	// Names of attributes and properties that people read or hear, and of those for browsers.
 	read = regexp.MustCompile(`^(children|aria-(label|description|roledescription|valuetext)|placeholder|title|alt|label|hint|` +
 		`head|question|detail|intro|caption|what)$`)
 	machine = regexp.MustCompile(`^(class|className|key|id|for|htmlFor|href|src|rel|d|viewBox|style|type|role|accept|autocomplete|` +
 		`path|method|aria-(controls|describedby|labelledby|live|haspopup|keyshortcuts)|keys|data-.*)$`)
 
-	// Functions whose first argument people read, and functions whose strings are for developers or browsers.
+	// Functions whose first argument people read, and functions whose arguments are for developers
+	// or browsers.
 	shown     = regexp.MustCompile(`^(toast|failed)$`)
 	technical = regexp.MustCompile(`^(console\.\w+|matchMedia|CSS\.supports|useQuery|` +
 		`([\w.]*\.)?(querySelector(All)?|closest|matches|supports|setProperty|getContext|includes|startsWith))$`)
-	// Elements whose content is code.
+	// samples matches the elements whose content is code.
 	samples = regexp.MustCompile(`^(code|kbd|pre|samp)$`)
-	// Names of keys, headers and programs.
+	// names matches the names of keys, headers and programs, which are the same in every language.
 	names = regexp.MustCompile(`^(Enter|Escape|Tab|Backspace|Authorization|Bearer ⟨…⟩|` +
 		`Edge|Opera|Firefox|Chrome|Safari|Android|Windows|Linux)$`)
-	// Addresses, paths of icons, lengths, media queries, and lines of programs, commands, requests and configurations.
+	// Patterns of strings for machines: addresses, paths of icons, lengths and media queries, and
+	// lines of programs, commands, requests and configurations.
 	machines = regexp.MustCompile(`^(https?://\S+|@\w+|not all|(min|max)\(.*\)|M-?\d[\dA-Za-z. -]*|\([a-z-]+: [^)]*\))$`)
 	programs = regexp.MustCompile(`^( ?-[A-Z] ["']|curl |systemctl |kubectl |crontab |const \w+ = |import .*(from "|\n)|` +
 		`from \w+ import |body=⟨|mac := |[#/]/? On your server|# crontab|#!/|<script |\[Unit\]\n|\{\n|(name|apiVersion): \S+\n|(POST|GET) ⟨|` +
 		`PARLEY_\w+=|[xX]-[a-z-]+: |(prefer|content-type|idempotency-key|Content-Security-Policy): )`)
 )
 
-// isText reports whether people read a string. A single word in lower case counts only at places that certainly show it.
+// isText reports whether people read a string. A single word in lower case counts as text only
+// where the page certainly shows it.
 func (l literal) isText() bool {
 	switch {
 	case !word.MatchString(strings.ReplaceAll(l.value, gap, "")) || names.MatchString(l.value):

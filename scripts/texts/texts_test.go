@@ -12,8 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestTextsStandInTables checks that the widget, the dashboard and their shared modules contain no text outside tables, so that a
-// language is complete if its tables are.
+// TestTextsStandInTables checks that the widget, the dashboard and their shared modules have all of
+// their texts in tables. A translation is therefore complete if it covers the tables.
 func TestTextsStandInTables(t *testing.T) {
 	t.Parallel()
 	found, err := strays(t.Context(), testkit.Root(t), complete)
@@ -25,7 +25,7 @@ func TestTextsStandInTables(t *testing.T) {
 	}
 }
 
-// TestTextsAreUsed checks that some module of the dashboard uses each text, so that the tables contain no dead text.
+// TestTextsAreUsed checks that a module of the dashboard uses each text in the tables.
 func TestTextsAreUsed(t *testing.T) {
 	t.Parallel()
 	dashboard := filepath.Join(testkit.Root(t), "ingress", "web", "dashboard")
@@ -60,7 +60,7 @@ func TestTextsAreUsed(t *testing.T) {
 	}
 }
 
-// readModules returns the content of the TypeScript modules below a folder.
+// readModules returns the content of all TypeScript modules below a folder.
 func readModules(t *testing.T, folder string) []string {
 	t.Helper()
 	var modules []string

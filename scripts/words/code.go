@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// readGo returns the comments in a Go file and, unless the file is a test, the strings of several words. It omits strings with
-// SQL, whose words are the database's.
+// readGo returns the comments in a Go file and, unless the file is a test, the strings with several
+// words. It omits strings with SQL, which contain PostgreSQL's words.
 func readGo(name, content string) ([]text, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, content, parser.ParseComments|parser.SkipObjectResolution)
@@ -47,16 +47,17 @@ func readGo(name, content string) ([]text, error) {
 	return texts, nil
 }
 
-// sql matches the beginning of a statement.
+// sql matches the beginning of an SQL statement.
 var sql = regexp.MustCompile(`^\s*(?:--[^\n]*\n\s*)*(?:SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|DROP|GRANT|SET|FROM|WHERE|AND|ORDER|JOIN)\b`)
 
 var (
 	lineComment = regexp.MustCompile(`(?m)(?:^|[ \t])//[^\n]*(?:\n[ \t]*//[^\n]*)*|(?s:/\*.*?\*/)`)
-	// A string of several words, or text between tags.
+	// scriptString matches a string of several words, or a text between two tags.
 	scriptString = regexp.MustCompile("\"[^\"\n]* [^\"\n]*\"|'[^'\n]* [^'\n]*'|`[^`]* [^`]*`|>[^<>{}=;]* [^<>{}=;]*<")
 )
 
-// readScript returns the comments of a TypeScript or JavaScript file and, unless it is a test, its strings.
+// readScript returns the comments in a TypeScript or JavaScript file and, unless the file is a
+// test, the strings.
 func readScript(name, content string) []text {
 	texts := readComments(name, content, lineComment)
 	if strings.Contains(name, ".test.") || strings.HasPrefix(name, "scripts/") {

@@ -11,29 +11,29 @@ import (
 	"strings"
 )
 
-// A text is a piece of English that people read.
+// text is a piece of English text in the repository.
 type text struct {
 	kind    kind
 	file    string
-	line    int // number of the first line
+	line    int // number of the text's first line in the file
 	content string
 }
 
-// A kind says where people read a text.
+// kind is the kind of a text, which depends on its readers.
 type kind string
 
 const (
 	document kind = "document"
-	message  kind = "message"          // errors and log messages of Go code
-	ui       kind = "interface string" // of the dashboard, the widget and the pages
+	message  kind = "message"          // error or log message in Go code
+	ui       kind = "interface string" // string in the dashboard, the widget or another page
 	comment  kind = "comment"
 )
 
-// excluded are files whose words are other people's, generated, or data.
+// excluded matches files that are generated, that contain data, or that others have written.
 var excluded = regexp.MustCompile(`(^|/)(third_party|dist|testdata|node_modules|shop)/|\.pb\.go$|_generated\.|` +
 	`^docs/parley\.postman_collection\.json$|^sdk/.*/types\.(ts|py)$|^scripts/words/|^workers/internal/(llm/offline|analysis|voice/sentence)/`)
 
-// collect returns the texts of the files that git tracks below root.
+// collect returns the texts in the files that git tracks below root.
 func collect(root string) ([]text, error) {
 	list := exec.Command("git", "-C", root, "ls-files", "-z") //nolint:noctx // git ls-files needs no timeout
 	names, err := list.Output()
@@ -48,7 +48,7 @@ func collect(root string) ([]text, error) {
 		}
 		content, err := os.ReadFile(filepath.Join(root, name))
 		if os.IsNotExist(err) || bytes.IndexByte(content, 0) >= 0 {
-			continue // deleted but not committed, or binary
+			continue // the file is deleted but the deletion is not committed, or the file is binary
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading a file: %w", err)
@@ -62,7 +62,7 @@ func collect(root string) ([]text, error) {
 	return texts, nil
 }
 
-// read returns the texts of a file.
+// read returns the texts in a file. The name of the file determines its language.
 func read(name, content string) ([]text, error) {
 	switch base := path.Base(name); path.Ext(name) {
 	case ".go":
@@ -98,7 +98,7 @@ var (
 	hashComment = regexp.MustCompile(`(?m)(?:^|[ \t])#[^\n]*(?:\n[ \t]*#[^\n]*)*`)
 )
 
-// readComments returns the matches of a pattern as comments.
+// readComments returns each match of a pattern as a comment.
 func readComments(name, content string, pattern *regexp.Regexp) []text {
 	var texts []text
 	for _, at := range pattern.FindAllStringIndex(content, -1) {
@@ -112,7 +112,7 @@ var (
 	inline = regexp.MustCompile("`[^`\n]+`")
 )
 
-// readMarkdown returns a document without its code.
+// readMarkdown returns the text of a document without its code.
 func readMarkdown(name, content string) []text {
 	blank := func(code string) string { return strings.Repeat("\n", strings.Count(code, "\n")) }
 	content = fence.ReplaceAllStringFunc(content, blank)

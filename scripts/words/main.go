@@ -1,5 +1,5 @@
-// Command words checks the English of the repository: it lists the banned words in documents, messages, user interface strings
-// and comments, with what to write instead.
+// Command words checks the English of the repository. It lists the banned words in documents,
+// messages, user interface strings and comments, each with a replacement.
 //
 //	words [-root DIR]          list the banned words; exit 1 if there are more than the caps allow
 //	words -sample SEED         print random comment blocks, documents and strings, for a reader who has not seen the code
@@ -17,7 +17,8 @@ import (
 	"slices"
 )
 
-// maxInComments is how many banned words comments may contain. All other text may contain none.
+// maxInComments is the number of banned words that comments may contain. Other texts may contain
+// none.
 const maxInComments = 19
 
 func main() {
@@ -41,7 +42,8 @@ func main() {
 	}
 }
 
-// report lists the banned words by kind of text. It returns false if a kind has more of them than its cap.
+// report lists the banned words by kind of text. It returns false if a kind of text contains more
+// of them than allowed.
 func report(out io.Writer, texts []text) bool {
 	found := map[kind][]string{}
 	for _, t := range texts {

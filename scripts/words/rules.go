@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A rule bans the text that its pattern matches, and suggests an alternative.
+// rule bans the texts that its pattern matches, and suggests a replacement.
 type rule struct {
 	pattern *regexp.Regexp
 	instead string
 }
 
-// The rules follow the section "Words" of CONTRIBUTING.md.
+// rules lists the banned words of the section "Words" in CONTRIBUTING.md.
 var rules = []rule{
 	{word(`tells?|told|telling`), `"reports", "notifies", "publishes" or "says"`},
 	{word(`anew`), `"again"`},
@@ -33,12 +33,12 @@ var rules = []rule{
 	},
 }
 
-// word matches one of the alternatives as whole words, in any case.
+// word returns a pattern that matches the alternatives as whole words, regardless of case.
 func word(alternatives string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + alternatives + `)\b`)
 }
 
-// check returns a line for each banned word in t, with its position and the alternative.
+// check returns a line for each banned word in a text, with the word's position and a replacement.
 func check(t text) []string {
 	var lines []string
 	for _, r := range rules {

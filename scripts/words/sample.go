@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// printSample prints a sample for a reader to judge: 30 comment blocks, 10 documents, and 40 interface strings and messages. In
-// the same commit, the same seed draws the same sample.
+// printSample prints a random sample for a reader to judge: 30 comment blocks, 10 documents, and 40
+// interface strings and messages. The seed and the commit determine the sample.
 func printSample(out io.Writer, root string, texts []text, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a sample, not a secret
 	for _, group := range []struct {
@@ -40,8 +40,8 @@ func printSample(out io.Writer, root string, texts []text, seed uint64) {
 	}
 }
 
-// declared returns the code that precedes a comment on its line, because such a comment is a phrase about this code. It returns ""
-// for other texts.
+// declared returns the code before a comment on the same line, because such a comment is a phrase
+// about the code. It returns "" for other texts.
 func declared(root string, t text) string {
 	content, err := os.ReadFile(filepath.Join(root, t.file))
 	if t.kind != comment || err != nil {
@@ -56,8 +56,8 @@ func declared(root string, t text) string {
 	return before + " "
 }
 
-// code matches strings that are not sentences.
+// code matches strings that contain code instead of a sentence.
 var code = regexp.MustCompile(`[{}=<>;$\\|]|\w\(`)
 
-// words counts the words of a text.
+// words returns the number of words in a text.
 func words(t text) int { return len(strings.Fields(t.content)) }

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestBannedWordsAreFound checks that a text is read from the parts of a file that people read, and from no other parts.
+// TestBannedWordsAreFound checks which parts of a file are read as texts.
 func TestBannedWordsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		file, content string
-		want          []string // kind:line of each banned word
+		want          []string // kind and line number of each banned word, as kind:line
 	}{
 		"document":         {"docs/a.md", "# A\n\nThe worker tells it.\n", []string{"document:3"}},
 		"code of document": {"docs/a.md", "Run it:\n\n```sh\necho told\n```\n\nUse `told`.\n", nil},
@@ -52,8 +52,8 @@ func TestBannedWordsAreFound(t *testing.T) {
 	}
 }
 
-// TestReport checks that a banned word in a document, an error or a user interface string fails the check. Comments may contain
-// a few.
+// TestReport checks that a banned word makes the check fail in a document, an error or a user
+// interface string. Comments may contain a few.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

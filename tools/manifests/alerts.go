@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleFile is a Prometheus rule file, reduced to the fields used here.
+// ruleFile is a Prometheus rule file with only the fields that the checks use.
 type ruleFile struct {
 	Groups []struct {
 		Name  string  `json:"name"`
@@ -30,7 +30,7 @@ type alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// board is a Grafana dashboard, reduced to its Prometheus queries.
+// board is a Grafana dashboard with only its Prometheus queries.
 type board struct {
 	Panels []struct {
 		ID      int    `json:"id"`
@@ -47,12 +47,15 @@ type board struct {
 	} `json:"panels"`
 }
 
-// checkAlerts parses the alerts as Prometheus does and the dashboard as Grafana does, and checks the references in both. A test
-// in scripts/e2e checks that the service exports the metrics that the alerts and the dashboard query.
+// checkAlerts parses the alerts as Prometheus does and the dashboard as Grafana does. It checks
+// that the references in both exist. A test in scripts/e2e checks that Parley exports the metrics
+// that they query.
 func checkAlerts(root string) []error {
 	return append(checkRules(root), checkBoard(root)...)
 }
 
+// checkRules checks the alerts in deploy/grafana/alerts.yaml. Their names must be unique, and their
+// links must lead to headings of docs/telemetry.md.
 func checkRules(root string) (problems []error) {
 	raw, err := read(root, "deploy", "grafana", "alerts.yaml")
 	if err != nil {
@@ -90,7 +93,7 @@ func checkRules(root string) (problems []error) {
 
 var alertName = regexp.MustCompile(`^Parley[A-Z][A-Za-z]+$`)
 
-// problems lists the faults of an alert.
+// problems returns an error for each fault of an alert.
 func (a alert) problems(chapters []string) (problems []error) {
 	if !alertName.MatchString(a.Alert) {
 		problems = append(problems, errors.New("the name is invalid"))
@@ -122,7 +125,7 @@ func (a alert) problems(chapters []string) (problems []error) {
 	return problems
 }
 
-// parse parses a PromQL expression.
+// parse returns an error if a text is not a valid PromQL expression.
 func parse(expr string) error {
 	if _, err := parser.ParseExpr(expr); err != nil {
 		return fmt.Errorf("reading %q: %w", expr, err)
@@ -130,7 +133,7 @@ func parse(expr string) error {
 	return nil
 }
 
-// isTemplate returns an error if text is not a valid Prometheus template.
+// isTemplate returns an error if a text is not a valid Prometheus template.
 func isTemplate(text string) error {
 	unit := func(any) string { return "" }
 	_, err := template.New("").Funcs(template.FuncMap{

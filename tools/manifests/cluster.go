@@ -17,10 +17,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// overlay is the kustomization to check. It includes the base.
+// overlay is the directory of the kustomization to check, which includes the base.
 const overlay = "deploy/k8s/overlays/example"
 
-// scaledObject is KEDA's type, reduced to the fields used here. Decoding is strict, so any other field is an error.
+// scaledObject is KEDA's type with only the fields that the manifests use. Decoding is strict, so
+// any other field is an error.
 type scaledObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -41,7 +42,7 @@ type scaledObject struct {
 	} `json:"spec"`
 }
 
-// cluster contains all objects of the manifests.
+// cluster contains all objects of the manifests, by kind and name.
 type cluster struct {
 	deployments  map[string]*appsv1.Deployment
 	statefulSets map[string]*appsv1.StatefulSet
@@ -57,7 +58,8 @@ type cluster struct {
 	namespaces   map[string]*corev1.Namespace
 }
 
-// buildCluster builds the kustomization and decodes each object strictly: unknown and duplicate fields are errors.
+// buildCluster builds the kustomization and decodes each object strictly. Unknown and duplicate
+// fields are errors.
 func buildCluster(root string) (*cluster, []error) {
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, overlay))
 	if err != nil {
@@ -77,7 +79,7 @@ func buildCluster(root string) (*cluster, []error) {
 	return c, errs
 }
 
-// add decodes one object.
+// add decodes one object of a kind and stores it.
 func (c *cluster) add(kind string, raw []byte) error {
 	switch kind {
 	case "apps/v1 Deployment":
@@ -137,10 +139,10 @@ func decode[T any](raw []byte, into *map[string]*T) error {
 	return nil
 }
 
-// workload is an object that creates pods.
+// workload is an object that creates pods, with the template of the pods.
 type workload struct {
 	name     string
-	selector *metav1.LabelSelector // nil for a job
+	selector *metav1.LabelSelector // nil for a Job
 	template corev1.PodTemplateSpec
 	claims   []corev1.PersistentVolumeClaim
 	replicas *int32

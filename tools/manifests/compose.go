@@ -17,12 +17,12 @@ import (
 
 const composeFile = "deploy/compose.yaml"
 
-// otherServices are the services in compose.yaml that do not run Parley's programs, so their environment variables are not
-// Parley's settings.
+// otherServices are the services in compose.yaml that do not run Parley's programs. Their
+// environment variables are not Parley's settings.
 var otherServices = []string{"postgres", "nats", "proxy"}
 
-// checkCompose loads compose.yaml strictly, as Compose does, and checks the services' references
-// and privileges.
+// checkCompose loads compose.yaml strictly, as Compose does. It checks the references and
+// privileges of each service.
 func checkCompose(root string) (errs []error) {
 	settings, err := knownSettings(root)
 	if err != nil {
@@ -86,7 +86,7 @@ func loadProject(root string) (*types.Project, error) {
 	return options.LoadProject(context.Background())
 }
 
-// checkGuards checks that a service has no unneeded privileges.
+// checkGuards checks that a service has no privileges that it does not need.
 func checkGuards(s types.ServiceConfig) (errs []error) {
 	refuse := func(bad bool, what string) {
 		if bad {
@@ -134,7 +134,8 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 	return errs
 }
 
-// checkImages checks that images can be built. No image may name a registry, because the user chooses the registry.
+// checkImages checks that the images of services can be built. No image may name a registry,
+// because users choose the registry.
 func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	if s.Build != nil && !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
 		errs = append(errs, fmt.Errorf("the Dockerfile has no target %s", s.Build.Target))
@@ -160,7 +161,7 @@ func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	return errs
 }
 
-// knownSettings returns the settings documented in docs/settings.md.
+// knownSettings returns the names of the settings in docs/settings.md.
 func knownSettings(root string) (map[string]bool, error) {
 	table, err := read(root, "docs/settings.md")
 	if err != nil {

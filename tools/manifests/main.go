@@ -1,5 +1,6 @@
-// Command manifests checks the files in deploy/: Kubernetes and Compose must accept every field, references must resolve, and
-// no container may have unneeded privileges. The command works offline.
+// Command manifests checks the files in deploy/. Kubernetes and Compose must accept every field,
+// all references must resolve, and no container may have privileges that it does not need. It works
+// offline.
 package main
 
 import (
@@ -8,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// checks are functions that each check a part of deploy/ in the repository at a root directory. Their errors are messages to the
-// author of the change.
+// checks lists the functions that check a part of deploy/. Their argument is the repository's root.
+// Each error is a message to the author of a change.
 var checks = []struct {
 	name  string
 	check func(root string) []error
@@ -43,7 +44,7 @@ func main() {
 	}
 }
 
-// read reads a file in the repository.
+// read returns the content of a file in the repository.
 func read(root string, path ...string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(append([]string{root}, path...)...))
 }

@@ -19,7 +19,7 @@ func TestDeploymentFilesAreValid(t *testing.T) {
 	}
 }
 
-// TestMistakesAreFound makes one mistake at a time in a copy of the files.
+// TestMistakesAreFound copies the files and makes one mistake at a time in the copy.
 func TestMistakesAreFound(t *testing.T) {
 	t.Parallel()
 	for _, mistake := range []struct{ file, old, new, found string }{
@@ -70,13 +70,13 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// copied returns a copy of the files that the checks read.
+// copied returns the path of a copy of the files that the checks read.
 func copied(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{"deploy/k8s", "deploy/compose", "deploy/docker", "deploy/grafana"} {
 		if _, err := os.Stat(filepath.Join(repository, dir)); err != nil {
-			continue // the checks report a missing file
+			continue // the checks report the missing file
 		}
 		if err := os.CopyFS(filepath.Join(root, dir), os.DirFS(filepath.Join(repository, dir))); err != nil {
 			t.Fatal(err)

@@ -78,8 +78,8 @@ func (c *cluster) checkWorkload(w workload) (errs []error) {
 	return errs
 }
 
-// checkContainer checks a container's mounts and probes. A long-running container needs every
-// probe.
+// checkContainer checks the mounts and probes of a container. A container that does not end by
+// itself needs every probe.
 func checkContainer(container corev1.Container, volumes map[string]bool, longRunning bool) (errs []error) {
 	for _, mount := range container.VolumeMounts {
 		if !volumes[mount.Name] {
@@ -107,7 +107,7 @@ func hasPort(container corev1.Container, port intstr.IntOrString) bool {
 	})
 }
 
-// checkRights checks that pods have no unneeded privileges.
+// checkRights checks that the pods of a workload have no privileges that they do not need.
 func checkRights(w workload) (errs []error) {
 	spec := w.template.Spec
 	refuse := func(bad bool, what string) {
@@ -143,7 +143,8 @@ var (
 	reference   = regexp.MustCompile(`\$\((\w+)\)`)
 )
 
-// checkEnvironment checks that the sources of environment variables exist, and that each name is one of Parley's settings.
+// checkEnvironment checks that the sources of environment variables exist, and that each variable
+// is one of Parley's settings.
 func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs []error) {
 	for _, container := range w.template.Spec.Containers {
 		defined := map[string]bool{}
@@ -176,7 +177,8 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 	return errs
 }
 
-// checkSecret checks that the secret that provides an environment variable exists. Variables from other sources pass.
+// checkSecret checks that a secret exists if it provides an environment variable. It accepts other
+// sources.
 func (c *cluster) checkSecret(env corev1.EnvVar) error {
 	if env.ValueFrom == nil || env.ValueFrom.SecretKeyRef == nil {
 		return nil
@@ -188,10 +190,10 @@ func (c *cluster) checkSecret(env corev1.EnvVar) error {
 	return nil
 }
 
-// isPassword matches variables that are only parts of URLs in settings.
+// isPassword matches variables that occur only in URLs of other settings.
 var isPassword = regexp.MustCompile(`^[A-Z_]*PASSWORD$`)
 
-// keysOf returns the keys of a secret or config map that is used as a whole.
+// keysOf returns the keys of a secret or config map whose keys all become variables.
 func (c *cluster) keysOf(from corev1.EnvFromSource) (names []string, err error) {
 	switch {
 	case from.ConfigMapRef != nil:

@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lanes are the consumers of the job stream, named as in shared/domain.
+// lanes are the consumers of the job stream. They have the names that shared/domain gives to lanes.
 var lanes = []string{"chat", "automation", "ingest"}
 
-// checkServices checks that services select existing pods and ports.
+// checkServices checks that the pods and ports that services select exist.
 func (c *cluster) checkServices() (errs []error) {
 	for name, service := range c.services {
 		if len(service.Spec.Selector) == 0 {
-			continue // intentional: requests to this service fail
+			continue // intentional: requests to this service must fail
 		}
 		pods, err := c.matching(&metav1.LabelSelector{MatchLabels: service.Spec.Selector})
 		if err != nil || len(pods) == 0 {
@@ -39,7 +39,7 @@ func (c *cluster) checkServices() (errs []error) {
 	return errs
 }
 
-// checkIngresses checks that ingresses lead to services, and that no ingress exposes /metrics.
+// checkIngresses checks that ingresses lead to existing services, and that none exposes /metrics.
 func (c *cluster) checkIngresses() (errs []error) {
 	for name, in := range c.ingresses {
 		closed := false
@@ -68,8 +68,8 @@ func (c *cluster) serves(to networkingv1.IngressBackend) bool {
 	})
 }
 
-// checkSelectors checks that disruption budgets and network policies select existing pods, and that a network policy denies
-// traffic by default.
+// checkSelectors checks that the pods that disruption budgets and network policies select exist. It
+// also checks that a network policy denies traffic by default.
 func (c *cluster) checkSelectors() (errs []error) {
 	for name, budget := range c.budgets {
 		if pods, err := c.matching(budget.Spec.Selector); err != nil || len(pods) != 1 {
@@ -106,7 +106,7 @@ func (c *cluster) checkSelectors() (errs []error) {
 	return errs
 }
 
-// checkPeers checks that a policy's selectors for pods in this namespace select existing pods.
+// checkPeers checks that the pods that a policy selects in its own namespace exist.
 func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPeer) (errs []error) {
 	for _, peer := range peers {
 		if peer.PodSelector == nil || peer.NamespaceSelector != nil {
@@ -119,8 +119,8 @@ func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPe
 	return errs
 }
 
-// checkScaling checks that each scaler scales a different workload that exists, and that the manifests set no replicas for that
-// workload.
+// checkScaling checks that each scaler scales a workload that exists and that no other scaler
+// scales. The manifests must not set the workload's number of replicas.
 func (c *cluster) checkScaling() (errs []error) {
 	scaled := map[string]string{}
 	scale := func(by, target string) {

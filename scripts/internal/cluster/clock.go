@@ -17,10 +17,11 @@ import (
 	"parley/shared/testkit"
 )
 
-// clockVariable is the environment variable that contains the clock offset, in seconds, for a program built by Skewed.
+// clockVariable is the environment variable with the clock offset of a program built by Skewed, in
+// seconds.
 const clockVariable = "PARLEY_TEST_CLOCK_OFFSET"
 
-// clockSource is added to the standard library's package time.
+// clockSource is Go source that Skewed adds to the standard library's package time.
 const clockSource = `package time
 
 import "syscall"
@@ -39,12 +40,13 @@ var parleyTestOffset = func() int64 {
 }()
 `
 
-// nowCall is the only place where package time reads the system clock.
+// nowCall is the only code in package time that reads the system clock.
 const nowCall = "sec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
 
-// Skewed builds the worker with an adjustable wall clock. It changes only time.Now in the standard library, which adds the
-// offset from the environment. The monotonic clock stays correct, as on a machine whose time was set wrongly. A preloaded
-// library could not adjust the clock, because Go reads it without libc.
+// Skewed builds the worker with an adjustable wall clock and returns the program's path. It changes
+// only time.Now in the standard library, which then adds the offset from the environment. The
+// monotonic clock stays correct, as on a machine whose time was set wrongly. A preloaded library
+// could not adjust the clock, because Go programs read it without libc.
 func Skewed(tb testing.TB) (path string, err error) {
 	tb.Helper()
 	root, err := exec.CommandContext(tb.Context(), "go", "env", "GOROOT").Output()
@@ -62,7 +64,7 @@ func Skewed(tb testing.TB) (path string, err error) {
 	}
 
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
-	// The names are constant per checkout, so that the build cache is used.
+	// The file names are the same for every build in a checkout, so that the build cache applies.
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -123,5 +125,6 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// Offset returns the environment setting for a Skewed program whose clock is wrong by this duration, in whole seconds.
+// Offset returns the environment setting that makes a Skewed program's clock wrong by this
+// duration, in whole seconds.
 func Offset(by time.Duration) string { return clockVariable + "=" + strconv.Itoa(int(by/time.Second)) }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/lib/pq" // the driver of DB
+	_ "github.com/lib/pq" // the PostgreSQL driver for DB
 
 	"parley/migrations"
 	"parley/shared/lifecycle"
@@ -21,7 +21,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// The kinds of parts.
+// The kinds of parts: roles of Parley's processes, and the two servers.
 const (
 	Ingress  = "ingress"
 	Agent    = "agent"
@@ -32,11 +32,11 @@ const (
 )
 
 const (
-	// readyWithin bounds the time until all parts are ready, generously for a slow or busy machine.
+	// readyWithin bounds the time until all parts are ready. It allows for a slow or busy machine.
 	readyWithin  = 3 * time.Minute
 	readyPoll    = 20 * time.Millisecond
 	databaseName = "parley"
-	// secretsKey is 32 bytes, in base64.
+	// secretsKey is a key of 32 bytes in base64.
 	secretsKey = "Y2x1c3RlcmNsdXN0ZXJjbHVzdGVyY2x1c3RlcmNsdXM="
 )
 
@@ -46,20 +46,22 @@ type Options struct {
 
 	// Settings are environment variables of every process, as "KEY=value".
 	Settings []string
-	// PostgresSettings are additional server settings, by name. They do not replace the settings that make commits durable.
+	// PostgresSettings are additional server settings, by name. They cannot replace the settings
+	// that make commits durable.
 	PostgresSettings map[string]string
-	// PostgresDir and NATSDir are the servers' data directories. Empty means a temporary directory.
+	// PostgresDir and NATSDir are the servers' data directories. If empty, a temporary directory is
+	// used.
 	PostgresDir, NATSDir string
 }
 
-// Cluster is a running Parley.
+// Cluster is a running Parley with its servers.
 type Cluster struct {
-	Parts []*Part // all, in the order of their start
-	DB    *sql.DB // PostgreSQL, directly
+	Parts []*Part // all parts, in the order in which they were started
+	DB    *sql.DB // a direct connection to PostgreSQL, without a fault proxy
 	Store string  // JetStream's data directory
 
 	options  Options
-	dir      string        // of the log files
+	dir      string        // directory of the log files
 	add      func(p *Part) // keeps a part running until the test ends
 	wg       sync.WaitGroup
 	natsPort int
@@ -67,7 +69,8 @@ type Cluster struct {
 	dsn      string
 }
 
-// Start starts a cluster and returns when all parts are ready. The cluster stops with the test.
+// Start starts a cluster and returns when all parts are ready. The cluster stops when the test
+// ends.
 func Start(tb testing.TB, options Options) *Cluster {
 	tb.Helper()
 	c := &Cluster{options: options, dir: tb.TempDir()}
@@ -139,7 +142,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []
 	}
 }
 
-// Count returns the number of lines that contain text, in the logs of all parts of a kind.
+// Count returns the number of lines that contain a text in the logs of all parts of a kind.
 func (c *Cluster) Count(kind, text string) (lines int) {
 	for _, p := range c.Of(kind) {
 		lines += strings.Count(string(readFrom(p.log, 0)), text)
@@ -195,6 +198,7 @@ func (c *Cluster) migrate(ctx context.Context, server *pgserver.Server) (err err
 	return migrations.Up(ctx, c.DB)
 }
 
+// startNATS starts the nats-server and waits until it is ready.
 func (c *Cluster) startNATS(tb testing.TB) {
 	tb.Helper()
 	dir := c.options.NATSDir
@@ -203,8 +207,8 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	}
 
 	c.Store, c.natsPort = filepath.Join(dir, "store"), testkit.FreePort(tb)
-	// max_file_store is explicit because its default is the free disk space at the start, so that a stream would not fit on a disk
-	// that is full at that time.
+	// max_file_store is set explicitly. Its default is the free disk space when the server starts.
+	// A server that starts on a full disk would then have no room for its streams.
 	config := fmt.Sprintf("listen: \"127.0.0.1:%d\"\njetstream { store_dir: %q, max_file_store: 1GB }\n", c.natsPort, c.Store)
 	path := filepath.Join(c.dir, "nats.conf")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
@@ -219,6 +223,8 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	}
 }
 
+// startProcess starts one of Parley's processes behind its own fault proxies. It does not wait
+// until the process is ready.
 func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string) {
 	tb.Helper()
 	database, bus := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.pgPort)), net.JoinHostPort("127.0.0.1", strconv.Itoa(c.natsPort))

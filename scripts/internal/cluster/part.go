@@ -14,7 +14,7 @@ import (
 // startPause is the delay between a failed start and the next attempt.
 const startPause = 200 * time.Millisecond
 
-// instance is one run of a part, from start to end.
+// instance is one process of a part, from its start to its end.
 type instance struct {
 	pid   int
 	done  <-chan struct{}
@@ -32,37 +32,37 @@ func (l *instance) over() bool {
 	}
 }
 
-// Part is a process in the cluster or one of its servers. The process is restarted whenever it ends. The methods may be called
-// from any goroutine.
+// Part is one of the cluster's processes or servers. It is restarted whenever it ends. Its methods
+// may be called from any goroutine.
 type Part struct {
-	// Name is for example "agent 2", Kind "agent".
+	// Name is for example "agent 2". Kind is then "agent".
 	Name, Kind string
-	// URL is the base URL of an ingress through Front, and empty for other parts.
+	// URL is the base URL of an ingress through its proxy Front. Other parts have none.
 	URL string
-	// Front, DB and Bus are the process's fault proxies: Front for the clients of an ingress, DB and Bus for the connections to
-	// the two servers. They are nil for servers.
+	// Front, DB and Bus are the process's fault proxies. Front proxies the clients of an ingress.
+	// DB and Bus proxy the process's connections to PostgreSQL and NATS. Servers have no proxies.
 	Front, DB, Bus *testkit.FaultProxy
 
 	launch func(ctx context.Context, extra Extra) (*instance, error) // returns when the process has started
-	log    string                                                    // log file
+	log    string                                                    // path of the log file
 
 	mu        sync.Mutex
 	now       *instance // nil while the part is down
 	extra     Extra
 	killed    bool
 	frozen    bool
-	excused   bool   // the part may end without a kill
+	excused   bool   // whether the part may end without a kill
 	meanwhile func() // called while the part is down after a kill
 	starts    int
-	failed    int // failed starts, and ends before the part was ready
+	failed    int // number of failed starts, including those that ended before the part was ready
 	lastFail  string
-	ended     []string // unexpected ends after the part was ready
+	ended     []string // descriptions of the unexpected ends after the part was ready
 }
 
-// Extra contains changes to the next starts of a part.
+// Extra contains changes that apply to the next starts of a part.
 type Extra struct {
-	Path string   // path of another program; empty: the default
-	Env  []string // additional variables, as "KEY=value"
+	Path string   // path of another program; empty: the default program
+	Env  []string // additional environment variables, as "KEY=value"
 }
 
 // keepRunning starts the part and restarts it whenever it ends, until ctx ends.
@@ -101,7 +101,8 @@ func (p *Part) noteStart(l *instance) {
 	p.starts++
 }
 
-// noteEnd records that the part is down, and calls meanwhile before the restart.
+// noteEnd records that the part is down, and why if it was not killed or excused. After a kill, it
+// calls the function meanwhile before the restart.
 func (p *Part) noteEnd(ctx context.Context, l *instance) {
 	p.mu.Lock()
 	killed, meanwhile, excused := p.killed, p.meanwhile, p.excused
@@ -124,8 +125,9 @@ func (p *Part) noteEnd(ctx context.Context, l *instance) {
 	}
 }
 
-// Kill9 kills the part and returns when the process is gone. Before the restart it calls meanwhile, if that is not nil. It
-// returns false and does nothing if the part is down or frozen.
+// Kill9 kills the part with SIGKILL and returns when the process is gone. Before the restart, the
+// function meanwhile is called unless it is nil. Kill9 returns false and does nothing if the part
+// is down or frozen.
 func (p *Part) Kill9(meanwhile func()) bool {
 	p.mu.Lock()
 	l := p.now
@@ -139,8 +141,8 @@ func (p *Part) Kill9(meanwhile func()) bool {
 	return true
 }
 
-// Term terminates the part gracefully. The part is then restarted. Term returns false and does nothing if the part is down or
-// frozen.
+// Term terminates the part gracefully, after which the part is restarted. It returns false and does
+// nothing if the part is down or frozen.
 func (p *Part) Term() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,14 +157,15 @@ func (p *Part) Term() bool {
 	return p.killed
 }
 
-// Excuse allows the part to end without a kill until its next restart, for example because its disk is full.
+// Excuse allows the part to end once without a kill, for example because its disk is full. The next
+// restart withdraws the permission.
 func (p *Part) Excuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.excused = p.now != nil
 }
 
-// Stop freezes the part until Cont is called. It returns false if the part is down or already frozen.
+// Stop freezes the part until Cont is called. It returns false if the part is down or frozen.
 func (p *Part) Stop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +186,7 @@ func (p *Part) Cont() {
 	p.frozen = false
 }
 
-// Next sets changes to the part's next starts.
+// Next sets the changes that apply to the part's next starts.
 func (p *Part) Next(extra Extra) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,15 +211,15 @@ func (p *Part) PID() int {
 	return p.now.pid
 }
 
-// History is a part's history.
+// History counts a part's starts and failures.
 type History struct {
 	Starts       int
-	FailedStarts int      // ends without a kill before the part was ready, because its servers were down
+	FailedStarts int      // ends without a kill before the part was ready, usually because its servers were down
 	LastFailure  string   // the reason for the last failed start
 	Ended        []string // unexpected ends after the part was ready
 }
 
-// History returns the part's history.
+// History returns the part's starts and failures up to now.
 func (p *Part) History() History {
 	p.mu.Lock()
 	defer p.mu.Unlock()

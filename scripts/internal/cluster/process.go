@@ -18,16 +18,16 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// command starts a program in the cluster.
+// command describes a program that the cluster starts.
 type command struct {
 	path  string
 	args  []string
-	env   []string // in addition to this process's environment
+	env   []string // variables in addition to the environment of the test process
 	log   string   // path of the log file, to which output is appended
 	ready string   // output that signals readiness
 }
 
-// launch starts the command in a new session. The child is killed if this process dies.
+// launch starts the command in a new session. The child is killed if the test process dies.
 func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -87,7 +87,7 @@ func tail(text []byte) string {
 	return trimmed[max(0, len(trimmed)-limit):]
 }
 
-// launchPostgres starts the server and returns when it has recovered.
+// launchPostgres starts PostgreSQL and returns when the server has recovered from a crash, if any.
 func launchPostgres(ctx context.Context, config pgserver.Config) (*instance, *pgserver.Server, error) {
 	server, err := pgserver.Start(ctx, config)
 	if err != nil {

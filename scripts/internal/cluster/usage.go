@@ -10,11 +10,11 @@ import (
 // Usage is the resource usage of a process.
 type Usage struct {
 	PID         int
-	Memory      int64 // resident, in bytes
+	Memory      int64 // resident memory in bytes
 	Descriptors int
 }
 
-// Usage returns the resource usage of the part's process, or false while it is down.
+// Usage returns the resource usage of the part's process. It returns false while the part is down.
 func (p *Part) Usage() (Usage, bool) {
 	pid := p.PID()
 	if pid == 0 {

@@ -1,10 +1,11 @@
-// Package faultproxy is an HTTP proxy on loopback that breaks connections at chosen points: after the service has executed a
-// request but before its response arrives, or in the middle of an event stream. Tests of clients use the proxy.
+// Package faultproxy is an HTTP proxy for tests of clients. It runs on loopback and breaks
+// connections at chosen points: after the service has executed a request but before its response
+// arrives, or in the middle of an event stream.
 //
 //	client ──▶ http://127.0.0.1:port/<door> ──▶ proxy ──▶ service
 //	client ◀──────── what the door lets through ──────────┘
 //
-// Each door is a base URL with its own fault rule, and records its requests.
+// A door is a base URL with its own fault rule. It records the requests that it receives.
 package faultproxy
 
 import (
@@ -35,7 +36,7 @@ type Proxy struct {
 	doors map[string]*Door
 }
 
-// Door is a base URL with a fault rule.
+// Door is a base URL of the proxy with a fault rule.
 type Door struct {
 	URL string // base URL for a client, without a trailing slash
 
@@ -52,14 +53,14 @@ type Request struct {
 	Method, Path   string // path with query, without the door's prefix
 	IdempotencyKey string
 	LastEventID    string
-	Fault          string // the fault that was applied, or ""
+	Fault          string // name of the fault that was applied, or ""
 }
 
 // rule selects the fault for a request.
 type rule interface {
-	// before may respond to the request itself, in which case the service is not called.
+	// before returns a response that the door sends without calling the service, or nil.
 	before() *refusal
-	// after decides how much of the service's response is passed on.
+	// after decides how much of the service's response the client receives.
 	after(r *http.Request, answer *http.Response) cut
 }
 
@@ -71,8 +72,8 @@ func Start(tb testing.TB, target string) *Proxy {
 		tb.Fatalf("faultproxy: %q is not a base URL: %v", target, err)
 	}
 
-	// Each request uses a separate connection, so that a fault affects no other request. Compression is off, because a compressed
-	// body cannot be cut at a chosen byte.
+	// Each request to the service uses its own connection, so that a fault affects no other
+	// request. Compression is off, because the proxy cannot cut a compressed body at a chosen byte.
 	p := &Proxy{tb: tb, target: to, client: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, doors: map[string]*Door{}}
 	p.server = httptest.NewServer(p)
 	tb.Cleanup(func() {
@@ -85,25 +86,27 @@ func Start(tb testing.TB, target string) *Proxy {
 // Pass returns a door that only records requests.
 func (p *Proxy) Pass() *Door { return p.door(pass{}) }
 
-// DropFirst returns a door that closes the connection of every distinct POST (by method, path and Idempotency-Key) once: after
-// the service has responded, and before any byte of the response is sent. The next attempt is passed on.
+// DropFirst returns a door that loses the first response to every distinct POST (by method, path
+// and Idempotency-Key). It closes the connection after the service has responded and before it
+// sends any byte to the client. It passes later attempts on.
 func (p *Proxy) DropFirst() *Door { return p.door(&dropFirst{dropped: map[string]bool{}}) }
 
-// DropWhen returns a door that, like DropFirst, closes the connection of every distinct POST once, but before the service
-// responds. While the service handles the request, DropWhen calls ready every few milliseconds, and closes the connection when
-// it returns true.
+// DropWhen returns a door that, like DropFirst, closes the connection of every distinct POST once,
+// but before the service has responded. While the service handles the request, the door calls ready
+// every few milliseconds. It closes the connection when ready returns true.
 func (p *Proxy) DropWhen(ready func() bool) *Door {
 	return p.door(&dropWhen{dropFirst: dropFirst{dropped: map[string]bool{}}, ready: ready})
 }
 
-// CutStreams returns a door that cuts the first n event streams in the middle of a frame. The seed selects the position, which
-// is between after bytes and twice as many. Half of the cuts close the connection gracefully, and half reset it.
+// CutStreams returns a door that cuts the first n event streams in the middle of a frame. The seed
+// selects the position, between after and twice after bytes. Half of the cuts close the connection
+// gracefully, and the other half reset it.
 func (p *Proxy) CutStreams(n, after int, seed uint64) *Door {
 	return p.door(newCutStreams(n, after, seed))
 }
 
-// Refuse returns a door that responds to the first n requests itself, with this status, header and body. The service does not
-// receive these requests.
+// Refuse returns a door that answers the first n requests itself, with the given status, header and
+// body. The service does not receive these requests.
 func (p *Proxy) Refuse(n, status int, header http.Header, body string) *Door {
 	return p.door(&refuse{left: n, with: refusal{status: status, header: header, body: body}})
 }
@@ -117,21 +120,21 @@ func (p *Proxy) door(with rule) *Door {
 	return d
 }
 
-// Faults returns the number of requests with a fault.
+// Faults returns the number of requests to which the door applied a fault.
 func (d *Door) Faults() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.faults
 }
 
-// Requests returns all requests so far, in the order of their arrival.
+// Requests returns the requests that the door has received, in the order of their arrival.
 func (d *Door) Requests() []Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.asked)
 }
 
-// Sent returns the requests with a method at a path, whatever their query.
+// Sent returns the requests with a method and a path. It ignores their queries.
 func (d *Door) Sent(method, path string) []Request {
 	return slices.DeleteFunc(d.Requests(), func(r Request) bool {
 		bare, _, _ := strings.Cut(r.Path, "?")
@@ -139,7 +142,7 @@ func (d *Door) Sent(method, path string) []Request {
 	})
 }
 
-// ServeHTTP finds the door and applies its rule.
+// ServeHTTP finds the door in the request's path and applies the door's rule.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	p.mu.Lock()
@@ -152,6 +155,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.serve(w, r, "/"+rest)
 }
 
+// serve passes a request on to the service and the response to the client, as far as the door's
+// rule allows. It records the fault before the client can notice it.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
@@ -168,14 +173,14 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	answer, err := d.forward(r, path)
 	if unwatch() {
 		if err == nil {
-			_ = answer.Body.Close() // the response arrived simultaneously
+			_ = answer.Body.Close() // the response arrived just as the request was canceled
 		}
 		d.fault(n, "dropped")
 		hangUp(w, false)
 		return
 	}
 	if err != nil {
-		if r.Context().Err() == nil { // otherwise the client is gone
+		if r.Context().Err() == nil { // otherwise the client has left
 			d.proxy.tb.Logf("faultproxy: %s %s: %v", r.Method, path, err)
 			http.Error(w, "faultproxy: "+err.Error(), http.StatusBadGateway)
 		}
@@ -185,7 +190,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 
 	made := d.rule.after(r, answer)
 	broken := func(err error) {
-		if r.Context().Err() == nil { // otherwise the client was already gone
+		if r.Context().Err() == nil { // otherwise the client has left
 			d.proxy.tb.Logf("faultproxy: the service broke off its response to %s %s: %v", r.Method, path, err)
 		}
 	}
@@ -196,8 +201,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-// watch cancels a request that the service is handling, if the rule requires that. unwatch reports whether watch canceled the
-// request.
+// watch cancels a request while the service handles it, if the door's rule requires that. The
+// function unwatch ends the watch and reports whether it has canceled the request.
 func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() bool) {
 	rule, ok := d.rule.(*dropWhen)
 	if !ok || !rule.first(r) {
@@ -265,8 +270,9 @@ func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	return answer, nil
 }
 
-// deliver sends the part of the response that the cut allows, and reports whether it cut the response. It calls strikes
-// immediately before a cut, and broken if the service itself breaks off the response.
+// deliver sends the part of the response that the cut allows, and reports whether it cut the
+// response. It calls strikes immediately before a cut. It calls broken if the service itself breaks
+// off the response.
 func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes func(), broken func(error)) (struck bool) {
 	if made.at == 0 {
 		strikes()
@@ -287,7 +293,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	for {
 		n, err := answer.Body.Read(buffer)
 		piece := buffer[:n]
-		strike := made.at > 0 && passed+n >= made.at // checked before sending: bytes that were sent cannot be withdrawn
+		strike := made.at > 0 && passed+n >= made.at // checked before sending, because sent bytes cannot be withdrawn
 		if strike {
 			piece = inFrame(piece[:made.at-passed], last)
 		}
@@ -304,7 +310,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 			return false
 		case err != nil:
 			broken(fmt.Errorf("after %d bytes: %w", passed+n, err))
-			hangUp(w, false) // the service broke off the response, so the proxy does, too
+			hangUp(w, false) // the service broke off the response, so the proxy breaks it off, too
 			return false
 		}
 		passed += n
@@ -314,7 +320,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	}
 }
 
-// inFrame shortens a piece that ends at the end of a frame.
+// inFrame removes the final newlines from a piece that would otherwise end with a complete frame.
 func inFrame(piece []byte, before byte) []byte {
 	for len(piece) > 0 && piece[len(piece)-1] == '\n' && (len(piece) > 1 && piece[len(piece)-2] == '\n' || len(piece) == 1 && before == '\n') {
 		piece = piece[:len(piece)-1]
@@ -322,14 +328,14 @@ func inFrame(piece []byte, before byte) []byte {
 	return piece
 }
 
-func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() } // the client may be gone
+func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() } // an error means that the client has left
 
 // hangUp closes the client's connection gracefully or with a reset, even in the middle of a
 // response.
 func hangUp(w http.ResponseWriter, reset bool) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // the fallback for a connection that cannot be hijacked
+		panic(http.ErrAbortHandler) // for a connection that cannot be hijacked
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && reset {
 		_ = tcp.SetLinger(0)

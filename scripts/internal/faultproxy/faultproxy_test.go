@@ -13,7 +13,7 @@ import (
 	"parley/scripts/internal/faultproxy"
 )
 
-// service is a service that echoes requests, streams at /events, and counts calls.
+// service is an HTTP server that echoes requests, streams events at /events, and counts calls.
 type service struct {
 	*httptest.Server
 
@@ -51,7 +51,8 @@ type answer struct {
 	header http.Header
 }
 
-// ask sends a request. err is the error that broke the connection before or during the response.
+// ask sends a request. It returns the error that broke the connection before or during the
+// response.
 func ask(t *testing.T, method, url, key, body string) (got answer, text string, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -62,8 +63,8 @@ func ask(t *testing.T, method, url, key, body string) (got answer, text string, 
 		req.Header.Set("Idempotency-Key", key)
 	}
 
-	// The client must not retry. net/http retries a request with an idempotency key when a persistent connection breaks, so
-	// connections are not reused.
+	// The client must not retry. If a persistent connection breaks, net/http repeats a request that
+	// has an idempotency key. The client therefore uses each connection once.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
@@ -131,7 +132,7 @@ func TestDropFirst(t *testing.T) {
 	}
 }
 
-// TestDropWhen cancels a request once while the service handles it. The service is notified.
+// TestDropWhen breaks a request while the service handles it, and checks that the service notices.
 func TestDropWhen(t *testing.T) {
 	t.Parallel()
 	var working atomic.Int64
@@ -193,7 +194,7 @@ func TestCutStreams(t *testing.T) {
 	}
 }
 
-// TestSpares checks that a cut is saved for the next stream if a stream ends before the position of the cut.
+// TestSpares checks that an unused cut applies to the next stream if a stream ends before its cut.
 func TestSpares(t *testing.T) {
 	t.Parallel()
 	door := faultproxy.Start(t, newService(t).URL).CutStreams(1, len(stream), 1)
@@ -207,7 +208,7 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestNeverAtFrames moves the cut by one byte each time. The cut is never at the end of a frame.
+// TestNeverAtFrames moves the cut byte by byte and checks that it is never at the end of a frame.
 func TestNeverAtFrames(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, newService(t).URL)
@@ -234,7 +235,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestStreams checks that each event is forwarded immediately, and that the service is notified when the client disconnects.
+// TestStreams checks that the proxy passes on each event at once, and that the service notices when
+// the client disconnects.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	next, gone := make(chan struct{}), make(chan struct{})

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// cut is the position at which a response is cut.
+// cut describes how much of a response is passed on and how the connection is closed then.
 type cut struct {
-	at    int // maximum number of body bytes to pass on; 0: nothing, not even the headers; negative: everything
+	at    int // maximum number of body bytes to pass on; 0: nothing, not even the headers; negative: the whole response
 	reset bool
 	name  string
 	spare func() // called if the response ends before the cut
@@ -29,16 +29,16 @@ type refusal struct {
 func (f refusal) write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), f.header)
 	w.WriteHeader(f.status)
-	_, _ = io.WriteString(w, f.body) // the client may be gone
+	_, _ = io.WriteString(w, f.body) // an error means that the client has left
 }
 
-// pass lets every request pass.
+// pass is the rule that passes on every request and response.
 type pass struct{}
 
 func (pass) before() *refusal                        { return nil }
 func (pass) after(*http.Request, *http.Response) cut { return everything }
 
-// dropFirst drops the first response to every distinct POST.
+// dropFirst is the rule of Proxy.DropFirst: it drops the first response to every distinct POST.
 type dropFirst struct {
 	pass
 
@@ -53,7 +53,7 @@ func (f *dropFirst) after(r *http.Request, _ *http.Response) cut {
 	return everything
 }
 
-// first reports whether a request is the first POST of its kind.
+// first reports whether a POST is the first with its URL and Idempotency-Key. It records the POST.
 func (f *dropFirst) first(r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return false
@@ -66,7 +66,7 @@ func (f *dropFirst) first(r *http.Request) bool {
 	return !before
 }
 
-// dropWhen cancels every distinct POST while the service handles it.
+// dropWhen is the rule of Proxy.DropWhen: it cancels every distinct POST once, during its handling.
 type dropWhen struct {
 	dropFirst
 
@@ -75,7 +75,7 @@ type dropWhen struct {
 
 func (f *dropWhen) after(*http.Request, *http.Response) cut { return everything }
 
-// cutStreams cuts event streams.
+// cutStreams is the rule of Proxy.CutStreams: it cuts the first event streams.
 type cutStreams struct {
 	pass
 
@@ -104,14 +104,14 @@ func (f *cutStreams) after(_ *http.Request, answer *http.Response) cut {
 	return cut{at: f.least + f.random.IntN(f.least), reset: f.random.IntN(2) == 0, name: "cut", spare: f.spare}
 }
 
-// spare saves a cut for the next stream.
+// spare returns an unused cut, which then applies to the next stream.
 func (f *cutStreams) spare() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left++
 }
 
-// refuse responds to the first requests without calling the service.
+// refuse is the rule of Proxy.Refuse: it answers the first requests without calling the service.
 type refuse struct {
 	pass
 

@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// Block is a fenced block in a document.
+// Block is a fenced code block in a document.
 type Block struct {
 	Document string // path relative to the repository
-	Line     int    // of the opening fence
+	Line     int    // line number of the opening fence
 	Language string
-	File     string // file name in a comment on the first line, or ""
+	File     string // file name that a comment on the first line states, or ""
 	Text     string
 }
 
-// String returns the block's position.
+// String returns the block's position as document:line.
 func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Document, b.Line) }
 
-// fileNames matches a first line that is a comment with only a file name, such as "// github.mjs" or "#
+// fileNames matches a comment line that contains only a file name, such as "// github.mjs" or "#
 // .github/workflows/x.yml".
 var fileNames = regexp.MustCompile(`^(?://|#|--)\s+([\w./-]+\.\w+)\s*$`)
 
-// commands matches a command line.
+// commands matches the beginning of a line with a shell command.
 var commands = regexp.MustCompile(`(?m)^\s*(\$ |(bash|cat|cd|claude|cmp|curl|docker|export|git|helm|kubectl|make|node|np[mx]|parley|pip|psql|python3?|sh|sudo|` +
 	`(go (build|get|install|run|test))) )`)
 
 // Command returns the first shell command in a text, or "".
 func Command(text string) string { return commands.FindString(text) }
 
-// Read returns a document's blocks. If a code block is not fenced with backticks at the beginning of a line or list item, Read
-// returns an error, because no test would run the block.
+// Read returns a document's blocks. It returns an error if a code block is not fenced with
+// backticks at the beginning of a line or list item, because no test would run such a block.
 func Read(document, text string) ([]Block, error) {
 	r := reader{document: document}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -47,16 +47,16 @@ func Read(document, text string) ([]Block, error) {
 	return r.blocks, nil
 }
 
-// reader is the state of parsing.
+// reader is the state of Read while it parses a document.
 type reader struct {
 	document string
 	line     int
 	blocks   []Block
-	open     []string // lines of the open block
-	fence    string   // of the open block; empty between blocks
-	indent   string   // of the open block
-	blank    bool     // the previous line was blank
-	item     bool     // within a list, whose text may be indented
+	open     []string // lines of the open block so far
+	fence    string   // fence of the open block; empty between blocks
+	indent   string   // indentation of the open block
+	blank    bool     // whether the previous line was blank
+	item     bool     // whether the line is in a list, whose text may be indented
 }
 
 var (
@@ -89,7 +89,7 @@ func (r *reader) read(line string) error {
 	return nil
 }
 
-// fileName returns the file name in a comment on a block's first line, or on its second line after a shebang.
+// fileName returns the file name in a comment on a block's first line, or on the line after "#!".
 func fileName(lines []string) string {
 	if len(lines) > 1 && strings.HasPrefix(lines[0], "#!") {
 		lines = lines[1:]

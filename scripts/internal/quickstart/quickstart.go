@@ -1,5 +1,5 @@
-// Package quickstart provides tests with the environment in which `parley up` runs in a fresh clone, and reads the credentials
-// that `parley up` writes for scripts.
+// Package quickstart helps tests to run `parley up`. It provides the environment of a fresh clone
+// and reads the credentials that `parley up` writes for scripts.
 package quickstart
 
 import (
@@ -12,10 +12,11 @@ import (
 	"strconv"
 )
 
-// BannerEnd is part of the banner's last line, which `parley up` prints when it is ready.
+// BannerEnd is a part of the last line that `parley up` prints when it is ready.
 const BannerEnd = "Press Ctrl-C to stop."
 
-// Environment returns a minimal environment: only the data directory and the port are set.
+// Environment returns the environment variables for `parley up`: only data directory and port are
+// set.
 func Environment(dir string, port int) []string {
 	return []string{
 		"DATA_DIR=" + dir, "HOST=127.0.0.1", "PORT=" + strconv.Itoa(port), "DATABASE_URL=", "NATS_URL=", "SECRETS_KEY=",
@@ -32,7 +33,8 @@ type Credentials struct {
 	LoginURL       string `json:"loginUrl"`
 }
 
-// ReadCredentials reads credentials.json from a data directory. It returns an error unless the file is private and complete.
+// ReadCredentials reads credentials.json from a data directory. It returns an error if the
+// file's mode is not 600, or if a value is missing.
 func ReadCredentials(dir string) (Credentials, error) {
 	var creds Credentials
 	path := filepath.Join(dir, "credentials.json")

@@ -7,27 +7,28 @@ import (
 	"time"
 )
 
-// Answer is a response as received by a client.
+// Answer contains the parts of a response as the client received them.
 type Answer struct {
-	Response   *Response // from response.done
+	Response   *Response // the response from its response.done event
 	ItemID     string
 	PCM        []byte
-	Transcript string // concatenated deltas
-	Text       string // concatenated deltas, if the response has no audio
+	Transcript string // concatenated deltas of the transcript
+	Text       string // concatenated deltas of the text, if the response has no audio
 	Frames     []Frame
 	Events     []Event
 }
 
-// Frame is one delta of audio.
+// Frame is one delta of audio with its arrival time.
 type Frame struct {
 	At    time.Time
 	Bytes int
 }
 
-// ErrFault reports that an error event arrived in place of an answer.
+// ErrFault reports that the service sent an error event instead of a response.
 var ErrFault = errors.New("the service sent an error event")
 
-// Answer reads events up to the end of the next response. An error event becomes an ErrFault.
+// Answer reads events up to the end of the next response. If an error event arrives, it returns an
+// error that wraps ErrFault.
 func (c *Client) Answer(ctx context.Context) (Answer, error) {
 	var a Answer
 	for {
@@ -41,7 +42,8 @@ func (c *Client) Answer(ctx context.Context) (Answer, error) {
 	}
 }
 
-// Part reads at least the given number of bytes of the next response's audio. Rest reads the remainder.
+// Part reads the next response until at least the given number of bytes of audio have arrived. Rest
+// reads the remainder of the response.
 func (c *Client) Part(ctx context.Context, bytes int) (Answer, error) {
 	var a Answer
 	for len(a.PCM) < bytes {
@@ -59,7 +61,7 @@ func (c *Client) Part(ctx context.Context, bytes int) (Answer, error) {
 	return a, nil
 }
 
-// Rest reads the remainder of a partly read answer.
+// Rest reads the remainder of a response that Part has begun to read.
 func (c *Client) Rest(ctx context.Context, a Answer) (Answer, error) {
 	for a.Response == nil {
 		e, err := c.Next(ctx)
@@ -73,6 +75,7 @@ func (c *Client) Rest(ctx context.Context, a Answer) (Answer, error) {
 	return a, nil
 }
 
+// take adds an event to the answer. It returns an ErrFault for an error event.
 func (a *Answer) take(e Event) error {
 	a.Events = append(a.Events, e)
 	switch e.Type {
@@ -106,14 +109,15 @@ func (a *Answer) Longest() (pause time.Duration, behind int) {
 	return pause, behind
 }
 
-// StarvedTime returns the total time for which a player that starts with the first delta has no audio.
+// StarvedTime returns how long a player would be silent in total if it played the audio from the
+// first delta on, as the deltas arrived.
 func (a *Answer) StarvedTime() time.Duration {
 	if len(a.Frames) == 0 {
 		return 0
 	}
 
 	var starved time.Duration
-	until := a.Frames[0].At // when the audio received so far has been played
+	until := a.Frames[0].At // time at which the audio received so far has been played
 	for _, f := range a.Frames {
 		if f.At.After(until) {
 			starved += f.At.Sub(until)

@@ -1,5 +1,6 @@
-// Package realtimeclient is a client of /v1/realtime for tests and benches. It sends exactly the messages it is given, and
-// records the arrival time of each event.
+// Package realtimeclient is a client of Parley's WebSocket API /v1/realtime for tests and
+// benchmarks. It sends exactly the messages that it is given, and records the arrival time of each
+// event.
 package realtimeclient
 
 import (
@@ -17,12 +18,12 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Options select the service, the caller and the agent.
+// Options select the service, the agent, the session and the credentials.
 type Options struct {
 	BaseURL string // for example http://127.0.0.1:8080
 	Key     string // an API key or a client secret
-	Model   string // the agent
-	Session string // "": a new session
+	Model   string // ID of the agent
+	Session string // ID of the session; empty: a new session
 	Header  http.Header
 }
 
@@ -33,7 +34,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	queue  []Event
-	ended  error         // why the connection ended
+	ended  error         // reason why the connection ended
 	notify chan struct{} // signals a new event; its capacity is 1
 }
 
@@ -43,10 +44,11 @@ type RefusedError struct {
 	Body   string
 }
 
-// Error contains the status and the body.
+// Error returns a message with the status and the body of the response.
 func (r *RefusedError) Error() string { return fmt.Sprintf("refused: %d %s", r.Status, r.Body) }
 
-// Dial opens a connection that lasts until ctx ends. If the response is not an upgrade, it returns a *RefusedError.
+// Dial opens a connection that lasts until ctx ends. If the service refuses it, the error is a
+// *RefusedError.
 func Dial(ctx context.Context, opts Options) (*Client, error) {
 	query := url.Values{"model": {opts.Model}}
 	if opts.Session != "" {
@@ -86,7 +88,7 @@ func refusal(res *http.Response, err error) error {
 	return &RefusedError{Status: res.StatusCode, Body: body.String()}
 }
 
-// read receives events immediately, so that their times are accurate.
+// read receives events as soon as they arrive, so that their recorded times are accurate.
 func (c *Client) read(ctx context.Context) {
 	for {
 		_, raw, err := c.socket.Read(ctx)
@@ -115,7 +117,7 @@ func (c *Client) read(ctx context.Context) {
 	}
 }
 
-// Next returns the next event, or the reason why the connection or ctx ended.
+// Next returns the next event. If the connection or ctx has ended, it returns the reason.
 func (c *Client) Next(ctx context.Context) (Event, error) {
 	for {
 		c.mu.Lock()
@@ -138,7 +140,8 @@ func (c *Client) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Until reads events until one has one of the given types. It returns that event as last, and all events that it has read.
+// Until reads events until one of them has one of the given types. It returns this event as last,
+// and all events that it has read.
 func (c *Client) Until(ctx context.Context, types ...string) (last Event, all []Event, err error) {
 	for {
 		if last, err = c.Next(ctx); err != nil {
@@ -160,7 +163,7 @@ func (c *Client) Send(ctx context.Context, event any) error {
 	return c.SendRaw(ctx, websocket.MessageText, raw)
 }
 
-// SendRaw sends any message.
+// SendRaw sends a message of any kind and content.
 func (c *Client) SendRaw(ctx context.Context, kind websocket.MessageType, raw []byte) error {
 	if err := c.socket.Write(ctx, kind, raw); err != nil {
 		return fmt.Errorf("sending: %w", err)
@@ -168,7 +171,7 @@ func (c *Client) SendRaw(ctx context.Context, kind websocket.MessageType, raw []
 	return nil
 }
 
-// Append sends audio immediately: 16-bit samples at 24 kHz.
+// Append sends audio without delay. The audio consists of 16-bit samples at 24 kHz.
 func (c *Client) Append(ctx context.Context, pcm []byte) error {
 	return c.Send(ctx, map[string]any{"type": "input_audio_buffer.append", "audio": base64.StdEncoding.EncodeToString(pcm)})
 }
@@ -194,7 +197,7 @@ func (c *Client) Speak(ctx context.Context, pcm []byte) error {
 	return nil
 }
 
-// Ask sends a text and requests a response.
+// Ask sends a text message and requests a response.
 func (c *Client) Ask(ctx context.Context, text string) error {
 	item := map[string]any{"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": text}}}
 	if err := c.Send(ctx, map[string]any{"type": "conversation.item.create", "item": item}); err != nil {
@@ -203,13 +206,13 @@ func (c *Client) Ask(ctx context.Context, text string) error {
 	return c.Send(ctx, map[string]any{"type": "response.create"})
 }
 
-// Update sends a session.update.
+// Update sends a session.update event with the given fields.
 func (c *Client) Update(ctx context.Context, session map[string]any) error {
 	session["type"] = "realtime"
 	return c.Send(ctx, map[string]any{"type": "session.update", "session": session})
 }
 
-// Close closes the connection with a WebSocket handshake.
+// Close closes the connection with a WebSocket closing handshake.
 func (c *Client) Close() error {
 	defer c.stop()
 	if err := c.socket.Close(websocket.StatusNormalClosure, ""); err != nil {
@@ -218,11 +221,12 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Leave drops the connection without a handshake.
+// Leave drops the connection without a closing handshake.
 func (c *Client) Leave() {
 	c.stop()
-	_ = c.socket.CloseNow() // no handshake
+	_ = c.socket.CloseNow() // without a closing handshake
 }
 
-// CloseCode returns the close status that the service sent, given an error from Next or Until. It returns -1 if there is none.
+// CloseCode returns the close status from the service that an error of Next or Until contains. It
+// returns -1 if the error contains none.
 func CloseCode(err error) int { return int(websocket.CloseStatus(err)) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Event is an event from the service, with the fields that tests use. Raw is the complete JSON.
+// Event is an event from the service, with the fields that tests use. Raw is its complete JSON.
 type Event struct {
 	At  time.Time       `json:"-"`
 	Raw json.RawMessage `json:"-"`
@@ -26,12 +26,12 @@ type Event struct {
 	Error      *Error    `json:"error"`
 }
 
-// Session is the session in an event.
+// Session is the session that an event contains.
 type Session struct {
 	ID string `json:"id"`
 }
 
-// Item is an item in the conversation.
+// Item is the conversation item that an event contains.
 type Item struct {
 	ID      string `json:"id"`
 	Role    string `json:"role"`
@@ -42,7 +42,7 @@ type Item struct {
 	} `json:"content"`
 }
 
-// Response is the response in an event.
+// Response is the response that an event contains.
 type Response struct {
 	ID      string  `json:"id"`
 	Status  string  `json:"status"`
@@ -54,7 +54,7 @@ type Response struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-// Error is the error in an event.
+// Error is the error that an event contains.
 type Error struct {
 	Type    string  `json:"type"`
 	Code    string  `json:"code"`
@@ -63,7 +63,7 @@ type Error struct {
 	EventID *string `json:"event_id"`
 }
 
-// Reason returns the reason for a response's status.
+// Reason returns the reason for the response's status, or "" if there is none.
 func (r *Response) Reason() string {
 	if r.Details == nil {
 		return ""
@@ -80,7 +80,7 @@ func (e *Event) PCM() ([]byte, error) {
 	return pcm, nil
 }
 
-// Types lists the events' types in order. Repetitions are collapsed.
+// Types lists the types of events in order. Consecutive events of the same type are listed once.
 func Types(events []Event) string {
 	var types []string
 	for _, e := range events {

@@ -16,7 +16,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// serve passes connections to a function, and rejects clients without a key.
+// serve starts a server that passes each connection to a function. It rejects clients without a
+// key.
 func serve(t *testing.T, on func(ctx context.Context, socket *websocket.Conn)) Options {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +61,7 @@ func TestAnswer(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		_ = socket.Close(websocket.StatusPolicyViolation, "enough") // the client may have disconnected
+		_ = socket.Close(websocket.StatusPolicyViolation, "enough") // an error means that the client has disconnected
 	})
 
 	c, err := Dial(t.Context(), opts)

@@ -20,11 +20,11 @@ const (
 // Lasts returns the duration of audio with the given number of bytes.
 func Lasts(bytes int) time.Duration { return time.Duration(bytes) * time.Second / BytesPerSecond }
 
-// Silence returns silent audio.
+// Silence returns silent audio of the given duration.
 func Silence(d time.Duration) []byte { return make([]byte, 2*int(d.Seconds()*Rate)) }
 
-// Speech synthesizes a text with espeak-ng in the protocol's audio format. Among espeak-ng's voices, pocketsphinx understands
-// en-us+f5 best.
+// Speech synthesizes a text with espeak-ng, in the protocol's audio format. The voice en-us+f5 is
+// the one that pocketsphinx recognizes best.
 func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 	const wordsAMinute = "155"
 	cmd := exec.CommandContext(ctx, "espeak-ng", "-v", voice, "-s", wordsAMinute, "--stdout", "--", text)
@@ -48,7 +48,8 @@ func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 
 var errWAV = errors.New("reading WAV: unexpected format")
 
-// readWAV parses the output that espeak-ng writes to a pipe: a format chunk and a sample chunk, without a valid length.
+// readWAV parses the output of espeak-ng to a pipe: a format chunk and a sample chunk, whose length
+// is not valid.
 func readWAV(wav []byte) (samples []int16, rate int, err error) {
 	const head = 44
 	if len(wav) < head || string(wav[:4]) != "RIFF" || string(wav[36:40]) != "data" || binary.LittleEndian.Uint16(wav[22:]) != 1 {

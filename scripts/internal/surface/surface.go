@@ -1,16 +1,16 @@
-// Package surface lists the methods of the SDKs for each operation of the OpenAPI document, and why
-// other operations have none.
+// Package surface lists the SDK methods for each operation of the OpenAPI document, and the reasons
+// why other operations have no method.
 //
-// A method's name is group.method, as TypeScript writes it. Python writes it in snake_case and Go
-// with a capital. Tests compare the list with the document and with the three SDKs.
+// A method is named group.method, in the spelling of the TypeScript SDK. Python uses snake_case,
+// and Go capitalizes the name. Tests compare the list with the document and with the three SDKs.
 package surface
 
-// Operation is an operation of the OpenAPI document, or one of its actions.
+// Operation is an operation of the OpenAPI document, or one action of an operation.
 type Operation struct {
-	ID     string   // operationId
-	Action string   // value of the query's action; empty: the operation without an action
-	SDK    []string // the methods that send it
-	None   string   // why there is no method; empty if there is one
+	ID     string   // operationId in the document
+	Action string   // value of the query parameter action; empty: the operation without an action
+	SDK    []string // names of the methods that send the operation
+	None   string   // reason why there is no method; empty if there is one
 }
 
 // Reasons why an operation has no method.
@@ -27,7 +27,7 @@ const (
 	link     = "people open the link in a browser, without a credential"
 )
 
-// Operations lists every operation of the document, in its order.
+// Operations lists every operation of the document, in the document's order.
 var Operations = []Operation{
 	{ID: "getAgents", SDK: []string{"agents.get", "agents.list"}},
 	{ID: "postAgents", SDK: []string{"agents.create"}},
@@ -136,7 +136,7 @@ var Operations = []Operation{
 // Extra lists the methods of only some SDKs: "go", "python" or "typescript".
 var Extra = map[string][]string{
 	"go":         {"knowledge.add", "knowledge.replace"}, // one method each in the other SDKs, whose arguments may have several types
-	"python":     {"chat.parse", "automations.parse"},    // in Go, Run.Parse
+	"python":     {"chat.parse", "automations.parse"},    // the Go SDK has Run.Parse instead
 	"typescript": {"chat.parse", "automations.parse", "runs.runTools"},
 }
 

@@ -20,14 +20,15 @@ type setting struct {
 	From  string `json:"from"`
 }
 
-// configured runs parley config in an environment that contains only the variables in env.
+// configured runs `parley config` in an environment with only the variables in env. It returns the
+// printed settings.
 func configured(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw string) {
 	t.Helper()
 	for _, f := range newParser(new(commands)).Model.Leaves(false) {
 		for _, flag := range f.Flags {
 			for _, name := range flag.Envs {
 				if _, set := os.LookupEnv(name); set {
-					t.Setenv(name, "")                        // t.Setenv restores the variable after the test
+					t.Setenv(name, "")                        // restores the variable after the test
 					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value differs from none
 						t.Fatal(err)
 					}
@@ -63,7 +64,8 @@ func configured(t *testing.T, env map[string]string, args ...string) (table map[
 	return table, out.String()
 }
 
-// TestConfigHasEverySettingOfItsTable compares the output to docs/settings.md in both directions.
+// TestConfigHasEverySettingOfItsTable compares the output with docs/settings.md, in both
+// directions.
 func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	page, err := os.ReadFile("../../../../docs/settings.md")
 	if err != nil {
@@ -138,7 +140,7 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// TestConfigHasSettingsOfItsRoles checks that settings of unselected roles are omitted.
+// TestConfigHasSettingsOfItsRoles checks that the output omits settings of roles not selected.
 func TestConfigHasSettingsOfItsRoles(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	for roles, want := range map[string][2]bool{"ingress": {true, false}, "agent,tool": {false, true}, "ingress,sweep": {true, true}} {
 		got, _ := configured(t, nil, "--roles", roles)

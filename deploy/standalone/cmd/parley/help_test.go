@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the pages of testdata/help")
 
-// pages returns the program's overview, its page, and the page of each command.
+// pages returns the overview of the program, its manual page, and the manual page of each command.
 func pages(k *kong.Kong) map[string]string {
 	all := map[string]string{"overview": cli.Overview(k.Model), "parley": cli.Page(k.Model.Node)}
 	var add func(node *kong.Node, name string)
@@ -33,7 +33,7 @@ func pages(k *kong.Kong) map[string]string {
 	return all
 }
 
-// TestPages compares each page to its golden file. `go test ./cmd/parley -update` rewrites the
+// TestPages compares each page with its golden file. `go test ./cmd/parley -update` writes the
 // files.
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasExamples parses the examples of every command.
+// TestEveryCommandHasExamples checks that every command has examples and that they can be parsed.
 func TestEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
 	for _, node := range newParser(new(commands)).Model.Leaves(true) {
@@ -92,7 +92,7 @@ func TestEveryCommandHasExamples(t *testing.T) {
 	}
 }
 
-// TestThreeWaysToAskForHelp runs -h, --help and the command help.
+// TestThreeWaysToAskForHelp compares the output of -h, --help and the command help.
 func TestThreeWaysToAskForHelp(t *testing.T) {
 	t.Parallel()
 	want := pages(newParser(new(commands)))["keys-create"]

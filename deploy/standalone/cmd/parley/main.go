@@ -1,8 +1,8 @@
-// Command parley is Parley in one binary. `parley up` runs everything in one process, `parley
-// serve` runs selected roles against existing servers, and the other commands call a running
+// Command parley is Parley in one binary. `parley up` runs the whole service in one process.
+// `parley serve` runs selected roles and uses existing servers. Other commands call a running
 // service.
 //
-// docs/cli.md lists the exit statuses.
+// docs/cli.md lists the commands and exit statuses.
 package main
 
 import (
@@ -47,7 +47,7 @@ type commands struct {
 	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print completions for a command line, for shells."`
 }
 
-// groups are the sections of the command overview.
+// groups are the groups of commands and settings in the overview and on the manual pages.
 var groups = []kong.Group{
 	{Key: "serve", Title: "Run the service"},
 	{Key: "use", Title: "Use a running service"},
@@ -60,7 +60,7 @@ func main() {
 	var c commands
 	k := newParser(&c)
 	if len(os.Args) < 2 {
-		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // nowhere to report the error
+		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // there is no place to report the error
 		return
 	}
 
@@ -77,8 +77,8 @@ func main() {
 	os.Exit(code)
 }
 
-// words returns the leading arguments that name a command. A leading --version is treated as the
-// command "version", because no command has such an option.
+// words returns the leading arguments, which name a command. It replaces a leading --version by the
+// command "version".
 func words(args []string) []string {
 	if args[0] != "--version" {
 		return args
@@ -86,8 +86,9 @@ func words(args []string) []string {
 	return append([]string{"version"}, args[1:]...)
 }
 
-// newParser returns the parser of arguments and environment. A usage error prints the short usage
-// first and the error last, because a whole page of settings would hide the error.
+// newParser returns the parser of arguments and environment variables. After a usage error it
+// prints the short usage and then the error. A complete page with all settings would hide the
+// error.
 func newParser(c *commands, options ...kong.Option) *kong.Kong {
 	own := []kong.Option{
 		kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ExplicitGroups(groups),

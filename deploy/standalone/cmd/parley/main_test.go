@@ -12,8 +12,8 @@ import (
 	"parley/deploy/standalone/internal/cli"
 )
 
-// TestUsageErrorsAreSaidLast passes an invalid setting and invalid arguments to every
-// command.
+// TestUsageErrorsAreSaidLast passes invalid arguments and an invalid setting to every command. The
+// error must be the last line of the output.
 func TestUsageErrorsAreSaidLast(t *testing.T) {
 	wrong := func(args ...string) (lines []string, code int) {
 		var out bytes.Buffer
@@ -54,7 +54,7 @@ func TestUsageErrorsAreSaidLast(t *testing.T) {
 	}
 }
 
-// TestVersionIsTheInterfaces compares the release to info.version of openapi.yaml.
+// TestVersionIsTheInterfaces compares the release with info.version in openapi.yaml.
 func TestVersionIsTheInterfaces(t *testing.T) {
 	t.Parallel()
 	contract, err := os.ReadFile("../../../../ingress/internal/openapi/openapi.yaml")

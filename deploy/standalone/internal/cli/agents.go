@@ -10,25 +10,25 @@ import (
 	"parley/shared/domain"
 )
 
-// Agents lists agents.
+// Agents groups the commands about agents.
 type Agents struct {
 	List AgentsList `cmd:"" help:"List the organization's agents, or the templates."`
 }
 
-// AgentsList lists agents or templates.
+// AgentsList is the command that lists agents or templates.
 type AgentsList struct {
 	Service
 	Query     string `name:"query" short:"q" placeholder:"TEXT" help:"Only agents whose name contains TEXT."`
 	Templates bool   `name:"templates" help:"List the templates; you can chat with templates as with agents."`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*AgentsList) Examples() string {
 	return `parley agents list
 parley agents list --templates --json`
 }
 
-// Run lists agents or templates, newest first.
+// Run prints the agents or templates, the newest first.
 func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 	service, err := a.connect(usual)
 	if err != nil {

@@ -8,20 +8,21 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// answerWriter prints an answer while it streams. Printed text cannot be removed. If a further attempt produces a different
-// text, answerWriter prints that text from its beginning on a new line.
+// answerWriter prints an answer while it streams. Text that has been printed cannot be removed. If
+// another attempt produces a different text, answerWriter prints that text from its beginning on a
+// new line.
 type answerWriter struct {
 	out       io.Writer
-	shown     string // printed since the last restart of the text
-	text      string // received in this attempt
+	shown     string // text printed so far, since the last restart
+	text      string // text received so far in this attempt
 	onRestart func() // called before a different text is printed
 }
 
-// delta appends a piece of this attempt's text.
+// delta adds a piece of text from the current attempt, and prints what has not been printed yet.
 func (t *answerWriter) delta(piece string) error {
 	t.text += console.Safe(piece)
 	if strings.HasPrefix(t.shown, t.text) {
-		return nil // the text so far only repeats text that was printed
+		return nil // the attempt has so far repeated text that was printed before
 	}
 	return t.show()
 }
@@ -29,7 +30,7 @@ func (t *answerWriter) delta(piece string) error {
 // restarted discards the text of the previous attempt.
 func (t *answerWriter) restarted() { t.text = "" }
 
-// end prints the part of the whole text that was not printed yet, and a newline.
+// end prints the part of the complete text that has not been printed yet, and a newline.
 func (t *answerWriter) end(whole string) error {
 	t.text = console.Safe(whole)
 	if t.shown != t.text {

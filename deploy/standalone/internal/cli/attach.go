@@ -9,11 +9,11 @@ import (
 	parley "parley/sdk/go"
 )
 
-// maxInlined is the number of bytes of all files that a request itself may contain. Their base64 is a
-// third longer, and a body may have 2 MiB.
+// maxInlined is the maximum total size of files that a request contains, in bytes. In base64 they
+// are a third longer, and the body of a request is limited to 2 MiB.
 const maxInlined = 1 << 20
 
-// upload stores files for a session and returns them as attachments.
+// upload stores files for a session and returns attachments that refer to them.
 func upload(ctx context.Context, service *connection, session string, paths []string) ([]parley.NewAttachment, error) {
 	files, _, err := readFiles(paths)
 	if err != nil {
@@ -22,8 +22,8 @@ func upload(ctx context.Context, service *connection, session string, paths []st
 	return store(ctx, service, session, files)
 }
 
-// inlined returns files as attachments that contain them, so that the same command sends the same request
-// again, with the same idempotency key. It stores files that are too large for a request.
+// inlined returns attachments that contain the files. A repeated command then sends the same
+// request with the same idempotency key. Files that are too large for a request are stored instead.
 func inlined(ctx context.Context, service *connection, session string, paths []string) ([]parley.NewAttachment, error) {
 	files, bytes, err := readFiles(paths)
 	if err != nil {
@@ -40,7 +40,7 @@ func inlined(ctx context.Context, service *connection, session string, paths []s
 	return out, nil
 }
 
-// localFile is a file to attach.
+// localFile is a file on this machine that a command attaches to a message.
 type localFile struct {
 	name    string
 	content []byte

@@ -22,10 +22,10 @@ import (
 const (
 	demoTemplate = "tpl_support"
 	longestTyped = 1 << 20
-	longestName  = 120 // characters, the service's limit
+	longestName  = 120 // in characters; the service's limit
 )
 
-// Chat talks to an agent or a template.
+// Chat is the command that sends messages to an agent or a template.
 type Chat struct {
 	Service
 	Output
@@ -35,7 +35,7 @@ type Chat struct {
 	Words   []string `arg:"" optional:"" name:"words" help:"ID or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read; on a terminal, each line is a message."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Chat) Help() string {
 	return `Streams the answer, then prints its sources. Without a message on a terminal, each typed line is a message, until Ctrl-D; otherwise standard input is the message.
 
@@ -45,22 +45,22 @@ If the run is restarted and its new answer differs, the whole new answer is prin
 With --json the finished run is printed instead, on one line.`
 }
 
-// Usage is the command's synopsis.
+// Usage returns the synopsis for the manual page of the command.
 func (*Chat) Usage() string { return "[OPTION]... [AGENT|TEMPLATE] [MESSAGE...]" }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Chat) Examples() string {
 	return `parley chat What is 12 times 34?
 parley chat --demo tpl_support "Hello, what can you do?"
 echo "Summarise: all is well." | parley chat --json`
 }
 
-// Statuses are the command's exit statuses.
+// Statuses returns the exit statuses that the manual page of the command lists.
 func (*Chat) Statuses() []int {
 	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitArguments, ExitInterrupted}
 }
 
-// Run sends the message, or every line that is typed.
+// Run sends the message in the arguments, or each line that the user types.
 func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries, how.demo = 5, c.Demo
@@ -89,8 +89,8 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	return c.explain(talk.say(ctx, message))
 }
 
-// conversation resolves the target and the message from the arguments. The target defaults to the
-// demo agent.
+// conversation determines the target and the message from the arguments. Without a target it uses
+// the demo agent.
 func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, string, error) {
 	target, words := "", c.Words
 	if len(words) > 0 {
@@ -120,15 +120,16 @@ func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, st
 	}, strings.Join(words, " "), nil
 }
 
-// findTarget returns the ID of the agent or template whose ID or full name is word, or "" if there is none.
+// findTarget returns the ID of the agent or template that word names by its ID or complete name. It
+// returns "" if there is none.
 func (c *Chat) findTarget(ctx context.Context, service *connection, word string) (id string, err error) {
 	switch {
 	case strings.HasPrefix(word, "ag_"), strings.HasPrefix(word, "tpl_"):
 		return word, nil
 	case strings.TrimSpace(word) == "" || utf8.RuneCountInString(word) > longestName || console.Safe(word) != word || !utf8.ValidString(word):
-		return "", nil // not a name
+		return "", nil // the word cannot be a name
 	}
-	if !c.Demo { // demo visitors have no agents
+	if !c.Demo { // visitors of the demo have no agents
 		if id, err = service.named(ctx, "/api/agents", url.Values{"q": {word}}, word); err != nil || id != "" {
 			return id, err
 		}
@@ -136,7 +137,7 @@ func (c *Chat) findTarget(ctx context.Context, service *connection, word string)
 	return service.named(ctx, "/api/agents/templates", url.Values{}, word)
 }
 
-// talk is a chat session.
+// talk is a session with an agent, in which the user sends messages.
 type talk struct {
 	service    *connection
 	con        *console.Console
@@ -144,15 +145,15 @@ type talk struct {
 	target     string
 	session    string
 	output     Output
-	attached   []parley.NewAttachment // to send with the next message
+	attached   []parley.NewAttachment // attachments for the next message
 	json, demo bool
 }
 
-// loop sends each typed line as a message. A failed run does not end the session.
+// loop sends each line that the user types as a message. It continues after a failed run.
 func (t *talk) loop(ctx context.Context) error {
 	t.con.Notef("%s, session %s. Press Ctrl-D to end.", t.target, t.session)
 	lines := make(chan string)
-	go func() { // a read cannot be canceled; the goroutine ends with the process
+	go func() { // a read cannot be canceled, so the goroutine ends with the process
 		defer close(lines)
 		typed := bufio.NewScanner(t.con.In)
 		typed.Buffer(nil, longestTyped)
@@ -162,7 +163,7 @@ func (t *talk) loop(ctx context.Context) error {
 	}()
 
 	for {
-		_, _ = io.WriteString(t.con.Err, "> ") // nowhere to report the error
+		_, _ = io.WriteString(t.con.Err, "> ") // there is no place to report the error
 		select {
 		case <-ctx.Done():
 			t.con.Notef("")
@@ -185,7 +186,7 @@ func (t *talk) loop(ctx context.Context) error {
 	}
 }
 
-// resumeCommand returns the command that continues the session.
+// resumeCommand returns the command with which the user can continue the session.
 func (t *talk) resumeCommand() string {
 	command := "parley chat "
 	if t.demo {
@@ -194,7 +195,7 @@ func (t *talk) resumeCommand() string {
 	return command + "--session " + t.session + " " + t.target
 }
 
-// say sends one message and prints the answer while it streams.
+// say sends a message and prints the answer while it streams.
 func (t *talk) say(ctx context.Context, message string) error {
 	request := parley.Request{
 		Method: http.MethodPost, Path: "/api/agents", Query: t.query, Keyed: true,
@@ -230,7 +231,7 @@ func (t *talk) say(ctx context.Context, message string) error {
 	return turn.finish()
 }
 
-// turn is one message and its answer.
+// turn is one message of a session and its answer.
 type turn struct {
 	*talk
 	answer answerWriter
@@ -238,7 +239,7 @@ type turn struct {
 	ended  json.RawMessage
 }
 
-// take handles one event of the stream.
+// take handles one event from the stream of the run.
 func (t *turn) take(event parley.Event) error {
 	var data struct {
 		RunID    string                 `json:"runId"`
@@ -267,7 +268,7 @@ func (t *turn) take(event parley.Event) error {
 	return nil
 }
 
-// finish prints the run's result.
+// finish prints the result of the run when the stream has ended.
 func (t *turn) finish() error {
 	var run domain.Run
 	if err := json.Unmarshal(t.ended, &run); err != nil {
@@ -289,10 +290,10 @@ func (t *turn) finish() error {
 	return errors.Join(printSources(t.con, run.Citations), outcome(&run))
 }
 
-// broken returns the error of an interrupted stream, with the state of the run added.
+// broken returns the error of an interrupted stream. It adds the current state of the run.
 func (t *turn) broken(ctx context.Context, err error) error {
 	if !t.json && !t.answer.freshLine() {
-		_ = t.answer.print("\n") // the interrupted stream's error matters more
+		_ = t.answer.print("\n") // the error of the stream is more important
 	}
 
 	after := ""
@@ -316,8 +317,8 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	return fmt.Errorf("%w%s", describeNotFound(err, what, t.target), after)
 }
 
-// waitsFor describes the decision that a run waits for, and where to make it, or the calls whose
-// results its client must send.
+// waitsFor describes what a run waits for. This is either a person's decision, with the place to
+// make it, or results of tool calls from the run's client.
 func waitsFor(service, runID string, action *domain.RequiredAction) string {
 	if action.Kind == domain.ActionClientTools {
 		names := make([]string, len(action.Calls))
@@ -334,7 +335,7 @@ func waitsFor(service, runID string, action *domain.RequiredAction) string {
 		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(parley.Bare(service), "/"), runID)
 }
 
-// printSources lists the sources that an answer cites, each once.
+// printSources prints each source that an answer cites, once.
 func printSources(con *console.Console, citations []domain.Citation) error {
 	seen := map[int]bool{}
 	for _, c := range citations {

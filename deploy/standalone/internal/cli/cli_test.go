@@ -22,7 +22,7 @@ import (
 func TestRepeatedAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		first, second []string // pieces of the first and the second attempt
+		first, second []string // pieces of the text in the first and the second attempt
 		whole, want   string
 		restarts      int
 	}{
@@ -91,7 +91,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestComplaintsAreSafe checks errors that contain responses from a service, because these must not control the terminal.
+// TestComplaintsAreSafe checks errors that contain responses of a service. Such responses must not
+// control the terminal.
 func TestComplaintsAreSafe(t *testing.T) {
 	t.Parallel()
 	const code, says = "x\x1b]0;t\n\a\u202e", "a\x1b[2J\u2066b\nc\u009b"

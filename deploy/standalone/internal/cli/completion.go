@@ -20,17 +20,17 @@ import (
 //go:embed shells
 var shells embed.FS
 
-// Completion prints a shell's script.
+// Completion is the command that prints a shell's completion script.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Completion) Help() string {
 	return `Prints a script for shell completion of commands, options and their values, and of the IDs of agents, runs and keys if the service responds quickly. The script calls the program itself, so it stays valid after an upgrade.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Completion) Examples() string {
 	return `eval "$(parley completion bash)"      # in ~/.bashrc
 eval "$(parley completion zsh)"       # in ~/.zshrc, after compinit
@@ -81,7 +81,7 @@ type line struct {
 	literal bool // after "--"
 }
 
-// candidates returns the completions of the last word.
+// candidates returns the possible completions of the last word.
 func candidates(ctx context.Context, app *kong.Node, words []string) (found []candidate) {
 	at := &line{node: app, values: map[string]string{}}
 	for i, word := range words[:len(words)-1] {
@@ -110,7 +110,7 @@ func candidates(ctx context.Context, app *kong.Node, words []string) (found []ca
 	return found
 }
 
-// take consumes a complete word.
+// take processes a complete word of the command line.
 func (l *line) take(word string) {
 	switch {
 	case l.flag != nil:
@@ -152,7 +152,7 @@ func (l *line) byName(word string) *kong.Flag {
 	return nil
 }
 
-// next returns the completions at the end of the line.
+// next returns the possible completions of the word at the end of the command line.
 func (l *line) next(ctx context.Context, word string) (list []candidate) {
 	switch {
 	case l.flag != nil:
@@ -204,12 +204,12 @@ func (l *line) options() (list []candidate) {
 	return list
 }
 
-// possible returns the possible values of a flag or an argument: those of its enum, or IDs from the
-// service.
+// possible returns the possible values of an option or argument: the values of its enum, or IDs
+// from the service.
 func (l *line) possible(ctx context.Context, value *kong.Value, word string) (list []candidate) {
 	if value.Enum != "" {
 		before := ""
-		if value.IsSlice() { // completion of a list continues after its last comma
+		if value.IsSlice() { // for a list, the value after the last comma is completed
 			before = word[:strings.LastIndex(word, ",")+1]
 		}
 		for _, one := range value.EnumSlice() {
@@ -235,10 +235,10 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 	return list
 }
 
-// idsTimeout bounds the request for IDs, because the user waits after pressing Tab.
+// idsTimeout bounds the request for IDs, because the user is waiting after pressing Tab.
 const idsTimeout = time.Second
 
-// ids fetches IDs from the service. If the service is unreachable, it returns no IDs.
+// ids requests IDs from the service. It returns none if the service is unreachable.
 func (l *line) ids(ctx context.Context, resource, means string) (list []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, idsTimeout)
 	defer cancel()
@@ -283,7 +283,7 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 	return list
 }
 
-// serviceFor returns a command's Service, completed from the environment.
+// serviceFor returns the Service of a command, with missing values from the environment.
 func serviceFor(node *kong.Node) (*Service, bool) {
 	if node.Target.Kind() != reflect.Struct {
 		return nil, false

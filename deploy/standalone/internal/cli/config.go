@@ -16,7 +16,7 @@ import (
 	"parley/shared/config"
 )
 
-// The sources of a value.
+// The sources of a setting's value, as the table shows them.
 const (
 	fromFlag        = "flag"
 	fromEnvironment = "environment"
@@ -24,7 +24,7 @@ const (
 	fromFile        = "generated file"
 )
 
-// Config prints the settings that the service would start with.
+// Config is the command that prints the settings with which the service would start.
 type Config struct {
 	config.Servers   `group:"servers"`
 	config.Logging   `group:"logging"`
@@ -39,21 +39,21 @@ type Config struct {
 	JSON             bool     `name:"json" help:"Print JSON instead of a table."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Config) Help() string {
 	return `Reads the flags and the environment like parley up (or, with --roles, like parley serve) and prints every setting with its value and source: a flag, the environment, a file that parley up creates, or the default. Starts nothing and connects to nothing.
 
 Keys, secrets, and passwords in URLs are shown as ***.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Config) Examples() string {
 	return `parley config
 PORT=9000 parley config --limit-demo 5 --json
 parley config --roles ingress`
 }
 
-// setting is a row of the table.
+// setting is one row of the table that Config prints.
 type setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -61,7 +61,7 @@ type setting struct {
 	Group string `json:"-"`
 }
 
-// Run prints the table.
+// Run prints the table of settings.
 func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Context) error {
 	var list []setting
 	for _, flag := range chosen.Selected().Flags {
@@ -69,7 +69,7 @@ func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Conte
 			continue
 		}
 		if flag.Name == "roles" && len(c.Roles) == 0 {
-			continue // parley up starts all roles
+			continue // parley up always starts all roles
 		}
 		list = append(list, c.setting(flag, from(chosen, flag)))
 	}
@@ -100,7 +100,7 @@ func (c *Config) reads(group string) bool {
 	}
 }
 
-// from returns the source of a flag's value.
+// from returns the source of an option's value.
 func from(chosen *kong.Context, flag *kong.Flag) string {
 	for _, step := range chosen.Path {
 		if step.Flag == flag && !step.Resolved {
@@ -122,7 +122,7 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 		return s
 	}
 
-	// Defaults that parley up computes when it starts.
+	// parley up computes the defaults of these settings when it starts.
 	switch s.Name {
 	case "SECRETS_KEY":
 		path := filepath.Join(c.DataDir, "secrets.key")
@@ -160,7 +160,7 @@ var (
 	keyValue   = regexp.MustCompile(`(?i)(pass\w*|secret\w*|token\w*)\s*=\s*('[^']*'|\S+)`)
 )
 
-// shown formats a value for display. It masks secrets, and credentials in URLs.
+// shown formats a value for the table. It masks secrets, also in URLs.
 func shown(name string, value any) string {
 	text := fmt.Sprint(value)
 	if list, is := value.([]string); is {
@@ -183,15 +183,15 @@ func shown(name string, value any) string {
 	}
 }
 
-// maskAddress masks the credentials in a URL: the password, a user name without a password (it may be a token), and query
-// parameters whose names suggest a secret. In a text that is not a URL, it masks the password if it finds one, and otherwise
-// the whole text.
+// maskAddress masks the credentials in a URL. These are the password, a user name without a
+// password, which may be a token, and query parameters whose names suggest a secret. In a text that
+// is not a URL, it masks the password. If it finds no password there, it masks the whole text.
 func maskAddress(text string) string {
 	at, err := url.Parse(text)
 	switch {
 	case err != nil || at.Opaque != "":
 		return masked
-	case at.Host == "" && at.Path == text && !strings.Contains(text, "@"): // host=… password=…, or a host without a scheme
+	case at.Host == "" && at.Path == text && !strings.Contains(text, "@"): // a text like host=… password=…, or a host without a scheme
 		return keyValue.ReplaceAllString(text, "$1="+masked)
 	case at.Host == "" && at.Path != "" && at.Scheme != "postgres" && at.Scheme != "postgresql":
 		return masked

@@ -15,7 +15,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Exit statuses.
+// The exit statuses of the program.
 const (
 	ExitDone        = 0
 	ExitFailure     = 1
@@ -37,7 +37,7 @@ var statuses = map[int]string{
 	ExitInterrupted: "Interrupted by Ctrl-C (143: by SIGTERM).",
 }
 
-// coded is an error with an exit status.
+// coded is an error that determines the exit status.
 type coded struct {
 	code int
 	err  error
@@ -51,7 +51,8 @@ func exit(code int, format string, args ...any) error {
 	return &coded{code, fmt.Errorf(format, args...)}
 }
 
-// Code returns the exit status for err. If a signal canceled ctx, the status is 128 plus the signal's number.
+// Code returns the exit status for an error. If a signal has canceled ctx, the status is 128 plus
+// the signal's number.
 func Code(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitDone
@@ -77,7 +78,7 @@ func Code(ctx context.Context, err error) int {
 	return ExitFailure
 }
 
-// interruption is the error after Ctrl-C. says is a note for the user, or empty.
+// interruption is the error after Ctrl-C. The field says is a note for the user; it may be empty.
 type interruption struct {
 	says  string
 	cause error
@@ -87,7 +88,7 @@ func (e *interruption) Error() string { return e.says }
 
 func (e *interruption) Unwrap() error { return e.cause }
 
-// outcome returns the error of a finished run, or nil if the run completed.
+// outcome returns an error that describes how a run has ended, or nil if the run has completed.
 func outcome(run *domain.Run) error {
 	switch {
 	case run.Status == domain.RunCompleted:
@@ -100,7 +101,7 @@ func outcome(run *domain.Run) error {
 	}
 }
 
-// providerText returns the response of a model's provider in parentheses, or "" for none.
+// providerText returns the response of a model provider in parentheses, or "" if there is none.
 func providerText(p *domain.ProviderError) string {
 	if p == nil {
 		return ""
@@ -108,7 +109,7 @@ func providerText(p *domain.ProviderError) string {
 	return " " + console.OneLine(fmt.Sprintf("(the provider responded %d %s)", p.Status, p.Message))
 }
 
-// words names a status, for use within a sentence.
+// words describes a run's status for use in a sentence.
 func words(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:
@@ -122,26 +123,27 @@ func words(status domain.RunStatus) string {
 	}
 }
 
-// Complain prints err without control characters. A usage error prints the command's usage first.
+// Complain prints an error without control characters. Before a usage error it prints the usage.
 func Complain(k *kong.Kong, err error) {
 	if err == nil {
 		return
 	}
 	if gone, is := errors.AsType[*interruption](err); is {
 		if gone.says != "" {
-			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // nowhere to report the error
+			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // there is no place to report the error
 		}
 		return
 	}
 	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context != nil {
-		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // the error matters more
+		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // the error of the command is more important
 	}
 
-	// kong lists "" among the choices of an optional enum. Users cannot choose it, so the message omits it.
+	// If an enum is optional, kong lists "" among its choices. Users cannot choose it, so the
+	// message omits it.
 	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
 }
 
-// noteIncomplete notes that a run's answer ended early.
+// noteIncomplete prints a note if the answer of a run ended early.
 func noteIncomplete(con *console.Console, run *domain.Run) {
 	switch {
 	case !run.Incomplete():

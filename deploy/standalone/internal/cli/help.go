@@ -16,14 +16,14 @@ const (
 	indent    = "    "
 )
 
-// Optional sections of a command's manual page, in addition to kong's Help.
+// Optional sections of a command's manual page. kong's Help is another section.
 type (
 	showing  interface{ Examples() string }
 	spelling interface{ Usage() string }
 	exiting  interface{ Statuses() []int }
 )
 
-// variables are the environment variables that correspond to no option.
+// variables are the environment variables that correspond to no option, with their meanings.
 var variables = [][2]string{
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy for services on other machines; services on this machine are called directly."},
 }
@@ -41,7 +41,7 @@ func PrintHelp(_ kong.HelpOptions, ctx *kong.Context) error {
 }
 
 // PrintUsage prints the usage of the selected command in two lines. It is kong's short help
-// printer, used before an error.
+// printer, which runs before an error is printed.
 func PrintUsage(_ kong.HelpOptions, ctx *kong.Context) error {
 	node := ctx.Selected()
 	if node == nil {
@@ -54,7 +54,7 @@ func PrintUsage(_ kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// Page returns the manual page of a command or of the program.
+// Page returns the manual page of a command or of the whole program.
 func Page(node *kong.Node) string {
 	p := &page{}
 	name := strings.TrimSpace("parley " + path(node))
@@ -92,7 +92,7 @@ func Page(node *kong.Node) string {
 	return p.String()
 }
 
-// commandAs returns a command as T if it implements T.
+// commandAs returns a command as a value of type T. It returns false if T is not its type.
 func commandAs[T any](node *kong.Node) (known T, is bool) {
 	if !node.Target.IsValid() || !node.Target.CanAddr() {
 		return known, false
@@ -101,7 +101,7 @@ func commandAs[T any](node *kong.Node) (known T, is bool) {
 	return known, is
 }
 
-// path returns a command's words without the program's name.
+// path returns the words that select a command, without the name of the program.
 func path(node *kong.Node) string {
 	var words []string
 	for ; node != nil && node.Type == kong.CommandNode; node = node.Parent {
@@ -147,7 +147,7 @@ func synopses(node *kong.Node) []string {
 	return []string{name}
 }
 
-// visible returns a command's visible options, including -h.
+// visible returns the options that a command's page lists, including -h.
 func visible(node *kong.Node) (flags []*kong.Flag) {
 	for _, group := range node.AllFlags(true) {
 		flags = append(flags, group...)
@@ -163,7 +163,7 @@ func lower(sentence string) string {
 	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
-// page builds a manual page.
+// page is a manual page to which sections are appended.
 type page struct{ strings.Builder }
 
 func (p *page) line(text string) { p.WriteString(text + "\n") }
@@ -181,7 +181,7 @@ func (p *page) wrap(margin, text string) {
 	}
 }
 
-// item writes a term and, indented below it, its meaning.
+// item writes a term and its meaning, which is indented on the following lines.
 func (p *page) item(term, means string) {
 	p.wrap(indent, term)
 	p.wrap(indent+indent, means)
@@ -197,7 +197,7 @@ func (p *page) commands(node *kong.Node) {
 	}
 }
 
-// names returns a command's path and those of its aliases: "runs tail, runs list".
+// names returns the path of a command and of its aliases, such as "runs tail, runs list".
 func names(node *kong.Node) string {
 	all := []string{path(node)}
 	for _, alias := range node.Aliases {
@@ -223,7 +223,7 @@ func (p *page) options(node *kong.Node) {
 	}
 }
 
-// spellFlag returns an option as it is written on the command line.
+// spellFlag returns an option as users type it.
 func spellFlag(flag *kong.Flag) string {
 	out := "--" + flag.Name
 	if flag.Tag.Negatable != "" {
@@ -256,7 +256,7 @@ func valueName(flag *kong.Flag) string {
 	}
 }
 
-// meaning returns an option's help with its default and its environment variable.
+// meaning returns the help text of an option, with its default and environment variable.
 func meaning(flag *kong.Flag) string {
 	out := flag.Help
 	if flag.Name == "help" {
@@ -313,7 +313,7 @@ func (p *page) exits(node *kong.Node) {
 	}
 }
 
-// wrapped breaks a text into lines of at most width characters. A word that is longer gets its own line.
+// wrapped breaks a text into lines of at most width characters. A longer word has its own line.
 func wrapped(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -330,7 +330,7 @@ func wrapped(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// Overview is the text that parley prints without arguments.
+// Overview returns the text that parley prints if it is called without arguments.
 func Overview(app *kong.Application) string {
 	p := &page{}
 	p.line("parley - " + lower(app.Help))
@@ -367,18 +367,18 @@ func Overview(app *kong.Application) string {
 	return p.String()
 }
 
-// Help prints a command's page.
+// Help is the command that prints a manual page.
 type Help struct {
 	Command []string `arg:"" optional:"" help:"The command; default: the program itself."`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Help) Examples() string {
 	return `parley help trigger
 parley help keys create`
 }
 
-// Run prints the page.
+// Run prints the manual page of the given command.
 func (h *Help) Run(k *kong.Kong) error {
 	node := k.Model.Node
 	for _, word := range h.Command {

@@ -13,14 +13,14 @@ import (
 	"parley/shared/domain"
 )
 
-// Keys creates, lists and revokes API keys.
+// Keys groups the commands about API keys.
 type Keys struct {
 	Create KeysCreate `cmd:"" help:"Create an API key and print it once."`
 	List   KeysList   `cmd:"" help:"List API keys, without their secrets."`
 	Revoke KeysRevoke `cmd:"" help:"Revoke an API key permanently."`
 }
 
-// KeysCreate creates a key.
+// KeysCreate is the command that creates an API key.
 type KeysCreate struct {
 	Service
 	Name    string `arg:"" help:"Name of the key."`
@@ -28,12 +28,12 @@ type KeysCreate struct {
 	Expires string `name:"expires" placeholder:"WHEN" help:"When the key expires: a duration, such as 30d or 720h, or a time, such as 2030-01-31T12:00:00Z. Default: never."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*KeysCreate) Help() string {
 	return `Prints the key to standard output. It is shown only once: the service stores a hash of it.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*KeysCreate) Examples() string {
 	return `parley keys create "nightly cron" --expires 30d
 KEY=$(parley keys create ci)`
@@ -75,7 +75,8 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	return con.Printf("%s\n", made.Key)
 }
 
-// instant parses a time, or a duration from now, and returns the time in RFC 3339.
+// instant parses a time or a duration. For a duration, it returns the time after that duration. The
+// result has the format of RFC 3339.
 func instant(text string, now time.Time) (string, error) {
 	if lasts, ok := parseDuration(text); ok {
 		return now.Add(lasts).UTC().Format(time.RFC3339), nil
@@ -87,13 +88,13 @@ func instant(text string, now time.Time) (string, error) {
 	return at.UTC().Format(time.RFC3339), nil
 }
 
-// KeysList lists keys.
+// KeysList is the command that lists API keys.
 type KeysList struct{ Service }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*KeysList) Examples() string { return `parley keys list` }
 
-// Run lists the keys that are visible to the caller.
+// Run lists the keys that the caller may see.
 func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	service, err := k.connect(usual)
 	if err != nil {
@@ -123,18 +124,18 @@ func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	return table(con, rows)
 }
 
-// KeysRevoke revokes a key.
+// KeysRevoke is the command that revokes an API key.
 type KeysRevoke struct {
 	Service
 	ID string `arg:"" help:"ID of the key (key_…), from parley keys list."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*KeysRevoke) Help() string {
 	return `The key stops working within 5 seconds on every ingress. Runs that were started with the key continue.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*KeysRevoke) Examples() string { return `parley keys revoke key_01m7yq6d4gehatajbks6zzn8ya` }
 
 // Run revokes the key.

@@ -12,25 +12,25 @@ import (
 	"parley/shared/domain"
 )
 
-// Runs shows, lists and cancels runs.
+// Runs groups the commands about runs.
 type Runs struct {
 	Tail   RunsTail   `cmd:"" aliases:"list" help:"List the newest runs, and follow changes."`
 	Show   RunsShow   `cmd:"" help:"Show one run: its trigger, progress and answer."`
 	Cancel RunsCancel `cmd:"" help:"Cancel a run."`
 }
 
-// RunsShow shows a run.
+// RunsShow is the command that shows one run.
 type RunsShow struct {
 	Service
 	ID string `arg:"" help:"ID of the run (run_…), from parley runs tail."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*RunsShow) Help() string {
 	return `The exit status is 0 even if the run failed.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*RunsShow) Examples() string { return `parley runs show run_01m7yq6d4gehatajbks6zzn8ya` }
 
 // Run shows the run.
@@ -123,18 +123,18 @@ func trigger(run *domain.Run) string {
 	return run.Trigger.Type + " " + console.OneLine(*run.Trigger.AutomationID)
 }
 
-// RunsCancel cancels a run.
+// RunsCancel is the command that cancels a run.
 type RunsCancel struct {
 	Service
 	ID string `arg:"" help:"ID of the run (run_…)."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*RunsCancel) Help() string {
 	return `A finished run is unchanged. Effects that the run has already had are not undone.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*RunsCancel) Examples() string { return `parley runs cancel run_01m7yq6d4gehatajbks6zzn8ya` }
 
 // Run cancels the run and prints its status.

@@ -6,12 +6,12 @@ import (
 	"os"
 )
 
-// Output is the form of the answer that a command asks for.
+// Output contains the options that determine the form of an answer.
 type Output struct {
 	Schema string `name:"schema" type:"existingfile" placeholder:"FILE" help:"JSON Schema that the answer must match; the answer is then JSON."`
 }
 
-// addTo adds the schema to the body of a request.
+// addTo adds the JSON Schema to a request's body, if there is one.
 func (o Output) addTo(body map[string]any) error {
 	if o.Schema == "" {
 		return nil

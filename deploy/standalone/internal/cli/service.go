@@ -18,8 +18,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Service selects the service that a command calls, and the caller. Missing values come from
-// credentials.json in DATA_DIR, which parley up writes.
+// Service contains the options that select the service to call and its credentials. Missing values
+// come from credentials.json in DATA_DIR, which parley up writes.
 type Service struct {
 	URL          string `name:"url" env:"PARLEY_BASE_URL" placeholder:"URL" help:"URL of the service. Default: the service that parley up started with this DATA_DIR."`
 	Key          string `name:"key" env:"PARLEY_API_KEY" placeholder:"KEY" help:"API key. Other users of the machine can see arguments, so prefer the variable. Default: the key in credentials.json, but only for the URL in that file."`
@@ -28,21 +28,21 @@ type Service struct {
 	JSON         bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// credentials is the content of credentials.json that commands use.
+// credentials contains the values in credentials.json that commands use.
 type credentials struct {
 	BaseURL string `json:"baseUrl"`
 	APIKey  string `json:"apiKey"`
 	AgentID string `json:"agentId"`
 }
 
-// connection is a client of one service.
+// connection is a client of the selected service.
 type connection struct {
 	*parley.Client
 	url   string
-	agent string // the demo agent; empty unless the URL is the one in credentials.json
+	agent string // ID of the demo agent; empty unless the URL is the one in credentials.json
 }
 
-// retryLimits are a command's retry limits.
+// retryLimits bounds how often a command repeats its requests.
 type retryLimits struct {
 	dials    int // attempts to reach a service that has not responded yet; 0: as many as retries
 	retries  int
@@ -53,7 +53,7 @@ type retryLimits struct {
 
 var usual = retryLimits{dials: 2, retries: 2, patience: 10 * time.Second}
 
-// connect resolves the settings and returns a client. It makes no request.
+// connect determines the settings and returns a client. It sends no request.
 func (s *Service) connect(how retryLimits) (*connection, error) {
 	known, err := s.known()
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 	if strings.TrimRight(at, "/") == strings.TrimRight(known.BaseURL, "/") {
 		agent = known.AgentID
 		if key == "" {
-			key = known.APIKey // this key is for this URL only
+			key = known.APIKey // the key in the file belongs to the URL in the file
 		}
 	}
 	if key == "" && !how.demo {
@@ -105,7 +105,7 @@ func (s *Service) known() (made credentials, err error) {
 	return made, nil
 }
 
-// explain adds a hint to an error from the service.
+// explain adds a hint for the user to an error from the service.
 func (s *Service) explain(err error) error {
 	if _, is := errors.AsType[*lifecycle.SignalError](err); is {
 		if _, said := errors.AsType[*interruption](err); !said {
@@ -129,8 +129,8 @@ func (s *Service) explain(err error) error {
 
 const pageSize = "100"
 
-// all returns up to limit entries of a list, in the service's JSON. It reads as many pages as
-// needed.
+// all returns up to limit entries of a list, as JSON from the service. It requests as many pages as
+// necessary.
 func (c *connection) all(ctx context.Context, path string, query url.Values, limit int) ([]json.RawMessage, error) {
 	query.Set("limit", pageSize)
 	var list []json.RawMessage
@@ -161,7 +161,8 @@ func entries[T any](list []json.RawMessage) ([]T, error) {
 	return out, nil
 }
 
-// agentID returns the ID of the agent with this ID or name. It returns an error if several agents have the name.
+// agentID returns the ID of the agent with the given ID or name. It returns an error if several
+// agents have the name.
 func (c *connection) agentID(ctx context.Context, named string) (string, error) {
 	if strings.HasPrefix(named, "ag_") || strings.HasPrefix(named, "tpl_") {
 		return named, nil
@@ -173,7 +174,7 @@ func (c *connection) agentID(ctx context.Context, named string) (string, error) 
 	return found, err
 }
 
-// named returns the ID of the list entry with this name, or "" if there is none.
+// named returns the ID of the entry with a name in a list, or "" if there is none.
 func (c *connection) named(ctx context.Context, path string, query url.Values, name string) (string, error) {
 	list, err := c.all(ctx, path, query, 100)
 	if err != nil {
@@ -214,7 +215,7 @@ func printList(con *console.Console, list []json.RawMessage) error {
 	return con.JSON(list)
 }
 
-// isGone reports whether err says that the resource does not exist (any more).
+// isGone reports whether an error means that the resource does not exist or no longer exists.
 func isGone(err error) bool {
 	problem, is := errors.AsType[*parley.APIError](err)
 	return is && (problem.Code == "not_found" || problem.Code == "erased")

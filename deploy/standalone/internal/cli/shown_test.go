@@ -45,8 +45,8 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestRunsOnATerminal checks that a run's important columns fit into 80 columns, and that rows are
-// aligned at every width.
+// TestRunsOnATerminal checks the table of runs at several widths. Its important columns must fit
+// into 80 columns, and its rows must be aligned at every width.
 func TestRunsOnATerminal(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6e6, time.UTC)
@@ -77,7 +77,7 @@ func TestRunsOnATerminal(t *testing.T) {
 	}
 }
 
-// column returns the number of characters before the text says, in the line that contains it.
+// column returns the number of characters that precede a text in its line.
 func column(text, says string) int {
 	before, _, _ := strings.Cut(text, says)
 	return utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
@@ -94,13 +94,13 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// TestLeaving checks the output after Ctrl-C: leaving a stream is not an error.
+// TestLeaving checks the output after Ctrl-C. Leaving a stream is not an error.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(&lifecycle.SignalError{Signal: syscall.SIGINT})
 	in, typing := io.Pipe()
-	defer func() { _ = typing.Close() }() // ends the goroutine that reads
+	defer func() { _ = typing.Close() }() // so that the goroutine that reads ends
 
 	var out bytes.Buffer
 	chat := &talk{con: &console.Console{In: in, Out: &out, Err: &out}, session: "cli_x", target: "tpl_y", demo: true}

@@ -13,7 +13,7 @@ import (
 const (
 	stampLayout = "2006-01-02T15:04:05Z"
 	columnGap   = "  "
-	minText     = 20 // the last column, a text, is truncated to no fewer characters
+	minText     = 20 // minimum number of characters to which the last column, a text, is truncated
 )
 
 // table prints rows in columns. The first row contains the headers.
@@ -32,9 +32,10 @@ func table(con *console.Console, rows [][]string) error {
 	return nil
 }
 
-// foldRow formats a row in columns of these widths. A column that does not fit into room, the terminal's width, begins an
-// indented line below. The last column, a text, is truncated instead if at least minText of its characters fit. A room of 0
-// means that there is no terminal: the row stays on one line.
+// foldRow formats a row in columns of the given widths. room is the width of the terminal. A column
+// that does not fit begins an indented line below. The last column, a text, is truncated instead if
+// at least minText of its characters fit. If room is 0, there is no terminal, and the row stays on
+// one line.
 func foldRow(row []string, widths []int, room int) string {
 	var out strings.Builder
 	line := ""
@@ -48,7 +49,7 @@ func foldRow(row []string, widths []int, room int) string {
 		}
 	}
 
-	used := 0 // columns of the line, padding included
+	used := 0 // used width of the line, including padding
 	for i, cell := range row {
 		needs := widths[i]
 		if i == len(row)-1 {
@@ -70,7 +71,7 @@ func foldRow(row []string, widths []int, room int) string {
 	return out.String()
 }
 
-// formatTime formats a time in UTC with whole seconds.
+// formatTime formats a time in UTC, in whole seconds. A nil time becomes the text none.
 func formatTime(at *domain.Time, none string) string {
 	if at == nil {
 		return none
@@ -78,7 +79,7 @@ func formatTime(at *domain.Time, none string) string {
 	return at.UTC().Format(stampLayout)
 }
 
-// formatDuration formats the time between from and to briefly.
+// formatDuration formats the duration between two times briefly.
 func formatDuration(from, to *domain.Time) string {
 	if from == nil || to == nil {
 		return "-"

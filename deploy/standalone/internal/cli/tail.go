@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	maxReading = 1000 // newest runs that one reading examines
-	answerEnd  = 60   // characters of an answer in a row
+	maxReading = 1000 // maximum number of newest runs that one reading examines
+	answerEnd  = 60   // number of characters of an answer in a row
 )
 
-// RunsTail lists runs as they arrive.
+// RunsTail is the command that lists runs and follows their changes.
 type RunsTail struct {
 	Service
 	Agent  string `name:"agent" placeholder:"AGENT" help:"Only runs of this agent (ID or name)."`
@@ -26,20 +26,20 @@ type RunsTail struct {
 	Follow bool   `name:"follow" short:"f" help:"Follow: print each new run, and each change of status, until Ctrl-C."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*RunsTail) Help() string {
 	return `Prints one line per run: acceptance time, ID, status, duration, agent, trigger, and the beginning of its answer or error. The newest run is last. On a narrow terminal a run takes two lines. parley runs list is an alias.
 
 With --follow the command reads new runs when the service reports a change (GET /api/events). With --json each line is a run summary as in GET /api/runs, or the whole run if an older one has changed. parley runs show ID --json prints the whole run.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*RunsTail) Examples() string {
 	return `parley runs tail -n 3
 parley runs tail --follow --status failed --json`
 }
 
-// Run lists the newest runs and, with --follow, every change.
+// Run lists the newest runs. With --follow, it then prints every change.
 func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries = 10
@@ -62,13 +62,13 @@ func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	return r.explain(t.follow(ctx))
 }
 
-// tail prints runs whose status changes.
+// tail is one execution of RunsTail. It prints each run whose status has changed.
 type tail struct {
 	*RunsTail
 	con     *console.Console
 	service *connection
 	query   url.Values
-	seen    map[string]domain.RunStatus // each run's last printed status
+	seen    map[string]domain.RunStatus // status of each run when it was last printed
 	begun   bool
 }
 
@@ -90,7 +90,8 @@ func (t *tail) once(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the list after every change notification. The stream's first event reports that the subscription is active.
+// follow reads the list of runs after every event about runs. Before these, the stream reports that
+// the subscription is active.
 func (t *tail) follow(ctx context.Context) error {
 	for event, err := range t.service.Events(ctx, parley.Request{Method: "GET", Path: "/api/events"}) {
 		if err != nil {
@@ -125,8 +126,9 @@ func (t *tail) read(ctx context.Context) error {
 	return nil
 }
 
-// news returns the runs whose status differs from the one seen last, newest first. It examines the newest page, further pages
-// while they contain only unknown runs, and every run that was unfinished when last seen.
+// news returns the runs whose status differs from the one last seen, the newest first. It examines
+// the newest page, and further pages while all of their runs are new. It also examines every run
+// that had not finished when it was last seen.
 func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	open := map[string]bool{}
 	for id, status := range t.seen {
@@ -176,7 +178,8 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	return news, nil
 }
 
-// forget drops most finished runs from memory. It keeps the newest ones, because the next reading returns them again.
+// forget removes most finished runs from memory. It keeps the newest ones, because the next reading
+// returns them again.
 func (t *tail) forget(unread map[string]bool) {
 	if len(t.seen) < 10*maxReading {
 		return
@@ -188,7 +191,7 @@ func (t *tail) forget(unread map[string]bool) {
 	}
 }
 
-// note records a run's status, and appends the run to news if the filter matches.
+// note records the status of a run. It appends the run to news if the run matches the filter.
 func (t *tail) note(news []json.RawMessage, run head, raw json.RawMessage) []json.RawMessage {
 	before, seen := t.seen[run.ID]
 	t.seen[run.ID] = run.Status
@@ -233,7 +236,7 @@ func headFor(raw []byte) (h head, err error) {
 	return h, nil
 }
 
-// print prints a run's row.
+// print prints the row of one run.
 func (t *tail) print(raw json.RawMessage) error {
 	if t.JSON {
 		return t.con.JSON(raw)
@@ -241,7 +244,7 @@ func (t *tail) print(raw json.RawMessage) error {
 	var run struct {
 		domain.Run
 
-		Citations json.RawMessage `json:"citations"` // in lists the number of citations, in a run object the citations
+		Citations json.RawMessage `json:"citations"` // a number in lists, the citations themselves in run objects
 	}
 	if err := json.Unmarshal(raw, &run); err != nil {
 		return fmt.Errorf("reading a run: %w", err)
@@ -249,7 +252,7 @@ func (t *tail) print(raw json.RawMessage) error {
 	return t.con.Printf("%s", runLine(&run.Run, t.con.Width()))
 }
 
-// runColumns are the widths of the columns. Every value fits, except a long trigger, which is truncated.
+// runColumns contains the widths of the columns. Only a trigger may be longer; it is truncated.
 var runColumns = []int{len(stampLayout), 30, 15, 8, 29, 20, answerEnd}
 
 func runLine(run *domain.Run, room int) string {

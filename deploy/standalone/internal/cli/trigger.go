@@ -22,7 +22,7 @@ import (
 
 const longestPoll = 50 * time.Second
 
-// Trigger runs an agent as a scheduler or a webhook does.
+// Trigger is the command that runs an agent as a scheduler or a webhook would.
 type Trigger struct {
 	Service
 	Output
@@ -40,14 +40,14 @@ type Trigger struct {
 	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"Retries after lost responses and temporary rejections; default: ${default}."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Trigger) Help() string {
 	return `Sends a run-automation request and waits for the run. Prints the answer to standard output, and the run's ID and idempotency key to standard error.
 
 The request always has an idempotency key. With the key, the command can retry after broken connections and responses 429 and 503, and the agent still runs only once. To resume after an interruption, trigger again with the same key and message.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Trigger) Examples() string {
 	return `parley trigger "Demo agent" Say good night
 parley trigger "Demo agent" --idempotency-key night-7 --automation nightly \
@@ -55,15 +55,15 @@ parley trigger "Demo agent" --idempotency-key night-7 --automation nightly \
 parley trigger "Demo agent" --no-wait Say good night`
 }
 
-// Statuses are the command's exit statuses.
+// Statuses returns the exit statuses that the manual page of the command lists.
 func (*Trigger) Statuses() []int {
 	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitNotEnded, ExitArguments, ExitInterrupted}
 }
 
-// errLate is the cause when --timeout expires.
+// errLate is the cause with which --timeout cancels the wait.
 var errLate = errors.New("the run did not finish within --timeout")
 
-// Run triggers the agent and waits for the result, except with --no-wait.
+// Run triggers the agent. Unless --no-wait is set, it waits for the result.
 func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	message, err := t.message(con)
 	if err != nil {
@@ -107,7 +107,7 @@ func (t *Trigger) message(con *console.Console) (string, error) {
 	return piped(con, len(t.Attach) > 0)
 }
 
-// piped reads the message from standard input.
+// piped reads the message from standard input. It may be empty only if mayBeEmpty is true.
 func piped(con *console.Console, mayBeEmpty bool) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped+1))
 	if err != nil {
@@ -123,7 +123,7 @@ func piped(con *console.Console, mayBeEmpty bool) (string, error) {
 	return message, nil
 }
 
-// wait is a triggered run and its output.
+// wait is one execution of Trigger that waits for a run and prints its result.
 type wait struct {
 	*Trigger
 	service  *connection
@@ -132,9 +132,11 @@ type wait struct {
 	key      string
 	sent     bool
 	runID    string
-	notified bool // the command has reported that the run waits for a person
+	notified bool // whether the command has reported that the run waits for a person
 }
 
+// trigger sends the request. It then waits for the run's result, or prints the run at once if the
+// user does not want to wait.
 func (w *wait) trigger(ctx context.Context, message string) error {
 	target, err := w.service.agentID(ctx, w.Target)
 	if err != nil {
@@ -177,8 +179,8 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 	return w.poll(ctx, answer, &run)
 }
 
-// request builds an asynchronous request, because the user should see the run's ID before it
-// finishes.
+// request returns a request that does not wait for the run, so that the command can print the run's
+// ID before the run finishes.
 func (w *wait) request(target, message string, attached []parley.NewAttachment) (parley.Request, error) {
 	input := map[string]any{}
 	for name, value := range w.Input {
@@ -210,7 +212,7 @@ func (w *wait) request(target, message string, attached []parley.NewAttachment) 
 	return parley.Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}, nil
 }
 
-// printStarted prints the run without waiting for it.
+// printStarted prints a run without waiting for its result.
 func (w *wait) printStarted(answer *parley.Response) error {
 	if w.JSON {
 		return w.con.JSON(json.RawMessage(answer.Body))
@@ -218,7 +220,7 @@ func (w *wait) printStarted(answer *parley.Response) error {
 	return w.con.Printf("%s\n", w.runID)
 }
 
-// poll polls the run until it finishes, and prints its result.
+// poll requests the state of a run until it has finished, and prints the result.
 func (w *wait) poll(ctx context.Context, answer *parley.Response, run *domain.Run) (err error) {
 	for !run.Status.Terminal() {
 		w.progress.Sayf("%s", progressText(run))
@@ -232,7 +234,7 @@ func (w *wait) poll(ctx context.Context, answer *parley.Response, run *domain.Ru
 		if answer, err = w.service.Get(ctx, "/api/runs", query, run); err != nil {
 			return err
 		}
-		if !run.Status.Terminal() && time.Since(began) < time.Second { // a run that waits for a person ends the service's long poll early
+		if !run.Status.Terminal() && time.Since(began) < time.Second { // while a run waits for a person, the service answers polls at once
 			if err := lifecycle.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
@@ -241,8 +243,8 @@ func (w *wait) poll(ctx context.Context, answer *parley.Response, run *domain.Ru
 	return w.show(answer, run)
 }
 
-// progressText describes the run's state for the progress line. It does not distinguish queued from running, because polls do
-// not return when a run starts.
+// progressText describes the state of a run for the progress line. It does not distinguish queued
+// from running, because a poll does not end when a run starts.
 func progressText(run *domain.Run) string {
 	if run.Status == domain.RunRequiresAction {
 		return run.ID + " " + words(run.Status)
@@ -263,7 +265,7 @@ func (w *wait) show(answer *parley.Response, run *domain.Run) error {
 	return errors.Join(printSources(w.con, run.Citations), outcome(run))
 }
 
-// broken returns the error of an interrupted wait, with the state of the run added.
+// broken returns the error of an interrupted wait. It adds the current state of the run.
 func (w *wait) broken(ctx context.Context, err error) error {
 	if _, ended := errors.AsType[*coded](err); ended && ctx.Err() == nil {
 		return err

@@ -15,10 +15,10 @@ const (
 	maxDays = 100_000
 )
 
-// span is a duration option.
+// span is the value of an option that is a duration.
 type span time.Duration
 
-// UnmarshalText parses 90 (seconds), 1m30s or 2d.
+// UnmarshalText parses a duration such as 90 (seconds), 1m30s or 2d.
 func (s *span) UnmarshalText(text []byte) error {
 	lasts, ok := parseDuration(string(text))
 	if seconds, err := strconv.ParseInt(string(text), 10, 32); err == nil {
@@ -31,7 +31,7 @@ func (s *span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// parseDuration parses a duration such as 90s, 1h30m or 30d. A day is 24 hours; days must come first.
+// parseDuration parses a duration such as 90s, 1h30m or 30d. Days are 24 hours and must come first.
 func parseDuration(text string) (lasts time.Duration, ok bool) {
 	if days, rest, has := strings.Cut(text, "d"); has {
 		n, err := strconv.Atoi(days)
@@ -46,7 +46,7 @@ func parseDuration(text string) (lasts time.Duration, ok bool) {
 	return lasts + more, err == nil
 }
 
-// WholeNumbers makes kong's error for a malformed number readable.
+// WholeNumbers returns an option that makes kong's errors about malformed numbers readable.
 func WholeNumbers(kind reflect.Kind, bits int) kong.Option {
 	return kong.KindMapper(kind, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue("number")

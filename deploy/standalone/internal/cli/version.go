@@ -8,26 +8,26 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// Release is this release, equal to info.version of the OpenAPI document. A test compares them.
+// Release is the version of this release. A test compares it with info.version in openapi.yaml.
 const Release = "0.3.0"
 
-// Version prints the release.
+// Version is the command that prints the release.
 type Version struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Version) Help() string {
 	return `Prints the release, which is also the version of the API (info.version of /openapi.json), and the build: Go version, system, and commit if known. parley --version prints the same.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Version) Examples() string {
 	return `parley version
 parley version --json`
 }
 
-// built describes the program's build.
+// built describes how the program was built.
 type built struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
@@ -55,8 +55,8 @@ func (v *Version) Run(_ context.Context, con *console.Console) error {
 	return con.Printf("%s\n", text)
 }
 
-// origin reads the build information in the program. A nil info yields the release and platform
-// only.
+// origin returns the build information in the program. If info is nil, it returns only the release
+// and the platform.
 func origin(info *debug.BuildInfo) built {
 	b := built{Version: Release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {

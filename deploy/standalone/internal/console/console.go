@@ -13,19 +13,19 @@ import (
 	"parley/shared/truncate"
 )
 
-// widthWithout is the assumed width of a terminal that does not report its width.
+// widthWithout is the width that is assumed for a terminal that does not report one.
 const widthWithout = 80
 
-// Console is a command's standard input and outputs.
+// Console contains a command's standard input and outputs. Its methods may be called concurrently.
 type Console struct {
 	In          io.Reader
 	Out, Err    io.Writer
-	inTerminal  bool // In is a terminal
-	outTerminal bool // Out is a terminal
-	errTerminal bool // Err is a terminal
+	inTerminal  bool // whether In is a terminal
+	outTerminal bool // whether Out is a terminal
+	errTerminal bool // whether Err is a terminal
 
 	mu            sync.Mutex
-	progressShown bool // the last line of Err is a progress line
+	progressShown bool // whether the last line of Err is a progress line
 }
 
 // Standard returns the console of this process's standard input, output and error.
@@ -47,7 +47,7 @@ func (c *Console) Typed() bool { return c.inTerminal }
 // Watched reports whether Err is a terminal.
 func (c *Console) Watched() bool { return c.errTerminal }
 
-// Printf writes formatted text to Out. Control characters in it are removed.
+// Printf writes formatted text to Out. It removes control characters.
 func (c *Console) Printf(format string, args ...any) error {
 	defer c.begin()()
 	if _, err := io.WriteString(c.Out, Safe(fmt.Sprintf(format, args...))); err != nil {
@@ -56,13 +56,14 @@ func (c *Console) Printf(format string, args ...any) error {
 	return nil
 }
 
-// Notef writes a line to Err for people, not for programs. Control characters in it are removed.
+// Notef writes a line to Err that is for people and not for programs. It removes control
+// characters.
 func (c *Console) Notef(format string, args ...any) {
 	defer c.begin()()
-	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // nowhere to report the error
+	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // there is no place to report the error
 }
 
-// begin removes the progress line until end is called.
+// begin removes the progress line, which stays away until the caller calls end.
 func (c *Console) begin() (end func()) {
 	c.mu.Lock()
 	if c.progressShown {
@@ -82,7 +83,7 @@ func (c *Console) JSON(value any) error {
 	return nil
 }
 
-// Cut truncates a line to the terminal's width. Without a terminal it returns the line unchanged.
+// Cut truncates a line to the width of the terminal. It does nothing if Out is not a terminal.
 func (c *Console) Cut(line string) string {
 	if !c.outTerminal {
 		return line
@@ -90,7 +91,7 @@ func (c *Console) Cut(line string) string {
 	return truncate.Ellipsis(line, c.width())
 }
 
-// Width returns the terminal's width in characters, or 0 without a terminal.
+// Width returns the width of the terminal in characters, or 0 if Out is not a terminal.
 func (c *Console) Width() int {
 	if !c.outTerminal {
 		return 0
@@ -110,11 +111,11 @@ func (c *Console) width() int {
 	return width
 }
 
-// OneLine joins a foreign text into one line and removes control characters.
+// OneLine puts a text from elsewhere on one line and removes its control characters.
 func OneLine(text string) string { return strings.Join(strings.Fields(Safe(text)), " ") }
 
-// Safe removes characters that control a terminal, except newlines and tabs, and those that reorder
-// letters (bidirectional controls), so that a name looks like its characters.
+// Safe removes characters that control a terminal, except newlines and tabs. It also removes
+// characters that change the direction of writing, so that a name is displayed as it is stored.
 func Safe(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

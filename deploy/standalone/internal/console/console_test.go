@@ -33,8 +33,8 @@ func TestSafeText(t *testing.T) {
 	}
 }
 
-// TestNoProgressWithoutTerminal prints without a terminal: lines are not truncated, and there
-// is no progress.
+// TestNoProgressWithoutTerminal checks the output without a terminal: lines are not truncated, and
+// no progress is shown.
 func TestNoProgressWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	var out, complaints bytes.Buffer
@@ -51,7 +51,7 @@ func TestNoProgressWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestProgressMakesRoom prints lines while a progress line is shown.
+// TestProgressMakesRoom checks that lines can be printed while a progress line is shown.
 func TestProgressMakesRoom(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
@@ -69,7 +69,8 @@ func TestProgressMakesRoom(t *testing.T) {
 	}
 }
 
-// TestOutputDoesNotControlTheTerminal prints control characters from a service in every way that a console offers.
+// TestOutputDoesNotControlTheTerminal prints control characters from a service with each method of
+// a console.
 func TestOutputDoesNotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	const sent, shown = "a\x1b[2J\u202eb", "a[2Jb"
@@ -87,7 +88,7 @@ func TestOutputDoesNotControlTheTerminal(t *testing.T) {
 	}
 }
 
-// TestProgressGoesAway shows and removes progress on a terminal.
+// TestProgressGoesAway checks that the progress line is removed from a terminal.
 func TestProgressGoesAway(t *testing.T) {
 	t.Parallel()
 	for _, quiet := range []bool{false, true} {

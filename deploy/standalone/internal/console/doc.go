@@ -1,5 +1,5 @@
-// Package console connects commands to standard input, output and error, and to the terminal if
+// Package console gives commands access to standard input, output and error, and to the terminal if
 // there is one.
 //
-// Without a terminal the output is plain text and no progress is shown.
+// Without a terminal, the output is plain text and no progress is shown.
 package console

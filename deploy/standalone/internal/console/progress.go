@@ -10,7 +10,8 @@ import (
 
 const clearLine = "\r\x1b[K"
 
-// Progress is a line on Err that describes an operation in progress and its duration. The line appears only on a terminal.
+// Progress is a line on Err that describes what a command is doing and for how long. It appears
+// only on a terminal.
 type Progress struct {
 	console *Console
 	began   time.Time
@@ -21,7 +22,7 @@ type Progress struct {
 	text string
 }
 
-// Progress shows a line until Done is called. If quiet is true, it shows nothing.
+// Progress shows a line until its Done method is called. If quiet is true, it shows nothing.
 func (c *Console) Progress(quiet bool, format string, args ...any) *Progress {
 	p := &Progress{console: c, began: time.Now(), done: make(chan struct{}), text: fmt.Sprintf(format, args...)}
 	if quiet || !c.errTerminal {
@@ -31,19 +32,20 @@ func (c *Console) Progress(quiet bool, format string, args ...any) *Progress {
 	return p
 }
 
-// Sayf replaces the line's text.
+// Sayf replaces the text of the progress line.
 func (p *Progress) Sayf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.text = OneLine(fmt.Sprintf(format, args...)) // the text may contain a service's response
+	p.text = OneLine(fmt.Sprintf(format, args...)) // the text may contain a response of the service
 }
 
-// Done removes the line.
+// Done removes the progress line.
 func (p *Progress) Done() {
 	close(p.done)
 	p.ended.Wait()
 }
 
+// tick updates the line four times a second until Done is called. Then it removes the line.
 func (p *Progress) tick() {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
@@ -62,7 +64,7 @@ func (p *Progress) tick() {
 	}
 }
 
-// showProgress replaces the current line.
+// showProgress replaces the progress line on the terminal.
 func (c *Console) showProgress(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

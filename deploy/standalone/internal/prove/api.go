@@ -14,17 +14,17 @@ import (
 	"parley/shared/truncate"
 )
 
-// requestTime bounds a request. It is longer than any wait that the service allows.
+// requestTime bounds the duration of a request. It is longer than any wait that the service allows.
 const requestTime = 75 * time.Second
 
-// api is an ordinary client of the service under test.
+// api is a client of the service under test. It uses only the public HTTP API.
 type api struct {
 	base, key, agent string
 	http             *http.Client
 }
 
 func newAPI(base string, clients int) *api {
-	// Never use a proxy from the environment.
+	// The client uses no proxy from the environment, because the service runs on this machine.
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, IdleConnTimeout: time.Minute}
 	return &api{base: base, http: &http.Client{Transport: transport, Timeout: requestTime}}
 }
@@ -36,7 +36,7 @@ type response struct {
 	body   []byte
 }
 
-// send sends one request. An error means that the connection broke.
+// send sends one request. It returns an error only if the connection broke.
 func (a *api) send(ctx context.Context, method, path string, header map[string]string, body any) (response, error) {
 	var payload io.Reader = http.NoBody
 	if body != nil {
@@ -66,13 +66,13 @@ func (a *api) send(ctx context.Context, method, path string, header map[string]s
 	if err != nil {
 		return response{}, err
 	}
-	defer func() { _ = res.Body.Close() }() // read to the end below
+	defer func() { _ = res.Body.Close() }() // the response is read to its end below
 
 	raw, err := io.ReadAll(res.Body)
 	return response{res.StatusCode, res.Header, raw}, err
 }
 
-// want sends a request that must succeed, and decodes the response into into.
+// want sends a request that must succeed. It decodes the response into the given value.
 func (a *api) want(ctx context.Context, method, path string, header map[string]string, body, into any) error {
 	got, err := a.send(ctx, method, path, header, body)
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *api) want(ctx context.Context, method, path string, header map[string]s
 	return nil
 }
 
-// make creates a resource with a POST request and returns one field of the response.
+// make creates a resource with a POST request. It returns one field of the response.
 func (a *api) make(ctx context.Context, path string, header map[string]string, body any, field string) (string, error) {
 	var made map[string]any
 	if err := a.want(ctx, http.MethodPost, path, header, body, &made); err != nil {
@@ -100,7 +100,8 @@ func (a *api) make(ctx context.Context, path string, header map[string]string, b
 	return value, nil
 }
 
-// signUp creates an organization with a key, and the agent that books effects in the ledger.
+// signUp creates an organization with an API key and an agent. The agent's tool requests effects
+// from the ledger.
 func (a *api) signUp(ctx context.Context, ledger string) error {
 	user := map[string]any{"email": "prove@parley.local", "password": rand.Text()}
 	token, err := a.make(ctx, "/api/auth/signup", nil, user, "token")
@@ -131,10 +132,10 @@ func (a *api) signUp(ctx context.Context, ledger string) error {
 	return err
 }
 
-// tool is the name of the agent's endpoint.
+// tool is the name of the endpoint that the agent calls.
 const tool = "book"
 
-// trigger posts trigger n with an idempotency key and waits for the response.
+// trigger sends trigger n with an idempotency key and waits for the response.
 func (a *api) trigger(ctx context.Context, n int, key string) (response, error) {
 	body := map[string]any{
 		"target": a.agent, "idempotencyKey": key,
@@ -167,7 +168,7 @@ func (a *api) runs(ctx context.Context) ([]Listed, error) {
 	}
 }
 
-// readAnswer decodes a finished run. It returns false if raw is not a run.
+// readAnswer decodes a finished run. It returns false if the text is not a run.
 func readAnswer(raw []byte) (Answer, bool) {
 	var run struct {
 		ID        string `json:"id"`

@@ -11,43 +11,44 @@ import (
 	"time"
 )
 
-// effectPath is the ledger's endpoint.
+// effectPath is the path of the ledger's HTTP endpoint.
 const effectPath = "/effects"
 
-// Booking is one effect in the ledger, executed once per idempotency key.
+// Booking is one effect in the ledger. Each idempotency key has one effect for a trigger.
 type Booking struct {
 	// Trigger is the number in the trigger's message.
 	Trigger int
 	// Key is the Idempotency-Key of the request.
 	Key string
-	// Times is the number of requests with this key. The effect was executed once.
+	// Times is the number of requests with this key. Only the first of them had an effect.
 	Times int
 }
 
-// ledger receives effects. It honours idempotency keys, as receivers of `sideEffect: idempotent` must: a request with a known
-// key is confirmed without a further effect. It runs in this process, which is never killed.
+// ledger is an HTTP server that receives effects. It honours idempotency keys, as the receiver of a
+// tool with `sideEffect: idempotent` must: it confirms a request with a known key without another
+// effect. It runs in this process, which is never killed.
 type ledger struct {
 	address string // host:port
 	server  *http.Server
 	closed  chan struct{}
 
 	mu      sync.Mutex
-	open    int // requests in progress
+	open    int // number of requests in progress
 	asked   int
-	forgets bool // sabotage: every forgetEvery-th booking is confirmed and discarded
+	forgets bool // sabotage: confirm every forgetEvery-th booking, but discard it
 	booked  map[entry]int
 }
 
-// entry identifies an effect. One key used for two triggers counts as two effects.
+// entry identifies an effect. A key that is used for two triggers has two effects.
 type entry struct {
 	trigger int
 	key     string
 }
 
-// forgetEvery is the interval between bookings that a sabotaged ledger discards.
+// forgetEvery is the interval of the bookings that a sabotaged ledger discards.
 const forgetEvery = 20
 
-// startLedger listens on a free loopback port.
+// startLedger starts a ledger on a free loopback port.
 func startLedger(ctx context.Context, forgets bool) (*ledger, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -58,17 +59,18 @@ func startLedger(ctx context.Context, forgets bool) (*ledger, error) {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+effectPath, l)
 	l.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = l.server.Serve(listener) }() // close ends it
+	go func() { _ = l.server.Serve(listener) }() // close ends this call
 	return l, nil
 }
 
-// close stops the ledger after all clients have stopped.
+// close stops the ledger. All of its clients must have stopped before.
 func (l *ledger) close() {
 	close(l.closed)
 	_ = l.server.Close()
 }
 
-// wait pauses for d. It continues even if the requester has died, because the request has already arrived.
+// wait pauses for the duration d. It does not end early if the client has died, because the ledger
+// has already received the request.
 func (l *ledger) wait(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -78,8 +80,8 @@ func (l *ledger) wait(d time.Duration) {
 	}
 }
 
-// ServeHTTP books an effect with pauses before and after. A worker that is killed in between cannot
-// determine whether the effect was booked.
+// ServeHTTP books an effect, with a pause before and after the booking. A worker that is killed
+// between the pauses does not learn whether the effect was booked.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	l.open++
@@ -105,10 +107,10 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.book(entry{body.Trigger, r.Header.Get("Idempotency-Key")})
 	l.wait(pause.after)
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"booked":true}`) // the requester may be dead
+	_, _ = io.WriteString(w, `{"booked":true}`) // an error means that the client has died
 }
 
-// pauses are the ledger's delays before and after a booking, selected by the trigger's number.
+// pauses are the delays before and after a booking. The number of the trigger selects one of them.
 var pauses = []struct{ before, after time.Duration }{
 	{0, 40 * time.Millisecond},
 	{40 * time.Millisecond, 0},
@@ -126,20 +128,20 @@ func (l *ledger) book(e entry) {
 	if l.forgets && l.asked%forgetEvery == 0 {
 		return
 	}
-	if e.key == "" { // without a key, each request is a separate effect
+	if e.key == "" { // without a key, each request has its own effect
 		e.key = fmt.Sprintf("(none, request %d)", l.asked)
 	}
 	l.booked[e]++
 }
 
-// underWay returns the number of requests in progress.
+// underWay returns the number of requests that the ledger is handling.
 func (l *ledger) underWay() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open
 }
 
-// bookings returns all effects in no particular order.
+// bookings returns all effects, in no particular order.
 func (l *ledger) bookings() []Booking {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,8 +50,8 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 	}{
 		{"a", `{"trigger":6}`, http.StatusOK},
 		{"a", `{"trigger":6}`, http.StatusOK},
-		{"b", `{"trigger":6}`, http.StatusOK}, // a different key is a different effect
-		{"a", `{"trigger":3}`, http.StatusOK}, // the same key for a different trigger is a different effect, too
+		{"b", `{"trigger":6}`, http.StatusOK}, // another key is another effect
+		{"a", `{"trigger":3}`, http.StatusOK}, // the same key for another trigger is another effect, too
 		{"", `{"trigger":13}`, http.StatusOK},
 		{"", `{"trigger":13}`, http.StatusOK}, // without a key, each request is a separate effect
 		{"c", `{"trig`, http.StatusBadRequest},

@@ -15,23 +15,24 @@ import (
 	"parley/shared/truncate"
 )
 
-// load sends the triggers. It retries each trigger with the same key until the trigger is answered.
+// load sends the triggers. It repeats each trigger with the same key until it gets an answer.
 type load struct {
 	api       *api
-	freshKeys bool // sabotage: retries use a new key
+	freshKeys bool // sabotage: repeat a trigger with a new key
 	answers   []Answer
 
 	next, begun, answered atomic.Int64
 
 	mu      sync.Mutex
 	posts   int
-	retries map[string]int // number of retries by reason
+	retries map[string]int // number of retries, by reason
 }
 
 const (
 	// retryPause is the mean delay before a retry.
 	retryPause = 150 * time.Millisecond
-	// maxPause bounds the Retry-After that a client obeys, because the service must also cope with less patient clients.
+	// maxPause bounds the time of a Retry-After header that a client respects. The service must
+	// also cope with impatient clients.
 	maxPause = 2 * time.Second
 )
 
@@ -39,8 +40,8 @@ func newLoad(a *api, triggers int, freshKeys bool) *load {
 	return &load{api: a, freshKeys: freshKeys, answers: make([]Answer, triggers), retries: map[string]int{}}
 }
 
-// run sends all triggers with the given number of concurrent clients. It returns when all are
-// answered or rejected, or ctx ends.
+// run sends all triggers with the given number of clients at a time. It returns when each trigger
+// is answered or rejected, or when ctx ends.
 func (s *load) run(ctx context.Context, clients int) {
 	var wg sync.WaitGroup
 	for range clients {
@@ -54,7 +55,7 @@ func (s *load) run(ctx context.Context, clients int) {
 	wg.Wait()
 }
 
-// ask sends trigger n until it is answered or rejected.
+// ask repeats trigger n until it is answered or rejected.
 func (s *load) ask(ctx context.Context, n int) Answer {
 	key, problem := keyFor(n), ""
 	for try := 1; ctx.Err() == nil; try++ {
@@ -86,7 +87,7 @@ func (s *load) ask(ctx context.Context, n int) Answer {
 	return Answer{Problem: problem}
 }
 
-// reason names the reason for a retry. If final is true, a retry cannot help.
+// reason returns the reason for a retry. If final is true, another attempt is useless.
 func reason(got response, err error) (why string, final bool) {
 	switch {
 	case err != nil:
@@ -110,7 +111,7 @@ func retryDelay(header http.Header) time.Duration {
 	return retryPause/2 + rand.N(retryPause) //nolint:gosec // G404: jitter between clients
 }
 
-// count records a request and, if why is not empty, the reason for its retry.
+// count counts a request. If why is not empty, it also counts the reason for a retry.
 func (s *load) count(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,10 +128,10 @@ func (s *load) counts() (posts int, retries map[string]int) {
 	return s.posts, maps.Clone(s.retries)
 }
 
-// underWay returns the number of triggers in progress.
+// underWay returns the number of triggers that are sent but not answered yet.
 func (s *load) underWay() int { return int(s.begun.Load() - s.answered.Load()) }
 
-// replay sends every answered trigger again with its key.
+// replay sends every answered trigger once more with its key.
 func (s *load) replay(ctx context.Context, clients int) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -146,7 +147,8 @@ func (s *load) replay(ctx context.Context, clients int) {
 	wg.Wait()
 }
 
-// again sends an answered trigger again. No part is killed at this time, so any response other than the answer is a fault.
+// again sends an answered trigger once more. No part is killed at this time, so any response except
+// the answer is a fault.
 func (s *load) again(ctx context.Context, n int) []byte {
 	for ctx.Err() == nil {
 		got, err := s.api.trigger(ctx, n, keyFor(n))

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// flakyService is a service that returns a list of statuses to the first attempts of each trigger, then the trigger's run.
+// flakyService responds to the first attempts of each trigger with statuses from a list. Then it
+// responds with the trigger's run.
 type flakyService struct {
 	mu    sync.Mutex
 	keys  []string
-	tries []int // statuses; 0 means that the connection breaks
+	tries []int // statuses to return; 0 breaks the connection
 }
 
 func (f *flakyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -89,10 +90,10 @@ func TestReplayIsTheCurrentAnswer(t *testing.T) {
 
 	s := newLoad(newAPI(server.URL, 1), 2, false)
 	s.run(t.Context(), 1)
-	f.tries = []int{200, 200, 503, 500, 200} // the first two statuses were returned during the run
+	f.tries = []int{200, 200, 503, 500, 200} // the first two statuses were returned before the replay
 	s.replay(t.Context(), 1)
 	if got := string(s.answers[0].Replay); got != `{"id":"run_early","status":"running"}` {
-		t.Errorf("the first replay = %s", got) // the service first returned 503, then another answer
+		t.Errorf("the first replay = %s", got) // the service has returned 503 and then another answer
 	}
 	if got := string(s.answers[1].Replay); got != `{"id":"run_early","status":"running"}` {
 		t.Errorf("the second replay = %s", got)

@@ -10,10 +10,11 @@ import (
 	"parley/shared/telemetry"
 )
 
-// natsReady is the log message of a NATS process when it is ready.
+// natsReady is the message that a NATS process logs when it is ready.
 const natsReady = "NATS ready"
 
-// NATS is the hidden command that serves NATS with JetStream on loopback, in a process that can be killed.
+// NATS is a hidden command that serves NATS with JetStream on loopback. It runs in its own process,
+// which can be killed.
 type NATS struct {
 	config.Logging
 	Port int    `required:"" help:"Port to listen on, on 127.0.0.1."`

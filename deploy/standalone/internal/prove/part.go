@@ -11,34 +11,34 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// instance is one run of a part, from start to end.
+// instance is one process of a part, from its start to its end.
 type instance interface {
 	// Done is closed when the instance has ended.
 	Done() <-chan struct{}
-	// Kill ends the instance like a crash and waits until it has ended.
+	// Kill ends the instance as a crash would, and waits until it has ended.
 	Kill() error
-	// End stops the instance as fast as is safe. The part is not started again.
+	// End stops the instance as fast as is safe. The part does not start again.
 	End()
 	// Why describes how the instance ended.
 	Why() string
 }
 
-// part is a process of the service under test, or PostgreSQL. The process is restarted whenever it ends, like a container with
-// a restart policy.
+// part is a process of the service under test, or PostgreSQL. It is restarted whenever it ends,
+// like a container with a restart policy.
 type part struct {
 	name, kind string
-	launch     func(ctx context.Context) (instance, error) // returns when it is ready
+	launch     func(ctx context.Context) (instance, error) // starts an instance and returns when it is ready
 
 	mu     sync.Mutex
 	now    instance // nil while the part is down
 	up     chan struct{}
 	killed bool
-	down   time.Duration // delay before the restart after a kill
-	ended  []string      // how instances that were not killed have ended
+	down   time.Duration // delay before the restart that follows a kill
+	ended  []string      // descriptions of instances that ended without a kill
 }
 
 const (
-	// maxFailedStarts is the limit of consecutive failed starts.
+	// maxFailedStarts is the number of consecutive failed starts after which the proof fails.
 	maxFailedStarts = 8
 	// startPause is the delay after a failed start.
 	startPause = 300 * time.Millisecond
@@ -72,7 +72,7 @@ func (p *part) keepRunning(ctx context.Context) error {
 	return nil
 }
 
-// noteStart records that the part is up and wakes the waiters.
+// noteStart records that the part is up. It wakes the goroutines that wait for the part.
 func (p *part) noteStart(l instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +80,8 @@ func (p *part) noteStart(l instance) {
 	close(p.up)
 }
 
-// noteEnd records that the part is down, and how the instance ended if it was not killed. It returns the delay before the
-// restart.
+// noteEnd records that the part is down. If the instance was not killed, it also records how it
+// ended. It returns the delay before the restart.
 func (p *part) noteEnd(l instance) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,8 +109,8 @@ func (p *part) await(ctx context.Context) (instance, error) {
 	}
 }
 
-// kill waits until the part is up, kills it, and delays its restart by away. Immediately prior to the kill, it calls the function
-// before.
+// kill waits until the part is up, calls before, and kills the part. The restart follows after the
+// duration away.
 func (p *part) kill(ctx context.Context, away time.Duration, before func()) error {
 	for {
 		l, err := p.await(ctx)
@@ -134,28 +134,28 @@ func (p *part) kill(ctx context.Context, away time.Duration, before func()) erro
 	}
 }
 
-// unexpectedEnds describes how instances that were not killed have ended.
+// unexpectedEnds describes the ends of instances that were not killed.
 func (p *part) unexpectedEnds() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.ended...)
 }
 
-// partSet is a set of parts that are kept running together.
+// partSet is a set of parts that run at the same time.
 type partSet struct {
 	fail  context.CancelCauseFunc // cancels the whole proof
 	parts []*part
 	wg    sync.WaitGroup
 }
 
-// addAndWait keeps a part running until ctx ends. It returns when the part is ready for the first time.
+// addAndWait keeps a part running until ctx ends. It returns after the part's first start.
 func (c *partSet) addAndWait(ctx context.Context, p *part) error {
 	c.add(ctx, p)
 	_, err := p.await(ctx)
 	return err
 }
 
-// add keeps a part running until ctx ends, without waiting for its first start.
+// add keeps a part running until ctx ends. It does not wait for the part's first start.
 func (c *partSet) add(ctx context.Context, p *part) {
 	c.parts = append(c.parts, p)
 	c.wg.Go(func() {
@@ -165,7 +165,7 @@ func (c *partSet) add(ctx context.Context, p *part) {
 	})
 }
 
-// of returns the part with this name.
+// of returns the part with the given name.
 func (c *partSet) of(name string) (*part, error) {
 	for _, p := range c.parts {
 		if p.name == name {

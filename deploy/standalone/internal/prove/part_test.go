@@ -11,10 +11,10 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// fakeInstance is an instance of a part. A test decides when the instance ends.
+// fakeInstance is an instance whose end a test determines.
 type fakeInstance struct {
 	done  chan struct{}
-	ended bool // set by End
+	ended bool // whether End was called
 }
 
 func (f *fakeInstance) Done() <-chan struct{} { return f.done }
@@ -52,7 +52,7 @@ func TestPartComesBack(t *testing.T) {
 		if all := p.unexpectedEnds(); len(all) != 0 {
 			t.Fatalf("a kill is recorded as an unexpected end: %v", all)
 		}
-		close(lives[1].done) // simulates a crash
+		close(lives[1].done) // as after a crash
 		synctest.Wait()
 		if _, err := p.await(ctx); err != nil || len(lives) != 3 {
 			t.Fatalf("%d runs of the process, error %v", len(lives), err)

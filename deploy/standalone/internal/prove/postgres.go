@@ -14,13 +14,14 @@ import (
 
 const (
 	databaseName = "parley"
-	// connsPerProcess exceeds the number of connections that `parley serve` opens, because the connections of a killed process
-	// stay open for a moment while its successor connects.
+	// connsPerProcess is more than the number of connections that `parley serve` opens. The
+	// connections of a killed process stay open for a moment, while the next process already
+	// connects.
 	connsPerProcess = 50
 )
 
-// postgresConfig configures a server on a fixed port, so that the server has the same port after a restart. Commits are
-// synchronous (the default), as the service's promises require.
+// postgresConfig configures a PostgreSQL server on a fixed port, which it also has after a restart.
+// Commits are synchronous, which is the default and which the service's promises require.
 func postgresConfig(dir string, port, processes int) pgserver.Config {
 	return pgserver.Config{
 		Dir: filepath.Join(dir, "postgres"), Port: port, Log: zerolog.Nop(),
@@ -28,10 +29,10 @@ func postgresConfig(dir string, port, processes int) pgserver.Config {
 	}
 }
 
-// postgres is one run of the PostgreSQL server.
+// postgres is one process of the PostgreSQL server, from its start to its end.
 type postgres struct{ server *pgserver.Server }
 
-// launchPostgres starts the server. After a kill -9 the server recovers first.
+// launchPostgres starts the server. After a kill, the server first recovers.
 func launchPostgres(ctx context.Context, config pgserver.Config) (postgres, error) {
 	server, err := pgserver.Start(ctx, config)
 	return postgres{server}, err
@@ -40,7 +41,8 @@ func launchPostgres(ctx context.Context, config pgserver.Config) (postgres, erro
 // Done is closed when the server has ended.
 func (p postgres) Done() <-chan struct{} { return p.server.Done() }
 
-// Kill kills the postmaster. The backends exit when they notice its death, at the latest before the next start.
+// Kill kills the postmaster. The other processes of the server exit when they notice it, at the
+// latest before the next start.
 func (p postgres) Kill() error {
 	if err := syscall.Kill(p.server.PID(), syscall.SIGKILL); err != nil {
 		return err

@@ -15,31 +15,31 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// readyWithin bounds the start of a process, generously for a slow or busy machine.
+// readyWithin bounds the time until a process is ready. It allows for a slow or busy machine.
 const readyWithin = 90 * time.Second
 
-// readyPoll is the interval between checks of a starting process's output.
+// readyPoll is the interval at which the output of a starting process is checked.
 const readyPoll = 10 * time.Millisecond
 
-// command starts a process of the service under test.
+// command describes a process of the service under test.
 type command struct {
 	path  string
 	args  []string
 	env   []string // the complete environment
-	dir   string   // working directory
-	log   string   // path of the log file, to which output is appended
-	ready string   // output that signals readiness; empty for a command that only runs to its end
+	dir   string   // the working directory
+	log   string   // path of the log file, to which the output is appended
+	ready string   // output that signals readiness; empty if the command ends by itself
 }
 
-// process is a started command.
+// process is a command that was started.
 type process struct {
 	command command
 	child   *lifecycle.Child
-	from    int64 // offset of its output in the log
+	from    int64 // offset in the log at which its output begins
 }
 
-// start starts the command in a new session, so that Ctrl-C in the terminal reaches only this process. The child is killed if
-// this process dies for any reason.
+// start starts the command in a new session, so that Ctrl-C in a terminal reaches only this
+// process. The child is killed if this process dies for any reason.
 func (c command) start(ctx context.Context) (*process, error) {
 	if err := os.MkdirAll(filepath.Dir(c.log), 0o700); err != nil {
 		return nil, fmt.Errorf("creating log directory: %w", err)
@@ -94,7 +94,7 @@ func (c command) launch(ctx context.Context) (instance, error) {
 	}
 }
 
-// run starts the command and waits until it ends.
+// run starts the command and waits until it has ended.
 func (c command) run(ctx context.Context) error {
 	p, err := c.start(ctx)
 	if err != nil {
@@ -126,13 +126,13 @@ func (p *process) Kill() error {
 	return nil
 }
 
-// End kills the process: a clean shutdown is unnecessary, because the process's state is no longer needed.
+// End kills the process. A graceful shutdown is not necessary, because nothing needs its data.
 func (p *process) End() {
 	_ = p.child.Signal(syscall.SIGKILL) // an error means that the process has already ended
 	<-p.child.Done()
 }
 
-// Why describes how the process ended, with the end of its output.
+// Why describes how the process ended. It includes the end of the output.
 func (p *process) Why() string {
 	how := "status 0"
 	if err := p.child.Err(); err != nil {
@@ -141,7 +141,7 @@ func (p *process) Why() string {
 	return how + ": " + p.tail()
 }
 
-// output returns the output since this start.
+// output returns what the process has written since its start.
 func (p *process) output() []byte {
 	log, err := os.Open(p.command.log)
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *process) output() []byte {
 	return text
 }
 
-// tail returns the end of the output.
+// tail returns the end of what the process has written.
 func (p *process) tail() string {
 	const limit = 2000
 	text := strings.TrimSpace(string(p.output()))

@@ -23,19 +23,19 @@ type Prove struct {
 	JSON     bool          `name:"json" help:"Print only one JSON object, at the end."`
 }
 
-// Upper limits of the flags.
+// Upper limits of the flags' values.
 const (
 	maxTriggers = 100_000
 	maxWorkers  = 16
 )
 
-// drainTime bounds the replays and lists after the last answer.
+// drainTime bounds the time for the replays and lists that follow the last answer.
 const drainTime = 2 * time.Minute
 
-// ErrFailed reports that the proof failed: the service, possibly sabotaged, broke its promise.
+// ErrFailed reports that the service, possibly sabotaged, has broken a promise.
 var ErrFailed = errors.New("the trial failed")
 
-// Help describes the command in its manual page.
+// Help returns the description for the manual page of the command.
 func (*Prove) Help() string {
 	return "Starts its own service, on loopback ports and in a temporary directory; your settings, keys and data are not read. " +
 		"While clients send keyed triggers, and repeat them until they are answered, workers, NATS, the ingress and PostgreSQL " +
@@ -44,12 +44,12 @@ func (*Prove) Help() string {
 		"line of the output, and what is not proved."
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Prove) Examples() string {
 	return "parley prove\nparley prove --triggers 100 --seed 7\nparley prove --triggers 100 --kill ingress --sabotage keys"
 }
 
-// Run runs the proof and prints the verdict. It returns ErrFailed if the verdict contains a fault.
+// Run runs the proof and prints the verdict. It returns ErrFailed if the verdict contains faults.
 func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 	seed := uint64(rand.Uint32()) //nolint:gosec // G404: short enough to type; not a secret
 	if p.Seed != nil {
@@ -87,7 +87,7 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 	return nil
 }
 
-// Validate reports the first invalid flag.
+// Validate returns an error that describes the first invalid flag.
 func (p *Prove) Validate() error {
 	switch {
 	case p.Triggers < 1 || p.Triggers > maxTriggers:
@@ -100,8 +100,8 @@ func (p *Prove) Validate() error {
 	return nil
 }
 
-// prove starts the service, runs the trial and returns its result. It stops everything that it
-// started.
+// prove starts the service, runs the trial and returns its result. Before it returns, it stops
+// everything that it has started.
 func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir string) (r Result, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -140,8 +140,8 @@ func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir st
 	return r, nil
 }
 
-// preferCause returns the cause of ctx's cancellation, because then err is only a consequence. If ctx is not canceled, it
-// returns err.
+// preferCause returns the cause if ctx was canceled, because err is then only a consequence.
+// Otherwise it returns err.
 func preferCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

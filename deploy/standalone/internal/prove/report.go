@@ -15,23 +15,23 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// Result is the output of --json.
+// Result is the object that --json prints.
 type Result struct {
 	OK bool `json:"ok"`
 	Verdict
 	Seed       uint64         `json:"seed"`
 	Workers    int            `json:"workers"`
-	Killed     map[string]int `json:"killed"`   // by kind
-	Kills      []KillRecord   `json:"kills"`    // in order
-	Requests   int            `json:"requests"` // trigger requests, retries included
-	Retries    map[string]int `json:"retries"`  // number of retries for each reason
-	Repeated   int            `json:"repeated"` // bookings with a known key, not counted as effects
+	Killed     map[string]int `json:"killed"`   // number of kills, by kind of part
+	Kills      []KillRecord   `json:"kills"`    // the kills in their order
+	Requests   int            `json:"requests"` // number of trigger requests, including retries
+	Retries    map[string]int `json:"retries"`  // number of retries, by reason
+	Repeated   int            `json:"repeated"` // number of bookings with a known key, which had no effect
 	DurationMS int64          `json:"durationMs"`
 	Sabotage   string         `json:"sabotage,omitempty"`
-	Kept       string         `json:"kept,omitempty"` // the directory, if it is kept
+	Kept       string         `json:"kept,omitempty"` // path of the directory, if it is kept
 }
 
-// reporter prints progress for people, and the result.
+// reporter prints the progress of the proof and the result.
 type reporter struct {
 	out   io.Writer
 	json  bool
@@ -42,7 +42,7 @@ type reporter struct {
 	progress io.Writer
 }
 
-// reporter returns a reporter that prints to a console, with a progress bar if Err is a terminal.
+// reporter returns a reporter for a console. It has a progress bar if Err is a terminal.
 func (p *Prove) reporter(c *console.Console) *reporter {
 	t := &reporter{out: c.Out, json: p.JSON, began: time.Now()}
 	if c.Watched() && !p.JSON {
@@ -51,7 +51,7 @@ func (p *Prove) reporter(c *console.Console) *reporter {
 	return t
 }
 
-// begin prints the sizes and the seed, which reproduces the kills, and shows the bar.
+// begin prints the sizes and the seed, with which a user can repeat the kills, and shows the bar.
 func (t *reporter) begin(p *Prove, seed uint64, dir string) {
 	t.sayf("%d triggers, %d workers, seed %d, in %s", p.Triggers, p.Workers, seed, dir)
 	if t.progress == nil {
@@ -64,7 +64,7 @@ func (t *reporter) begin(p *Prove, seed uint64, dir string) {
 		progressbar.OptionThrottle(50*time.Millisecond))
 }
 
-// sayf prints a line with the elapsed time. With --json it prints nothing.
+// sayf prints a line with the time since the start. With --json it prints nothing.
 func (t *reporter) sayf(format string, values ...any) {
 	if t.json {
 		return
@@ -81,13 +81,13 @@ func (t *reporter) ready(workers int) {
 	t.sayf("PostgreSQL, NATS, an ingress and %d workers are ready", workers)
 }
 
-// killed prints a kill and the work it interrupted.
+// killed prints a kill and the amount of work that it interrupted.
 func (t *reporter) killed(s KillRecord) {
 	t.sayf("kill -9 %-9s after %4d answers, with %3d triggers in progress, %2d of them booking; down for %d ms",
 		s.Part, s.Answered, s.UnderWay, s.Booking, s.DownMS)
 }
 
-// answered updates the bar.
+// answered updates the progress bar to n answers.
 func (t *reporter) answered(n int, what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *reporter) answered(n int, what string) {
 	_ = t.bar.Set(n) // the bar is not essential
 }
 
-// done removes the bar.
+// done removes the progress bar.
 func (t *reporter) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +122,7 @@ func (t *reporter) result(r Result) error {
 	return err
 }
 
-// table formats the result for people.
+// table formats the result as a table.
 func table(r Result) string {
 	var b strings.Builder
 	row := func(name string, n int, format string, values ...any) {

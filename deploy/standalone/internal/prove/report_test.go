@@ -47,7 +47,7 @@ Passed: every trigger was answered by one run with one effect, and a replay retu
 	}
 }
 
-// TestJSONIsOneObjectAndNothingElse calls every method of the reporter.
+// TestJSONIsOneObjectAndNothingElse checks the output with --json after every method was called.
 func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	t.Parallel()
 	var out, progress bytes.Buffer
@@ -83,7 +83,7 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	if want := "  1.5 s  kill -9 worker 1  after   57 answers, with 192 triggers in progress, 16 of them booking; down for 125 ms\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("printed %s", out.String())
 	}
-	if !strings.Contains(progress.String(), "(0/3)") { // the bar is throttled
+	if !strings.Contains(progress.String(), "(0/3)") { // the bar shows only some of the updates
 		t.Errorf("progress bar = %q, want (0/3) in it", progress.String())
 	}
 }

@@ -15,14 +15,15 @@ const (
 	kindPostgres = "postgres"
 )
 
-// times contains the number of kills per part of each kind. PostgreSQL is killed once: for one lease duration after its start,
-// no run is taken from a worker, so a second kill would only add waiting time.
+// times contains the number of kills of each part, by kind. PostgreSQL is killed only once. For the
+// duration of a lease after its start, no run is taken from a worker, so a second kill would only
+// add waiting time.
 var times = []struct {
 	kind  string
 	times int
 }{{kindWorker, 2}, {kindNATS, 2}, {kindIngress, 2}, {kindPostgres, 1}}
 
-// maxDown is the longest delay before a killed part is restarted.
+// maxDown is the longest time between a kill and the restart.
 const maxDown = 800 * time.Millisecond
 
 // Kill is one planned kill -9.
@@ -31,14 +32,15 @@ type Kill struct {
 	Part string
 	// Kind is the part's kind: worker, nats, ingress or postgres.
 	Kind string
-	// After is the number of answered triggers at which the kill is due.
+	// After is the number of answered triggers after which the kill is due.
 	After int
-	// Down is the delay before the part is restarted.
+	// Down is the time between the kill and the restart.
 	Down time.Duration
 }
 
-// schedule draws the kills as a pure function of its arguments. They are due during the first half of the answers: the runs of
-// a killed worker wait until their leases expire, and new answers must keep coming until the last kill.
+// schedule draws the kills as a pure function of its arguments. All kills are due during the first
+// half of the answers. The runs of a killed worker wait until their leases expire, and enough other
+// triggers must be answered until the last kill is due.
 func schedule(seed uint64, triggers, workers int, kinds []string) []Kill {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: the seed must reproduce the kills
 	var kills []Kill
@@ -67,7 +69,7 @@ func schedule(seed uint64, triggers, workers int, kinds []string) []Kill {
 	return kills
 }
 
-// partsFor returns the names of the parts of a kind.
+// partsFor returns the names of all parts of a kind.
 func partsFor(kind string, workers int) []string {
 	if kind != kindWorker {
 		return []string{kind}
@@ -79,14 +81,14 @@ func partsFor(kind string, workers int) []string {
 	return names
 }
 
-// sizes are the number of concurrent requests and the slots of each worker.
+// sizes contains the number of concurrent requests and the number of slots per worker.
 type sizes struct{ clients, slots int }
 
-// maxClients bounds the concurrent requests.
+// maxClients bounds the number of concurrent requests.
 const maxClients = 192
 
-// sizesFor chooses the sizes so that answers keep coming while the runs of killed workers wait until their leases expire: those
-// runs occupy at most half of the clients.
+// sizesFor returns sizes with which answers arrive even while the runs of killed workers wait for
+// the expiry of their leases. Those runs occupy at most half of the clients.
 func sizesFor(triggers, workers int) sizes {
 	clients := min(maxClients, max(2, triggers/2))
 	return sizes{clients: clients, slots: max(1, clients/(4*workers))}

@@ -10,8 +10,8 @@ import (
 
 var allKinds = []string{kindWorker, kindNATS, kindIngress, kindPostgres}
 
-// TestScheduleOfASeed checks the kills for one seed against a fixed list, because a seed must
-// reproduce a fault in another build, too.
+// TestScheduleOfASeed compares the kills of one seed with a fixed list. A seed must reproduce a
+// fault in later builds, too.
 func TestScheduleOfASeed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -40,7 +40,7 @@ func TestScheduleOfASeed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range 2 { // no state is left from the first time
+			for range 2 { // the second call must not depend on the first one
 				if got := schedule(c.seed, c.triggers, c.workers, c.kinds); !reflect.DeepEqual(got, c.want) {
 					t.Fatalf("kills = %+v", got)
 				}
@@ -49,8 +49,8 @@ func TestScheduleOfASeed(t *testing.T) {
 	}
 }
 
-// TestEveryScheduleHitsEverythingInTime checks with many seeds the rules that every schedule must
-// obey.
+// TestEveryScheduleHitsEverythingInTime checks the rules that every schedule must obey, for many
+// seeds.
 func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -88,8 +88,8 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	}
 }
 
-// TestRunsThatWaitForLeasesAreAMinority checks the number of such runs. If there were more, no
-// answers would arrive, and no kill would be due, before the leases expire.
+// TestRunsThatWaitForLeasesAreAMinority checks the number of runs that wait for a lease. If there
+// were too many, no answers would arrive and no kill would be due until the leases expire.
 func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 	t.Parallel()
 	strikesPerWorker := times[slices.IndexFunc(times, func(k struct {

@@ -14,19 +14,20 @@ import (
 	"strings"
 )
 
-// service is a complete private Parley.
+// service is a complete Parley that only the proof uses.
 type service struct {
 	partSet
 
 	dir   string
 	exe   string
-	base  string // the ingress's base URL
+	base  string // base URL of the ingress
 	sizes sizes
 	env   []string
 }
 
-// startService starts PostgreSQL, NATS, the ingress and the workers with their data below dir, and returns when all are ready.
-// With an error it may return the partly started service, which the caller must end.
+// startService starts PostgreSQL, NATS, the ingress and the workers, with their data below dir. It
+// returns when all of them are ready. If it returns an error, it may also return a partly started
+// service, which the caller must end.
 func startService(ctx context.Context, dir string, workers int, size sizes, ledger string, fail context.CancelCauseFunc) (*service, error) {
 	s := &service{partSet: partSet{fail: fail}, dir: dir, sizes: size}
 	var err error
@@ -68,7 +69,8 @@ func startService(ctx context.Context, dir string, workers int, size sizes, ledg
 	return s, nil
 }
 
-// startPostgres starts a server and creates a database. The DSN stays the same when the server is killed and restarted.
+// startPostgres starts a server and creates a database. The database's address stays the same when
+// the server is restarted.
 func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn string, err error) {
 	config := postgresConfig(s.dir, port, processes)
 	first := newPart(kindPostgres, kindPostgres, func(ctx context.Context) (instance, error) {
@@ -106,11 +108,11 @@ func (s *service) command(log, ready string, args ...string) command {
 	return command{path: s.exe, args: args, env: s.env, dir: s.dir, log: filepath.Join(s.dir, "logs", log+".log"), ready: ready}
 }
 
-// settings returns the complete environment of the processes. It contains none of Parley's settings from this process, so that
-// no key or URL of a real service leaks in.
+// settings returns the complete environment of the processes. It contains none of Parley's settings
+// in the environment of this process, such as keys or URLs of a real service.
 func settings(dsn, nats, ledger string, size sizes) []string {
 	key := make([]byte, 32)
-	_, _ = crand.Read(key) // never fails
+	_, _ = crand.Read(key) // this never fails
 	env := []string{
 		"DATABASE_URL=" + dsn, "NATS_URL=" + nats, "SECRETS_KEY=" + base64.StdEncoding.EncodeToString(key),
 		"HOST=127.0.0.1", "DEFAULT_MODEL=offline", "SANDBOX=off", "LOG_FORMAT=json", "LOG_LEVEL=info",
@@ -126,10 +128,11 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 	return env
 }
 
-// end waits until every process has ended. The context of the processes must be canceled before.
+// end waits until every process has ended. The caller must cancel the context of the processes
+// before.
 func (s *service) end() { s.wg.Wait() }
 
-// unexpectedEnds describes how parts that were not killed have ended.
+// unexpectedEnds describes the ends of parts that were not killed.
 func (s *service) unexpectedEnds() (all []string) {
 	for _, p := range s.parts {
 		all = append(all, p.unexpectedEnds()...)
@@ -137,7 +140,8 @@ func (s *service) unexpectedEnds() (all []string) {
 	return all
 }
 
-// Ports below the ephemeral range (from 32768), so that a restarted part finds its port free.
+// Ports below the range of ephemeral ports, which starts at 32768. No outgoing connection can take
+// such a port while a part restarts.
 const (
 	firstPort = 24000
 	portCount = 8000

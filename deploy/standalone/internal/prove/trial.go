@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// trial sends the triggers to one service while its parts are killed.
+// trial sends the triggers to a service while parts of the service are killed.
 type trial struct {
 	load    *load
 	service *service
@@ -20,24 +20,24 @@ type trial struct {
 	elapsed time.Duration
 }
 
-// KillRecord describes an executed kill.
+// KillRecord describes a kill that has happened.
 type KillRecord struct {
 	Part     string `json:"part"`
 	Kind     string `json:"kind"`
-	Answered int    `json:"answered"` // triggers answered before the kill
-	UnderWay int    `json:"underWay"` // triggers sent and not yet answered
-	Booking  int    `json:"booking"`  // bookings in progress in the ledger
+	Answered int    `json:"answered"` // number of triggers that were answered before the kill
+	UnderWay int    `json:"underWay"` // number of triggers that were sent but not answered yet
+	Booking  int    `json:"booking"`  // number of bookings in progress in the ledger
 	DownMS   int64  `json:"downMs"`   // delay before the restart
 }
 
-// errLate is the cause when the time limit is exceeded.
+// errLate is the cause with which the time limit cancels the proof.
 var errLate = errors.New("out of time")
 
-// watchPause is the interval of the checks for the next kill.
+// watchPause is the interval at which the trial checks whether the next kill is due.
 const watchPause = 5 * time.Millisecond
 
-// run sends the triggers while it kills parts, then sends every trigger again. A trigger that has no answer at the time limit is
-// a fault in the verdict, not an error.
+// run sends the triggers while it kills parts. Then it sends every trigger once more. A trigger
+// without an answer at the time limit is a fault in the verdict and not an error.
 func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) error {
 	began := time.Now()
 	loading, over := context.WithTimeoutCause(ctx, within, errLate)
@@ -63,7 +63,7 @@ func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) err
 	return t.askAgain(ctx)
 }
 
-// killAll executes the kills, each when its number of triggers has been answered.
+// killAll kills parts. Each kill happens when enough triggers are answered.
 func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{}) error {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
@@ -77,7 +77,7 @@ func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{})
 			select {
 			case <-tick.C:
 				t.report.answered(int(t.load.answered.Load()), "")
-			case <-sent: // the other triggers were rejected: no work is left to interrupt
+			case <-sent: // the remaining triggers were rejected, so there is no work to interrupt
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -93,10 +93,11 @@ func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{})
 	return nil
 }
 
-// bookingWait bounds the wait for a booking before a worker is killed. A worker that was killed earlier needs time to restart.
+// bookingWait bounds the wait for a booking before a worker is killed. If a worker was killed
+// shortly before, it needs time to restart.
 const bookingWait = 3 * time.Second
 
-// awaitBooking waits until a booking is in progress, or bookingWait has passed.
+// awaitBooking waits until a booking is in progress, for at most bookingWait.
 func (t *trial) awaitBooking(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bookingWait)
 	defer cancel()
@@ -111,8 +112,8 @@ func (t *trial) awaitBooking(ctx context.Context) {
 	}
 }
 
-// kill kills a part. It does not wait for the restart, so several parts can be down
-// simultaneously.
+// kill kills a part. It does not wait for the restart, so several parts can be down at the same
+// time.
 func (t *trial) kill(ctx context.Context, s Kill, p *part) error {
 	now := KillRecord{Part: s.Part, Kind: s.Kind, DownMS: s.Down.Milliseconds()}
 	err := p.kill(ctx, s.Down, func() {
@@ -151,12 +152,12 @@ func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	}
 }
 
-// askAgain replays every key and lists all runs.
+// askAgain sends every answered trigger once more, and then requests the list of all runs.
 func (t *trial) askAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTime, errLate)
 	defer cancel()
 
-	for _, p := range t.service.parts { // the last killed part may still be restarting
+	for _, p := range t.service.parts { // the part that was killed last may still be restarting
 		if _, err := p.await(ctx); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (t *trial) askAgain(ctx context.Context) error {
 	return err
 }
 
-// result computes the result from the evidence.
+// result returns the result of the trial, with the verdict about the evidence.
 func (t *trial) result() Result {
 	bookings := t.ledger.bookings()
 	v := judge(Evidence{Answers: t.load.answers, Bookings: bookings, Runs: t.listed, Ended: t.service.unexpectedEnds()})

@@ -11,65 +11,66 @@ import (
 
 // Answer is a client's record of one trigger.
 type Answer struct {
-	// Body is the finished run as JSON, or empty if there was no answer.
+	// Body is the finished run as JSON. It is empty if there was no answer.
 	Body []byte
-	// Run is the run's ID and Status its status. Effect is true if the run reports a completed booking.
+	// Run and Status are the ID and the status of the run. Effect is true if the run reports that
+	// its booking was confirmed.
 	Run, Status string
 	Effect      bool
-	// Replay is the response to the replay with the same key at the end.
+	// Replay is the response to the same trigger with the same key after all kills.
 	Replay []byte
-	// Problem is the reason for a missing answer, if known.
+	// Problem is the reason why there is no answer, if it is known.
 	Problem string
 }
 
-// Listed is a run in the service's list.
+// Listed is a run in the service's list of runs.
 type Listed struct {
 	ID     string  `json:"id"`
 	Key    *string `json:"idempotencyKey"`
 	Status string  `json:"status"`
 }
 
-// Evidence is the input of the verdict.
+// Evidence contains everything on which the verdict depends.
 type Evidence struct {
-	// Answers are indexed by the trigger's number.
+	// Answers contains the answer to each trigger, by the trigger's number.
 	Answers []Answer
-	// Bookings are the effects in the ledger.
+	// Bookings are all effects in the ledger.
 	Bookings []Booking
 	// Runs are all runs of the agent, as the service lists them.
 	Runs []Listed
-	// Ended describes how parts ended that were not killed.
+	// Ended describes the ends of parts that were not killed.
 	Ended []string
 }
 
-// Verdict contains the counts. All counts from Lost on must be 0.
+// Verdict contains the counts of what happened. All counts from Lost on must be 0.
 type Verdict struct {
 	Triggers       int `json:"triggers"`
 	Answered       int `json:"answered"`
 	Runs           int `json:"runs"`
 	Effects        int `json:"effects"`
 	Lost           int `json:"lost"`           // triggers without an effect
-	Doubled        int `json:"doubled"`        // effects beyond a trigger's first
+	Doubled        int `json:"doubled"`        // effects of a trigger beyond its first
 	Unanswered     int `json:"unanswered"`     // triggers without an answer
-	SecondRuns     int `json:"secondRuns"`     // runs beyond a key's first
-	Unlisted       int `json:"unlisted"`       // answers with a run that the service does not list
+	SecondRuns     int `json:"secondRuns"`     // runs of a key beyond its first
+	Unlisted       int `json:"unlisted"`       // answers with a run that is not in the service's list
 	Failed         int `json:"failed"`         // answers with a run that failed, or that completed without its effect
 	ChangedAnswers int `json:"changedAnswers"` // replays that differ from the answer in any byte
-	Unasked        int `json:"unasked"`        // effects and runs that no trigger requested
+	Unasked        int `json:"unasked"`        // effects and runs that belong to no trigger
 	Ended          int `json:"ended"`          // processes that ended without a kill
 
 	// Faults describes the first faults of each kind.
 	Faults []string `json:"faults"`
 
-	faults int // total number of faults
+	faults int // number of all faults
 }
 
 // OK reports whether there are no faults.
 func (v *Verdict) OK() bool { return v.faults == 0 }
 
-// maxFaults is the maximum number of faults of each kind that are described.
+// maxFaults is the maximum number of faults of each kind that Faults describes.
 const maxFaults = 3
 
-// faultf adds n to a count of faults, and describes it if it is among the first of its kind.
+// faultf adds n to a count of faults. It describes the fault if it is among the first of its kind.
 func (v *Verdict) faultf(count *int, n int, format string, values ...any) {
 	if *count < maxFaults {
 		v.Faults = append(v.Faults, fmt.Sprintf(format, values...))
@@ -78,7 +79,7 @@ func (v *Verdict) faultf(count *int, n int, format string, values ...any) {
 	v.faults += n
 }
 
-// judge counts faults. The answers, the ledger and the list of runs must agree.
+// judge counts the faults in the evidence. Answers, ledger and list of runs must agree.
 func judge(e Evidence) Verdict {
 	v := Verdict{Triggers: len(e.Answers), Runs: len(e.Runs), Faults: []string{}}
 	v.judgeEffects(e)
@@ -106,6 +107,8 @@ func (v *Verdict) judgeAnswer(n int, a Answer) {
 	}
 }
 
+// judgeEffects counts triggers without an effect, additional effects, and effects without a
+// trigger.
 func (v *Verdict) judgeEffects(e Evidence) {
 	keys := make([][]string, len(e.Answers))
 	for _, b := range e.Bookings {
@@ -128,6 +131,8 @@ func (v *Verdict) judgeEffects(e Evidence) {
 	}
 }
 
+// judgeRuns compares the answers with the service's list of runs. It counts additional runs of a
+// key, answers with a run that is not in the list, and runs that belong to no trigger.
 func (v *Verdict) judgeRuns(e Evidence) {
 	byKey, listed := map[string][]string{}, map[string]bool{}
 	for _, r := range e.Runs {
@@ -157,5 +162,5 @@ func (v *Verdict) judgeRuns(e Evidence) {
 // keyFor returns the idempotency key of trigger n.
 func keyFor(n int) string { return fmt.Sprintf("prove-%d", n) }
 
-// maxQuoted bounds the length of a response quoted in a message. A run's ID fits.
+// maxQuoted bounds the length of a response in a message. The ID of a run fits.
 const maxQuoted = 80

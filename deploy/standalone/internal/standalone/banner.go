@@ -2,7 +2,7 @@ package standalone
 
 import (
 	"context"
-	_ "embed" // embeds banner.tmpl
+	_ "embed" // for banner.tmpl
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,26 +15,27 @@ import (
 	"parley/workers"
 )
 
-// banner is the output of `parley up` when the service is ready.
+// banner contains the values that `parley up` prints when the service is ready.
 type banner struct {
 	seeds   seeder
 	model   string
-	search  string // the search engine
+	search  string // description of the search engine
 	can     []workers.Capability
-	busy    string // why the configured port was not used
+	busy    string // reason why the configured port is not used; empty if it is
 	dataDir string
 	began   time.Time
 	json    bool
 }
 
-// bannerFile is the template of the banner. Its commands are meant to be pasted into terminals, so each stays on one line.
+// bannerFile is the template of the banner. Users paste its commands into terminals, so each
+// command is on one line.
 //
 //go:embed banner.tmpl
 var bannerFile string
 
 var bannerText = template.Must(template.New("banner").Parse(bannerFile))
 
-// present seeds the service and prints the banner.
+// present creates the first organization if necessary, and prints the banner.
 func (b *banner) present(ctx context.Context) error {
 	creds, err := b.seeds.seed(ctx)
 	if err != nil {
@@ -66,7 +67,7 @@ func (b *banner) present(ctx context.Context) error {
 	return nil
 }
 
-// presentJSON prints the content of credentials.json, and the path of that file.
+// presentJSON prints the content of credentials.json together with the path of the file.
 func (b *banner) presentJSON(creds credentials) error {
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
@@ -81,7 +82,7 @@ func (b *banner) presentJSON(creds credentials) error {
 	return nil
 }
 
-// realModelHint is appended to the offline model, which needs no provider.
+// realModelHint is printed after the name of the offline model, which needs no provider.
 const realModelHint = "   (for a real model: OPENAI_API_KEY=… make run)"
 
 func modelLine(model string) string {
@@ -98,19 +99,20 @@ func searchLine(engine string) string {
 	return engine
 }
 
-// isOfflineVoice reports whether voice sessions use the installed programs, which recognize speech poorly.
+// isOfflineVoice reports whether voice sessions use the programs installed on this machine, which
+// recognize speech poorly.
 func isOfflineVoice(c workers.Capability) bool {
 	return c.Name == "voice" && c.Ok && c.State == path.Base(config.OfflineSpeak)+", "+path.Base(config.OfflineListen)
 }
 
-// capabilityLines adds a remedy to the line of every missing capability.
+// capabilityLines adds to each missing capability the way to enable it.
 func capabilityLines(can []workers.Capability) []workers.Capability {
 	lines := make([]workers.Capability, len(can))
 	for i, c := range can {
 		switch {
 		case isOfflineVoice(c):
 			c.State += realModelHint
-		case c.Name == "voice": // its state contains the remedy
+		case c.Name == "voice": // the state already contains the remedy
 		case c.State == "off":
 			c.State += "   (to run code: SANDBOX=bubblewrap make run)"
 		case !c.Ok:

@@ -16,8 +16,8 @@ import (
 	"parley/workers"
 )
 
-// Doctor reports which requirements of `parley up` this machine meets with the same settings. It does not call a running
-// service.
+// Doctor is the command that checks whether this machine meets the requirements of `parley up` with
+// the same settings. It does not call a running service.
 type Doctor struct {
 	config.Servers
 	config.Logging
@@ -34,27 +34,27 @@ type Doctor struct {
 	host machine   // this machine, except in tests
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Doctor) Help() string {
 	return `Checks what parley up would use with the same settings: PostgreSQL, the model, search, the sandbox and its packages, document readers, speech. A line is ok, missing or off (disabled by the settings); a missing line names the command that fixes it. The command needs no running service and changes nothing.
 
 It fails if something required to start the service is missing.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Doctor) Examples() string {
 	return `parley doctor
 parley doctor --json | jq '.[] | select(.state == "missing")'`
 }
 
-// machine is the part of the operating system that the doctor examines.
+// machine contains the functions with which Doctor examines the operating system.
 type machine struct {
 	program  func(name string) (path string, err error)
 	postgres func(ctx context.Context) (pgserver.Binaries, error)
 	survey   func(workers.Config) []workers.Capability
 }
 
-// finding is a row of the table.
+// finding is one row of Doctor's table.
 type finding struct {
 	State    string `json:"state"` // ok, missing or off
 	Name     string `json:"name"`
@@ -62,14 +62,14 @@ type finding struct {
 	Required bool   `json:"required"`
 }
 
-// The states of a finding. Off means disabled by the settings, or not needed.
+// The states of a finding. Off means that the settings disable something or do not need it.
 const (
 	stateOK      = "ok"
 	stateMissing = "missing"
 	stateOff     = "off"
 )
 
-// Run prints the findings. It returns an error if a requirement of the service is missing.
+// Run prints the findings. It returns an error if something is missing that the service requires.
 func (d *Doctor) Run(ctx context.Context) error {
 	if d.host.program == nil {
 		d.host = machine{program: exec.LookPath, postgres: pgserver.Find, survey: workers.Survey}
@@ -122,7 +122,7 @@ func (d *Doctor) print(findings []finding) error {
 	return nil
 }
 
-// examine collects all findings.
+// examine returns all findings.
 func (d *Doctor) examine(ctx context.Context) []finding {
 	var all []finding
 	if err := errors.Join(d.Ingress.Check(), d.Documents.Check(), d.Telemetry.Check(), d.checkSecrets()); err != nil {
@@ -160,7 +160,7 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 
 func (d *Doctor) checkSecrets() error {
 	if d.SecretsKey == "" {
-		return nil // parley up creates one
+		return nil // parley up creates a key
 	}
 	return d.Secrets.Check()
 }
@@ -187,7 +187,7 @@ func (d *Doctor) stream() finding {
 	return finding{State: stateOK, Name: "nats", Says: "built in"}
 }
 
-// model lists which provider settings are set. It omits the values, which may contain keys.
+// model reports which settings of model providers are set. It omits the values, which may be keys.
 func (d *Doctor) model(c workers.Capability) finding {
 	if !c.Ok {
 		return finding{stateMissing, "model", c.State, true}
@@ -265,7 +265,7 @@ func sandboxed(c workers.Capability) finding {
 	}
 }
 
-// documents reports which documents can be read.
+// documents reports which formats of documents can be read.
 func documents(c workers.Capability) finding {
 	why, none := strings.CutPrefix(c.State, "none: ")
 	switch {
@@ -279,7 +279,7 @@ func documents(c workers.Capability) finding {
 	}
 }
 
-// reader reports a program that reads documents.
+// reader reports whether a program that reads documents is installed.
 func reader(name string, known map[string]workers.Capability, debian, without string) finding {
 	if c := known[name]; c.Ok {
 		return finding{State: stateOK, Name: name, Says: c.State}
@@ -299,7 +299,7 @@ func (d *Doctor) embeddings(c workers.Capability) finding {
 	}
 }
 
-// packages reports which packages agents' programs can import. Without a sandbox the list is empty.
+// packages reports which Python packages agents' code can import. It needs a sandbox for that.
 func packages(known map[string]workers.Capability) (list []finding) {
 	for _, p := range []struct{ name, debian string }{
 		{"python", "python3"}, {"numpy", "python3-numpy"}, {"pandas", "python3-pandas"}, {"matplotlib", "python3-matplotlib"},
@@ -331,7 +331,7 @@ func voice(c workers.Capability) finding {
 	}
 }
 
-// speechProgram reports a speech program. It is missing only if the settings need it.
+// speechProgram reports a speech program. It counts as missing only if the settings need it.
 func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string) finding {
 	if path, err := d.host.program(program); err == nil {
 		return finding{State: stateOK, Name: name, Says: path}
@@ -342,6 +342,6 @@ func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string
 	return finding{State: stateMissing, Name: name, Says: setting + "=" + is + " needs it: " + install(debian)}
 }
 
-// install returns the command for Debian and Ubuntu. Other distributions mostly use the same
-// package names.
+// install returns the command that installs packages on Debian and Ubuntu. Most other distributions
+// use the same names of packages.
 func install(debian string) string { return "apt-get install -y --no-install-recommends " + debian }

@@ -15,7 +15,7 @@ import (
 	"parley/workers"
 )
 
-// healthy returns a machine on which all programs except the named ones are installed.
+// healthy returns a machine on which all programs are installed except the named ones.
 func healthy(without ...string) machine {
 	return machine{
 		program: func(name string) (string, error) {
@@ -71,7 +71,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC affects the whole process
 		machine machine
 		change  func(*Doctor)
-		lines   []string // each must be in the table: state, name, part of the text
+		lines   []string // each line must be in the table: state, name, part of the text
 		wrong   string
 	}{
 		"everything": {healthy(), nil, []string{
@@ -142,7 +142,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 				t.Error(err)
 			}
 			d.JSON, d.out = true, &list
-			_ = d.Run(t.Context()) // only the output matters
+			_ = d.Run(t.Context()) // only the output is of interest
 			var findings []finding
 			if err := json.Unmarshal(list.Bytes(), &findings); err != nil {
 				t.Fatal(err)

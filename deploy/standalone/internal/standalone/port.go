@@ -17,8 +17,8 @@ import (
 
 const portsToTry = 20
 
-// listen binds host and port, or the next free port after it. If the port is taken, busy describes
-// its owner for the banner.
+// listen listens on a port of the host, or on the next free port after it. If the port is taken,
+// busy describes the process that uses it.
 func listen(ctx context.Context, host string, port int) (listener net.Listener, busy string, err error) {
 	var lc net.ListenConfig
 	for n := range portsToTry {
@@ -36,7 +36,8 @@ func listen(ctx context.Context, host string, port int) (listener net.Listener, 
 	return nil, busy, fmt.Errorf("listening on %s from port %d: %w", host, port, err)
 }
 
-// ownPorts returns this service's own ports. Outbound requests from agents must not reach them.
+// ownPorts returns the ports that this service uses on this machine. Agents' outbound requests must
+// not reach them.
 func ownPorts(servers config.Servers, address net.Addr) []int {
 	ports := servers.Ports()
 	if tcp, ok := address.(*net.TCPAddr); ok {
@@ -45,7 +46,7 @@ func ownPorts(servers config.Servers, address net.Addr) []int {
 	return ports
 }
 
-// portOwner describes the process that listens on a TCP port, as far as /proc reveals it.
+// portOwner describes the process that listens on a TCP port, if /proc shows it.
 func portOwner(port int) string {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		for _, inode := range listeners(table, port) {
@@ -57,13 +58,13 @@ func portOwner(port int) string {
 	return "another process"
 }
 
-// listeners returns the inodes of the sockets that listen on port in one of the kernel's tables.
+// listeners returns the inodes of sockets that listen on a port, from one of the kernel's tables.
 func listeners(table string, port int) (inodes []string) {
 	f, err := os.Open(table)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = f.Close() }() // opened for reading only
+	defer func() { _ = f.Close() }() // it was opened only for reading
 
 	const stateListen = "0A"
 	suffix := fmt.Sprintf(":%04X", port)
@@ -77,6 +78,8 @@ func listeners(table string, port int) (inodes []string) {
 	return inodes
 }
 
+// processWithSocket describes the process that has a socket open, or returns "" if /proc does not
+// show it, for example because the process belongs to another user.
 func processWithSocket(inode string) string {
 	links, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	if err != nil {

@@ -16,17 +16,19 @@ import (
 const (
 	postgresCheckEvery   = 5 * time.Second
 	postgresCheckTimeout = 5 * time.Second
-	// maxFailedChecks is the number of consecutive failed checks before the server is restarted.
+	// maxFailedChecks is the number of consecutive failed checks after which the server is
+	// restarted.
 	maxFailedChecks = 3
-	// maxRestarts is the limit of consecutive restarts without a successful check.
+	// maxRestarts is the maximum number of restarts without a successful check between them.
 	maxRestarts = 5
 )
 
-// privatePostgres is the PostgreSQL server that this process started. The server is restarted when it dies, and when it runs
-// but new connections fail, for example after its package was upgraded.
+// privatePostgres is the PostgreSQL server that this process has started. It is restarted when it
+// dies. It is also restarted when new connections fail although it runs, for example after an
+// upgrade of its package.
 type privatePostgres struct {
 	server *pgserver.Server
-	dsn    string // unchanged by a restart
+	dsn    string // stays the same after a restart
 	every  time.Duration
 	log    zerolog.Logger
 }
@@ -42,14 +44,14 @@ func startPostgres(ctx context.Context, dir string, log zerolog.Logger) (*privat
 	return &privatePostgres{server: server, dsn: server.DSN(databaseName), every: postgresCheckEvery, log: log}, nil
 }
 
-// run restarts the server when needed, and stops it when ctx ends. It returns early if restarts do
-// not help.
+// run restarts the server if necessary, and stops it when ctx ends. It returns an error if restarts
+// do not help.
 func (p *privatePostgres) run(ctx context.Context) error {
 	st, err := store.Open(p.dsn, 1)
 	if err != nil {
 		return errors.Join(err, p.stop(ctx))
 	}
-	defer func() { _ = st.Close() }() // no writes are pending
+	defer func() { _ = st.Close() }() // an error has no effect, because no writes are pending
 
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
@@ -89,7 +91,7 @@ func (p *privatePostgres) run(ctx context.Context) error {
 	}
 }
 
-// check calls a function over a new connection.
+// check opens a new connection to the server and checks the schema of the database.
 func (p *privatePostgres) check(ctx context.Context, st *store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresCheckTimeout)
 	defer cancel()

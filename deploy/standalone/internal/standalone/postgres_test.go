@@ -13,8 +13,8 @@ import (
 	"parley/shared/store"
 )
 
-// TestPostgresIsRestarted breaks the private server in two ways. Each time a new server replaces it
-// at the same DSN.
+// TestPostgresIsRestarted breaks the private server in two ways. In each case, a new server with
+// the same address must replace it.
 func TestPostgresIsRestarted(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*testing.T, *privatePostgres, *sql.DB){
@@ -41,7 +41,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 				broken = other.PingContext(t.Context()) != nil
 				_ = other.Close()
 			}
-			do(`ALTER SYSTEM RESET session_preload_libraries`) // removes the setting from the file; the running server keeps it until it is restarted
+			do(`ALTER SYSTEM RESET session_preload_libraries`) // the running server keeps the setting until its restart
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestPostgresIsRestarted(t *testing.T) {
 	}
 }
 
-// awaitRestart waits until new connections work and the server has been started after the test
-// began.
+// awaitRestart waits until new connections work again and the server was started after the
+// beginning of the test.
 func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 	t.Helper()
 	began := time.Now()

@@ -12,19 +12,19 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// Reset deletes the data directory.
+// Reset is the command that deletes the data directory.
 type Reset struct {
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"The directory to delete."`
 	Yes     bool   `name:"yes" short:"y" help:"Do not ask."`
 	JSON    bool   `name:"json" help:"Print JSON; needs --yes."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Reset) Help() string {
 	return `Deletes the directory with all organizations, agents, documents, runs and keys in it. A directory that parley did not create, or that a running parley uses, is not deleted. The command fails if the answer to its question is not yes.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Reset) Examples() string {
 	return `parley reset
 parley reset --yes --data-dir /tmp/trial`
@@ -32,7 +32,8 @@ parley reset --yes --data-dir /tmp/trial`
 
 var errDeclined = errors.New("nothing was deleted")
 
-// Run deletes the directory after a confirmation. It fails if a running parley uses the directory.
+// Run deletes the data directory after a confirmation. It returns an error if a running parley uses
+// the directory.
 func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	if _, err := os.Stat(filepath.Join(r.DataDir, lockName)); err != nil {
 		return fmt.Errorf("%w: %s", errNoData, r.DataDir)
@@ -42,7 +43,7 @@ func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Unlock() }() // the file is deleted with the directory
+	defer func() { _ = lock.Unlock() }() // the lock file is deleted with the directory
 	if !r.Yes && (r.JSON || !r.confirmed(ctx, con)) {
 		return errDeclined
 	}
@@ -55,11 +56,11 @@ func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	return con.Printf("deleted %s\n", r.DataDir)
 }
 
-// confirmed asks for confirmation and waits for the answer or a signal.
+// confirmed asks the user for a confirmation. It returns false after a signal.
 func (r *Reset) confirmed(ctx context.Context, con *console.Console) bool {
 	_ = con.Printf("Delete %s with all organizations, agents, runs and keys in it? Type yes: ", r.DataDir) // no answer means no
 	answers := make(chan string, 1)
-	go func() { // a read cannot be canceled; the goroutine ends with the process
+	go func() { // a read cannot be canceled, so the goroutine ends with the process
 		answer, err := bufio.NewReader(con.In).ReadString('\n')
 		if err != nil {
 			answer = ""

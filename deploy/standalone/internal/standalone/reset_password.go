@@ -19,7 +19,7 @@ import (
 
 const resetLinkLife = 24 * time.Hour
 
-// ResetPassword prints a link to set a new password.
+// ResetPassword is the command that prints a link to set a new password.
 type ResetPassword struct {
 	Account     string `arg:"" help:"Email address or ID of the account."`
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"The service's database, as a postgres:// URL; default: the database of the parley that runs with DATA_DIR."`
@@ -30,19 +30,19 @@ type ResetPassword struct {
 	out io.Writer // os.Stdout, except in tests
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*ResetPassword) Help() string {
 	return `The link sets a new password for the account. It works once and for one day; until it is used, the old password works. Using the link verifies the account's email address, and the first verification revokes the person's own API keys. The command needs only the database: the service need not run.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*ResetPassword) Examples() string {
 	return `parley reset-password ada@example.com
 parley reset-password ada@example.com --public-url https://parley.example \
     --database-url postgres://parley@db/parley`
 }
 
-// Run creates the link. It works once and for one day.
+// Run creates and prints the link. It works once, for one day.
 func (r *ResetPassword) Run(ctx context.Context) error {
 	if err := r.complete(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
+	defer func() { _ = st.Close() }() // an error has no effect, because the process ends
 
 	userID, err := r.user(ctx, st)
 	if err != nil {
@@ -81,8 +81,9 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	return nil
 }
 
-// user returns the account's ID. After an invitation link has taken over an email address, several accounts can have the
-// address. Then the error lists the accounts, and the operator must give an ID.
+// user returns the ID of the account. Several accounts can have the same email address after an
+// invitation link has taken over the address. The error then lists the accounts, and the operator
+// must give an ID.
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)
@@ -113,7 +114,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	return "", fmt.Errorf("%d accounts have had the email address %s; give an ID instead:%s", len(accounts), r.Account, list.String())
 }
 
-// complete takes missing settings from the parley that runs on the data directory.
+// complete reads missing settings from the parley that runs on the data directory.
 func (r *ResetPassword) complete() (err error) {
 	if r.PublicURL == "" {
 		made, err := seeder{file: filepath.Join(r.DataDir, "credentials.json")}.known()

@@ -47,7 +47,7 @@ func TestResetPassword(t *testing.T) {
 	if err := command.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody@example.com") {
 		t.Errorf("without an account: %v", err)
 	}
-	// An invitation link takes the email address away from an account that is in use.
+	// An invitation link takes the email address from an account that is in use.
 	other, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "bea@example.com", Name: "Bea", PasswordHash: "hash"}, newLogin())
 	if err != nil {
 		t.Fatal(err)

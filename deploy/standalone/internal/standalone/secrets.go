@@ -21,17 +21,17 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// noteEvery is the interval between progress messages without a terminal.
+// noteEvery is the interval between progress messages if there is no terminal.
 const noteEvery = 10 * time.Second
 
-// Secrets shows which keys of SECRETS_KEY the database needs, and re-encrypts all values with the
-// first key.
+// Secrets groups the commands about stored secrets. They show which keys in SECRETS_KEY the
+// database needs, and encrypt all values again with the first key.
 type Secrets struct {
 	Status SecretsStatus `cmd:"" help:"Show how many stored values need each key in SECRETS_KEY, and which keys can be removed."`
 	Reseal SecretsReseal `cmd:"" help:"Re-encrypt values stored under older keys with the first key in SECRETS_KEY, while the service runs."`
 }
 
-// sealedDatabase is the database with the encrypted values and the keys that decrypt them.
+// sealedDatabase gives access to the database with the encrypted values and to their keys.
 type sealedDatabase struct {
 	config.Secrets
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"The service's database, as a postgres:// URL; default: the database of the parley that runs with DATA_DIR."`
@@ -39,7 +39,7 @@ type sealedDatabase struct {
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// open opens the database and the keys. It takes missing settings from the parley that runs on the data directory.
+// open opens the database and reads the keys. Missing settings come from the running parley's data.
 func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	key, dsn := s.SecretsKey, s.DatabaseURL
 	if key == "" {
@@ -65,30 +65,30 @@ func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	return st, box, err
 }
 
-// SecretsStatus shows which values need each key.
+// SecretsStatus is the command that shows which values need each key.
 type SecretsStatus struct{ sealedDatabase }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*SecretsStatus) Help() string {
 	return `Counts the stored values that each key encrypts: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS the bodies of deliveries and the contents of documents and files, in chunks of 1 MiB (content). A key is identified by its ID, the first digits of a hash, and by its position in SECRETS_KEY. An old key that no value needs can be removed.
 
 Running processes of the service publish the IDs of their keys in the database. The exit status is 1 if values need a key that is not in SECRETS_KEY, if a running process encrypts with such a key, or if a running process lacks the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*SecretsStatus) Examples() string {
 	return `parley secrets status
 export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
 parley secrets status --json`
 }
 
-// Run prints the number of values by key.
+// Run prints how many values each key encrypts.
 func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
+	defer func() { _ = st.Close() }() // an error has no effect, because the process ends
 
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
@@ -107,8 +107,9 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	return errors.Join(err, missingKeys(keys), checkRunningKeys(box.KeyIDs(), running))
 }
 
-// checkRunningKeys returns an error if running processes cannot decrypt values that this SECRETS_KEY encrypts, or encrypt with
-// keys that this SECRETS_KEY lacks.
+// checkRunningKeys returns an error if running processes have other keys than this command. It is
+// an error if they lack a key of this SECRETS_KEY, or encrypt with a key that this SECRETS_KEY
+// lacks.
 func checkRunningKeys(own []string, running [][]string) error {
 	var errs []error
 	for _, theirs := range running {
@@ -130,29 +131,29 @@ func countSealed(ctx context.Context, con *console.Console, st *store.Store, box
 	return sealed.Count(ctx, st.Seals, box, func(read int) { progress.Sayf("counting: %d values", read) })
 }
 
-// SecretsReseal re-encrypts all values with the first key.
+// SecretsReseal is the command that encrypts all values again with the first key.
 type SecretsReseal struct{ sealedDatabase }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*SecretsReseal) Help() string {
 	return `Decrypts each value stored under an older key and encrypts it with the first key in SECRETS_KEY. The service may run, and concurrent changes are kept. Each batch is a separate transaction: the command can be stopped at any time, and continues when it is started again. A value that no key decrypts is reported and unchanged, and the exit status is 1. At the end the command prints the output of parley secrets status.
 
 First add the new key as the first key of SECRETS_KEY in every process of the service, and restart it. A process without the new key cannot decrypt resealed values. A process whose first key is the old one still encrypts new values with it.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*SecretsReseal) Examples() string {
 	return `export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
 parley secrets reseal`
 }
 
-// Run re-encrypts the values and prints which values need each key afterwards.
+// Run encrypts the values again, and prints which keys are still needed.
 func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // the process ends
+	defer func() { _ = st.Close() }() // an error has no effect, because the process ends
 
 	outcome, err := resealAll(ctx, con, st, box, s.JSON)
 	if err != nil {
@@ -198,10 +199,10 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 	})
 }
 
-// keyView is a key in the JSON output.
+// keyView is a key in the JSON output of the commands.
 type keyView struct {
 	ID        string              `json:"id"`
-	Place     int                 `json:"place,omitempty"` // position in SECRETS_KEY, from 1
+	Place     int                 `json:"place,omitempty"` // position of the key in SECRETS_KEY, from 1
 	State     sealed.State        `json:"state"`
 	Values    map[sealdb.Kind]int `json:"values"`
 	Total     int                 `json:"total"`
@@ -222,7 +223,7 @@ func keysView(keys []sealed.Key) []keyView {
 func printKeys(con *console.Console, keys []sealed.Key) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a strings.Builder never fails
+	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // writing to a strings.Builder never fails
 	for _, view := range keysView(keys) {
 		var needed []string
 		for _, kind := range sealdb.Kinds {
@@ -249,7 +250,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 	return nil
 }
 
-// missingKeys returns an error if some values need a key that is not in SECRETS_KEY.
+// missingKeys returns an error if values need a key that is not in SECRETS_KEY.
 func missingKeys(keys []sealed.Key) error {
 	var ids []string
 	values := 0

@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// command runs a command with the keys and the database of in. It returns what the command printed to standard output and
-// standard error.
+// command runs a command with the keys and the database of in. It returns the texts on standard
+// output and standard error.
 func command(t *testing.T, run func(sealedDatabase) func(context.Context, *console.Console) error, in sealedDatabase) (out, notes string, err error) {
 	t.Helper()
 	var outBuffer, notesBuffer bytes.Buffer
@@ -33,8 +33,8 @@ func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsReseal{in}).Run
 }
 
-// TestSecretsRetireAKey retires a key: the values that the key encrypts are counted and
-// re-encrypted, and then the key can be removed.
+// TestSecretsRetireAKey replaces a key. The command must count the values that the old key encrypts
+// and encrypt them again. Then the old key is not needed.
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -92,8 +92,8 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 }
 
-// TestSecretsOfRunningProcesses checks that the command reports a running process whose keys differ from its own, even if no value is
-// encrypted.
+// TestSecretsOfRunningProcesses checks that the command reports a running process with other keys
+// than its own, even if the database contains no encrypted value.
 func TestSecretsOfRunningProcesses(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -124,7 +124,8 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 	}
 }
 
-// TestSecretsOfTheDataDirectory checks that without SECRETS_KEY the key comes from the data directory of parley up.
+// TestSecretsOfTheDataDirectory checks that, without SECRETS_KEY, the key comes from the data
+// directory of parley up.
 func TestSecretsOfTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testkit.Postgres(t), t.TempDir()
@@ -141,7 +142,7 @@ func TestSecretsOfTheDataDirectory(t *testing.T) {
 	}
 }
 
-// TestSecretsResealInterrupted checks that an interrupted command reports its progress.
+// TestSecretsResealInterrupted checks that an interrupted command reports how far it has come.
 func TestSecretsResealInterrupted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

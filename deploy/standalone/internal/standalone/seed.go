@@ -28,7 +28,7 @@ const (
 	seedTimeout   = 20 * time.Second
 )
 
-// credentials is the content of credentials.json: the values that scripts need to use the service.
+// credentials contains the values in credentials.json, which scripts need to use the service.
 type credentials struct {
 	BaseURL        string `json:"baseUrl"`
 	APIKey         string `json:"apiKey"`
@@ -37,17 +37,17 @@ type credentials struct {
 	LoginURL       string `json:"loginUrl"`
 }
 
-// seeder creates an organization, an API key, agents and a first run in a new service through its HTTP API. It also creates a
-// login link, at every start.
+// seeder creates an organization, an API key, agents and a first run in a new service, through the
+// service's HTTP API. At every start, it also creates a login link.
 type seeder struct {
 	store     *store.Store
 	baseURL   string
-	publicURL string // for the login link; empty: baseURL
+	publicURL string // public URL of the service, for the login link; empty: baseURL
 	file      string
 }
 
-// seed creates missing seeds and writes credentials.json. It checks each seed separately, because
-// an earlier start may have been interrupted at any point and users may have deleted some of them.
+// seed creates what is missing and writes credentials.json. It checks each part separately: an
+// earlier start may have been interrupted at any point, and users may have deleted parts.
 func (s seeder) seed(ctx context.Context) (credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (s seeder) seed(ctx context.Context) (credentials, error) {
 	return creds, s.write(creds)
 }
 
-// known reads the credentials of an earlier start.
+// known returns the credentials that an earlier start has written, if any.
 func (s seeder) known() (credentials, error) {
 	var creds credentials
 	raw, err := os.ReadFile(s.file)
@@ -94,8 +94,9 @@ func (s seeder) known() (credentials, error) {
 	return creds, nil
 }
 
-// owner returns the ID of the owner's account. If the account is missing, it creates it with its organization. The email
-// address counts as verified, so that an invitation link cannot take over the account.
+// owner returns the ID of the owner's account. If the account does not exist, it creates the
+// account with an organization. The email address counts as verified, so that no invitation link
+// can take over the account.
 func (s seeder) owner(ctx context.Context) (string, error) {
 	owner, _, err := s.store.Accounts.UserByEmail(ctx, ownerEmail)
 	if err == nil {
@@ -118,7 +119,7 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	return account.User.ID, s.store.Accounts.ProveAddress(ctx, account.User.ID)
 }
 
-// ensureKey keeps the API key if the service still accepts it, or creates one.
+// ensureKey creates an API key, unless the service still accepts the existing one.
 func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials) error {
 	if creds.APIKey != "" {
 		err := s.call(ctx, http.MethodGet, "/api/auth/session", header{"x-api-key", creds.APIKey}, nil, nil)
@@ -144,7 +145,7 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 	return err
 }
 
-// ensureAgent creates the demo agents, unless the demo agent already exists.
+// ensureAgent creates the demo agents, unless the first of them already exists.
 func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) error {
 	key := header{"x-api-key", creds.APIKey}
 	if creds.AgentID != "" {
@@ -167,7 +168,7 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 		return nil
 	}
 
-	err := s.documents(ctx, key) // before the agents, because existing agents mean that seeding is complete
+	err := s.documents(ctx, key) // before the agents, because existing agents mean that this step is complete
 	if err != nil {
 		return err
 	}
@@ -176,13 +177,13 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 	return err
 }
 
-// shop contains the documents of a fictitious shop for the demo agent.
+// shop contains the documents of a fictitious shop, which the demo agent searches.
 //
 //go:embed shop/*.md
 var shop embed.FS
 
-// documents uploads the shop's documents, which are processed in the background. A repeated upload
-// creates no duplicates.
+// documents uploads the documents of the shop. The service processes them in the background.
+// Repeated uploads create no duplicates.
 func (s seeder) documents(ctx context.Context, key header) error {
 	files, err := shop.ReadDir("shop")
 	if err != nil {
@@ -197,7 +198,7 @@ func (s seeder) documents(ctx context.Context, key header) error {
 		document := map[string]any{"name": file.Name(), "content": string(content), "mimeType": "text/markdown"}
 		err = s.call(ctx, http.MethodPost, "/api/knowledge", key, document, nil)
 		if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {
-			return nil // the settings allow no documents
+			return nil // the settings do not allow documents
 		}
 		if err != nil {
 			return err
@@ -206,7 +207,7 @@ func (s seeder) documents(ctx context.Context, key header) error {
 	return nil
 }
 
-// agents creates the demo agent and an echo agent, and runs the demo agent once.
+// agents creates the demo agent and an agent that echoes, and runs the demo agent once.
 func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	on := map[string]any{"enabled": true}
 	both := []string{"user", "system"}
@@ -237,7 +238,7 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	return made.ID, s.call(ctx, http.MethodPost, "/api/internal/run-automation", key, run, nil)
 }
 
-// loginURL creates a link that logs the owner in once.
+// loginURL creates a link with which the owner can log in once.
 func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error) {
 	token := secrets.NewLinkToken()
 	if err := s.store.Accounts.CreateLoginLink(ctx, owner, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
@@ -246,7 +247,7 @@ func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error
 	return base + "/login?token=" + token, nil
 }
 
-// write replaces credentials.json atomically.
+// write replaces credentials.json in one step, so that readers see only complete files.
 func (s seeder) write(creds credentials) error {
 	raw, err := json.MarshalIndent(creds, "", "  ") //nolint:gosec // G117: the file's purpose is to store the key; its mode is 0600
 	if err != nil {
@@ -273,7 +274,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.status, r.code, r.detail) }
 
-// loopback calls the service in this process directly, never through a proxy from the environment.
+// loopback is an HTTP client for the service in this process. It uses no proxy.
 var loopback = &http.Client{Transport: &http.Transport{}}
 
 // call sends a JSON request to the service and decodes the response.
@@ -302,7 +303,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 	if err != nil {
 		return fmt.Errorf("calling %s: %w", path, err)
 	}
-	defer func() { _ = res.Body.Close() }() // read to the end below
+	defer func() { _ = res.Body.Close() }() // the response is read to its end below
 
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 const roleIngress = "ingress"
 
-// Serve runs selected parts of the service against existing servers.
+// Serve is the command that runs selected roles with existing servers.
 type Serve struct {
 	config.Servers
 	config.Logging
@@ -32,19 +32,19 @@ type Serve struct {
 	Roles []string `name:"roles" env:"ROLES" default:"ingress,agent,tool,ingest,sweep,voice,notify" enum:"ingress,agent,tool,ingest,sweep,voice,notify" help:"Parts to run: ${enum}."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Serve) Help() string {
 	return `Starts the parts in --roles against existing PostgreSQL and NATS servers, and runs until it is stopped. The database must have this release's schema: run parley migrate first. No demo data is created.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Serve) Examples() string {
 	return `export DATABASE_URL=postgres://parley@db/parley NATS_URL=nats://bus:4222
 parley serve --roles ingress
 parley serve --roles agent,tool,ingest,sweep,voice,notify`
 }
 
-// Run serves until ctx ends.
+// Run serves the selected roles until ctx ends.
 func (s *Serve) Run(ctx context.Context) error {
 	lifecycle.CollectSeldom(ctx)
 	log := telemetry.Logger(s.Logging, "parley")
@@ -68,7 +68,7 @@ func (s *Serve) Run(ctx context.Context) error {
 	return group.Run(ctx)
 }
 
-// add adds the workers' roles and then the ingress to the group. The ingress stops first.
+// add adds the workers' roles and then the ingress to the group. The group stops the ingress first.
 func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tracing.Tracer, log zerolog.Logger) error {
 	var roles []workers.Role
 	for _, role := range s.Roles {
@@ -107,7 +107,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 	return nil
 }
 
-// ownPorts returns the ports of the service that this process can determine.
+// ownPorts returns the service's ports on this machine, as far as the settings show them.
 func (s *Serve) ownPorts() []int {
 	ports := s.Servers.Ports()
 	if slices.Contains(s.Roles, roleIngress) && s.Port > 0 {
@@ -116,25 +116,25 @@ func (s *Serve) ownPorts() []int {
 	return ports
 }
 
-// Migrate migrates a database to this release's schema.
+// Migrate is the command that migrates a database to this release's schema.
 type Migrate struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"The database to migrate, as a postgres:// URL."`
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Migrate) Help() string {
 	return `Applies missing migrations, each in a transaction, and stores this release's templates. Repeating the command changes nothing; if two run simultaneously, the second waits for the first. The previous release may keep running meanwhile.
 
 parley up also migrates when it starts.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Migrate) Examples() string {
 	return `DATABASE_URL=postgres://owner@db/parley parley migrate`
 }
 
-// Run migrates the schema and stores the templates.
+// Run migrates the schema and stores this release's templates.
 func (m *Migrate) Run(ctx context.Context, con *console.Console) error {
 	progress := con.Progress(m.JSON, "migrating")
 	err := migrateDatabase(ctx, m.DatabaseURL)

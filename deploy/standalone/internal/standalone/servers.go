@@ -28,8 +28,9 @@ const (
 	stopTime      = 20 * time.Second
 )
 
-// startServers connects to PostgreSQL and NATS. For each of them that has no URL in the settings, it starts a private server
-// below dir. It adds the servers to the group, which stops them after everything that is added later.
+// startServers connects to PostgreSQL and NATS. If the settings contain no URL for one of them, it
+// starts a private server with its data below dir. It adds the servers to the group first, so that
+// they stop last.
 func startServers(
 	ctx context.Context, cfg config.Servers, keys config.Secrets, dir string, tracer *tracing.Tracer, log zerolog.Logger,
 	group *lifecycle.Group,
@@ -66,6 +67,8 @@ func startServers(
 	return srv, nil
 }
 
+// connectBus connects to the NATS server at url. If url is empty, it starts a private server in
+// this process, which the group stops.
 func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*bus.Bus, error) {
 	if url != "" {
 		return bus.Dial(url, "parley", log)
@@ -84,14 +87,14 @@ func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*b
 	return bus.New(nc, log)
 }
 
-// migrateDatabase migrates the schema and stores the templates. It logs in with dsn as the owner, because the service's own
-// role can change neither.
+// migrateDatabase migrates the schema and stores the templates. The login in dsn must be the owner,
+// because the login of the service cannot change either.
 func migrateDatabase(ctx context.Context, dsn string) error {
 	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // no writes are pending
+	defer func() { _ = st.Close() }() // an error has no effect, because no writes are pending
 	if err := migrations.Up(ctx, st.SQL()); err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func migrateDatabase(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// lockData creates the data directory and locks it against other processes.
+// lockData creates the data directory if necessary, and locks it against other processes.
 func lockData(dir string) (*lifecycle.Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating data directory: %w", err)
@@ -113,5 +116,5 @@ func lockData(dir string) (*lifecycle.Lock, error) {
 	return lock, nil
 }
 
-// errNoData reports that there is nothing to reset.
+// errNoData reports that a directory is not a data directory, so that reset must not delete it.
 var errNoData = errors.New("not a data directory of parley")

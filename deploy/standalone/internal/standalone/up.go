@@ -21,7 +21,7 @@ import (
 	"parley/workers"
 )
 
-// Up runs everything in one process.
+// Up is the command that runs the whole service in one process.
 type Up struct {
 	config.Servers
 	config.Logging
@@ -35,14 +35,14 @@ type Up struct {
 	JSON    bool   `name:"json" help:"Print the credentials as one line of JSON instead of the banner."`
 }
 
-// Help is the command's description.
+// Help returns the description for the manual page of the command.
 func (*Up) Help() string {
 	return `Starts PostgreSQL, NATS, the workers and the HTTP service. The first start also creates an organization, an API key and a demo agent. When everything is ready, the command prints the URLs and runs until Ctrl-C or SIGTERM. Runs in progress continue at the next start.
 
 DATA_DIR/credentials.json (mode 0600) has the values for scripts: baseUrl, apiKey, organizationId, agentId, loginUrl. If the port is in use, the next free one is used, and the banner names the process that uses it.`
 }
 
-// Examples returns usage examples for the help page.
+// Examples returns the examples on the manual page of the command.
 func (*Up) Examples() string {
 	return `parley up
 OPENAI_API_KEY=sk-... parley up --port 9000
@@ -83,7 +83,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	group := &lifecycle.Group{StopTimeout: u.StopGrace + 3*stopTime}
 	b, err := u.assemble(ctx, dir, listener, tracer, log, group)
 	if err != nil {
-		// Stop the parts that were started, as after a signal.
+		// Stop the parts that have been started, as after a signal.
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		stopped := group.Run(ended)
@@ -104,7 +104,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	return group.Run(ctx)
 }
 
-// assemble adds servers, workers and ingress to the group, and returns the banner.
+// assemble adds servers, workers and ingress to the group. It returns the banner for them.
 func (u *Up) assemble(
 	ctx context.Context, dir string, listener net.Listener, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
 ) (*banner, error) {
@@ -144,8 +144,8 @@ func (u *Up) assemble(
 	}, nil
 }
 
-// localURL returns the URL of a listener on this machine. A listener on all addresses is reached
-// over loopback.
+// localURL returns the URL of a listener for clients on this machine. If the listener accepts
+// connections on all addresses, the URL contains the loopback address.
 func localURL(address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
@@ -154,7 +154,8 @@ func localURL(address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// secretsKey reads the key that encrypts stored secrets. At the first start it creates the key.
+// secretsKey reads the key that encrypts stored secrets. If there is none, at the first start, it
+// creates a key.
 func secretsKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {
@@ -165,7 +166,7 @@ func secretsKey(path string) (string, error) {
 	}
 
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
+	_, _ = rand.Read(key) // this never fails
 	text := base64.StdEncoding.EncodeToString(key)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("writing secrets key: %w", err)

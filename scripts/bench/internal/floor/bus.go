@@ -16,8 +16,8 @@ const (
 	jobs         = "floor.jobs."
 	replyTo      = "Reply-To"
 
-	maxUnconfirmed = 8192        // jobs that the stream has not confirmed yet
-	maxAge         = time.Minute // lifetime of a job in the stream
+	maxUnconfirmed = 8192        // maximum number of published jobs that the stream has not confirmed yet
+	maxAge         = time.Minute // age at which the stream deletes a job
 )
 
 // openStream connects to NATS and opens the stream of jobs. It creates the stream if it does not
@@ -34,7 +34,8 @@ func openStream(ctx context.Context, url, name string) (*nats.Conn, jetstream.Je
 		return nil, nil, nil, fmt.Errorf("opening JetStream: %w", err)
 	}
 
-	// Limits by age are the cheapest retention on disk: a work queue, which removes each acknowledged job, costs a third more.
+	// Deleting jobs by age is the cheapest retention on disk. A work queue, which deletes each
+	// acknowledged job, costs a third more.
 	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{jobs + ">"}, Retention: jetstream.LimitsPolicy,
 		Storage: jetstream.FileStorage, MaxAge: maxAge, MaxBytes: 1 << 30,

@@ -11,10 +11,10 @@ import (
 // ChatEnd is the last line of a chat's event stream.
 const ChatEnd = "event: done"
 
-// maxPieces bounds the pieces that a chat's handler has not written yet.
+// maxPieces bounds the pieces of one answer that have arrived but are not written yet.
 const maxPieces = 1024
 
-// chatIngress streams the answers of a chatWorker.
+// chatIngress streams the answers of a chatWorker to HTTP clients.
 type chatIngress struct {
 	js    jetstream.JetStream
 	inbox *inbox
@@ -58,7 +58,7 @@ func (i *chatIngress) stream(c *gin.Context) {
 		select {
 		case piece := <-pieces:
 			if len(piece) == 0 {
-				_, _ = c.Writer.WriteString(ChatEnd + "\n\n") // the client reports an incomplete stream
+				_, _ = c.Writer.WriteString(ChatEnd + "\n\n") // on an error, the client reports an incomplete stream
 				return
 			}
 			event = append(append(append(event[:0], "event: message.delta\ndata: "...), piece...), "\n\n"...)

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-const maxModelConnections = 10_000 // idle connections that are kept open
+const maxModelConnections = 10_000 // idle connections to the model that are kept open
 
-// chatWorker calls the model for each job and publishes the pieces of its answer.
+// chatWorker calls the model for each job and publishes the pieces of the model's answer.
 type chatWorker struct {
 	nc    *nats.Conn
 	model *http.Client
@@ -33,13 +33,15 @@ func runChatWorker(ctx context.Context, c Config) error {
 		return func(m jetstream.Msg) {
 			go func() {
 				if err := w.answer(ctx, m); err != nil {
-					fmt.Fprintln(os.Stderr, "answering:", err) // the client reports an incomplete stream
+					fmt.Fprintln(os.Stderr, "answering:", err) // the client also reports an incomplete stream
 				}
 			}()
 		}
 	})
 }
 
+// answer calls the model and publishes the pieces of its answer. An empty message marks the end of
+// the answer. Then it acknowledges the job.
 func (w *chatWorker) answer(ctx context.Context, m jetstream.Msg) error {
 	body, err := json.Marshal(map[string]any{
 		"model": "paced", "stream": true, "messages": []map[string]string{{"role": "user", "content": string(m.Data())}},

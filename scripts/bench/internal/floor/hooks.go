@@ -14,8 +14,8 @@ import (
 
 const maxDelivery = 25 << 20 // bytes
 
-// runHooks serves webhook deliveries until ctx ends. It verifies each signature as GitHub computes it, and returns 202 once the
-// delivery's id and body are on disk.
+// runHooks serves webhook deliveries until ctx ends. It verifies each delivery's signature as
+// GitHub computes it, and returns 202 when the delivery's id and body are on disk.
 func runHooks(ctx context.Context, c Config) error {
 	return withInserter(ctx, c.DatabaseURL, func(ctx context.Context, inserter *inserter) error {
 		h := &hooks{inserter: inserter, secret: []byte(c.Secret)}

@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// inbox receives the replies of an ingress over core NATS and passes them to the handlers that wait
-// for them.
+// inbox receives the replies for an ingress over core NATS and passes each reply to the handler
+// that waits for it.
 type inbox struct {
-	subject string // replies to an id are published to subject.id
+	subject string // prefix of the subjects of replies: the replies to an id arrive at subject.id
 	prefix  string
 	count   atomic.Uint64
 
@@ -31,10 +31,11 @@ func newInbox(nc *nats.Conn) (*inbox, error) {
 	return i, nil
 }
 
-// newID returns a new id. All ids have the same length, so that they sort in order.
+// newID returns a new id. All ids have the same length, so newer ids sort after older ones.
 func (i *inbox) newID() string { return i.prefix + strconv.FormatUint(1<<40+i.count.Add(1), 36) }
 
-// await returns a channel that receives at most size replies to an id, until forget is called.
+// await returns a channel that receives the replies to an id until forget is called. The channel
+// holds at most size unread replies.
 func (i *inbox) await(id string, size int) <-chan []byte {
 	replies := make(chan []byte, size)
 	i.mu.Lock()
@@ -49,7 +50,7 @@ func (i *inbox) forget(id string) {
 	i.mu.Unlock()
 }
 
-// job is the message of a job, whose replies come to this inbox.
+// job returns the message of a job. The worker sends its replies to this inbox.
 func (i *inbox) job(id, message string) *nats.Msg {
 	return &nats.Msg{Subject: jobs + id, Data: []byte(message), Header: nats.Header{replyTo: {i.subject}}}
 }
@@ -60,7 +61,7 @@ func (i *inbox) receive(m *nats.Msg) {
 	if replies := i.waiting[lastToken(m.Subject)]; replies != nil {
 		select {
 		case replies <- m.Data:
-		default: // the job was delivered twice
+		default: // the channel is full because the job was delivered twice
 		}
 	}
 }

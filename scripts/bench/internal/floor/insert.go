@@ -15,7 +15,7 @@ const (
 	maxWaiting = 16_384
 )
 
-// Completed counts the requests that are on disk.
+// Completed is the query that counts the requests on disk.
 const Completed = "SELECT count(*) FROM " + table
 
 const table = "floor_runs"
@@ -31,8 +31,8 @@ type row struct {
 	committed chan error
 }
 
-// inserter commits together the rows that arrive during the previous commit. It has no timer, so a
-// single client does not wait.
+// inserter commits all rows that arrive during one commit together in the next one. It has no
+// timer, so a single client does not wait for other clients.
 type inserter struct {
 	db    *sql.DB
 	query *sql.Stmt
@@ -58,7 +58,7 @@ func newInserter(ctx context.Context, dsn string) (*inserter, error) {
 	return &inserter{db: db, query: query, rows: make(chan row, maxWaiting)}, nil
 }
 
-// withInserter calls do while an inserter runs.
+// withInserter starts an inserter, calls do, and stops the inserter when do returns.
 func withInserter(ctx context.Context, dsn string, do func(context.Context, *inserter) error) (err error) {
 	i, err := newInserter(ctx, dsn)
 	if err != nil {
@@ -75,7 +75,7 @@ func withInserter(ctx context.Context, dsn string, do func(context.Context, *ins
 
 func (i *inserter) close() error { return errors.Join(i.query.Close(), i.db.Close()) }
 
-// insert returns when the row is on disk.
+// insert returns nil when the row is on disk. It returns an error at once if too many rows wait.
 func (i *inserter) insert(ctx context.Context, id, input string) error {
 	r := row{id: id, input: input, committed: make(chan error, 1)}
 	select {
@@ -91,7 +91,7 @@ func (i *inserter) insert(ctx context.Context, id, input string) error {
 	}
 }
 
-// run inserts until ctx ends.
+// run inserts the submitted rows in batches until ctx ends.
 func (i *inserter) run(ctx context.Context) {
 	batch := make([]row, 0, maxBatch)
 	ids, inputs := make([]string, 0, maxBatch), make([]string, 0, maxBatch)

@@ -8,8 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// parked keeps requests waiting, each in the goroutine of its handler, which only waits on a
-// channel. No service that uses net/http can keep a request waiting with less memory.
+// parked keeps HTTP requests waiting. The goroutine of each handler only waits on a channel. No
+// service that uses net/http can keep a request waiting with less memory.
 type parked struct {
 	mu       sync.Mutex
 	released chan struct{} // closed to release the waiting requests

@@ -15,7 +15,7 @@ import (
 // replayConnections is the default number of database connections of a Parley ingress.
 const replayConnections = 16
 
-// Answers counts the answers that Replay has stored.
+// Answers is the query that counts the answers that Replay has stored.
 const Answers = `SELECT count(*) FROM floor_answers`
 
 const (

@@ -14,7 +14,7 @@ import (
 	"parley/scripts/bench/internal/process"
 )
 
-// The kinds of processes.
+// The kinds of processes; see the package comment.
 const (
 	Ingress     = "ingress"
 	Worker      = "worker"
@@ -25,12 +25,12 @@ const (
 	Replay      = "replay"
 )
 
-// Paths of all kinds that serve HTTP. GET ReadyPath returns 200 once requests can be sent to Path.
+// Paths of the processes that serve HTTP. GET ReadyPath returns 200 when Path accepts requests.
 const (
 	Path        = "/run"
 	ReadyPath   = "/ready"
-	ReleasePath = "/release" // of Parked: a POST releases all waiting requests
-	WaitingPath = "/waiting" // of Parked: a GET returns the number of waiting requests
+	ReleasePath = "/release" // for Parked: a POST releases all waiting requests
+	WaitingPath = "/waiting" // for Parked: a GET returns the number of waiting requests
 )
 
 const (
@@ -43,8 +43,8 @@ type Config struct {
 	Address     string `env:"ADDRESS"`
 	DatabaseURL string `env:"DATABASE_URL"`
 	NATSURL     string `env:"NATS_URL" name:"nats-url"`
-	Secret      string `env:"SECRET"` // of Hooks
-	Model       string `env:"MODEL"`  // host:port of the model of ChatWorker
+	Secret      string `env:"SECRET"` // signing secret of deliveries, for Hooks
+	Model       string `env:"MODEL"`  // host:port of the model, for ChatWorker
 }
 
 // Serve runs a process of the given kind until ctx ends.
@@ -68,15 +68,16 @@ func Serve(ctx context.Context, kind string, c Config) error {
 	return fmt.Errorf("the floor has no process %q", kind)
 }
 
-// Floor is a set of running processes.
+// Floor is a group of running floor processes.
 type Floor struct {
 	process.Group
 
 	Address string
 }
 
-// Start starts processes of these kinds. The binary command must call Serve if its arguments are
-// "floor" and a kind. Start returns when requests may be sent to the first process.
+// Start starts one process of each kind. It runs the given command with the arguments "floor" and
+// the kind, and the command must then call Serve. Start returns when the first process accepts
+// requests.
 func Start(ctx context.Context, command, logsDir string, c Config, kinds ...string) (*Floor, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -114,7 +115,7 @@ func (f *Floor) Chat(answer string) load.StreamSpec {
 	return load.StreamSpec{Address: f.Address, Path: Path, Body: load.Body("ag_floor"), Field: "text", Answer: answer, End: ChatEnd}
 }
 
-// request contains the fields of a request that the floor reads. They have the same names as in a
+// request contains the fields that the floor reads from a request. They have the same names as in a
 // run-automation request.
 type request struct {
 	Target string `json:"target" binding:"required"`
@@ -139,7 +140,7 @@ func serve(ctx context.Context, address string, handler http.Handler) error {
 		return fmt.Errorf("listening: %w", err)
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // no request needs to be drained
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // open requests are not finished first
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving HTTP: %w", err)

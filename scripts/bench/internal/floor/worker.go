@@ -10,21 +10,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// reply is the answer that the client receives.
+// reply is the response that the client receives.
 type reply struct {
 	ID      string `json:"id"`
 	Status  string `json:"status"`
 	Message string `json:"message"`
 }
 
-// runWorker replies to each job with the job's own message until ctx ends.
+// runWorker replies to each job with the message in the job, until ctx ends.
 func runWorker(ctx context.Context, c Config) error {
 	return consume(ctx, c.NATSURL, "floor-worker", func(nc *nats.Conn) func(jetstream.Msg) {
 		return func(m jetstream.Msg) { work(nc, m) }
 	})
 }
 
-// consume connects to NATS and calls a function for each job until ctx ends.
+// consume connects to NATS and calls the handler for each job until ctx ends.
 func consume(ctx context.Context, natsURL, name string, handler func(*nats.Conn) func(jetstream.Msg)) error {
 	nc, _, stream, err := openStream(ctx, natsURL, name)
 	if err != nil {
@@ -53,7 +53,7 @@ func consume(ctx context.Context, natsURL, name string, handler func(*nats.Conn)
 	}
 }
 
-// work publishes the reply and then acknowledges the job. It waits for neither.
+// work publishes the reply to a job and then acknowledges the job. It waits for no confirmation.
 func work(nc *nats.Conn, m jetstream.Msg) {
 	id := lastToken(m.Subject())
 	body, err := json.Marshal(reply{ID: id, Status: "completed", Message: string(m.Data())})
@@ -61,6 +61,6 @@ func work(nc *nats.Conn, m jetstream.Msg) {
 		err = nc.Publish(m.Headers().Get(replyTo)+"."+id, body)
 	}
 	if err == nil {
-		_ = m.Ack() // if it fails, the job is delivered again and gets a second reply
+		_ = m.Ack() // if this fails, the job is delivered again and gets a second reply
 	}
 }

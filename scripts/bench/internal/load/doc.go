@@ -1,12 +1,13 @@
-// Package load sends requests to the sides of a comparison.
+// Package load sends requests to both sides of a comparison and measures the responses.
 //
-// Execute sends requests in a closed loop. It uses as little CPU time as possible, because it runs on the measured machine:
-// a client prepares one request and changes only the key.
+// Execute sends requests in a closed loop: a client sends its next request after the previous
+// response. It uses as little CPU time as possible, because it runs on the measured machine. A
+// client prepares one request and changes only the key.
 //
 //	client 1   request ──▶ answer, request ──▶ answer, …     the next request
 //	client 2   request ──▶ answer, request ──▶ answer, …     follows the answer
 //	           ├─ warm-up ─┼──────── measured ────────┤
 //
-// ReadStreams does the same with streamed answers and measures the time to their first piece.
+// ReadStreams sends requests for streamed answers and measures the time to the first piece of each.
 // Request is a single request.
 package load

@@ -17,7 +17,7 @@ type Request struct {
 	Body         []byte
 }
 
-// connections keeps enough idle connections open for all concurrent requests.
+// connections is a client that keeps enough idle connections open for all concurrent requests.
 var connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 // Send sends a request to a base URL and returns its response. A status other than 2xx is an error.
@@ -27,7 +27,7 @@ func (r Request) Send(ctx context.Context, base string) (*http.Response, error) 
 		return nil, fmt.Errorf("creating request %s: %w", r.Path, err)
 	}
 	if r.Body != nil {
-		req.Header.Set("Content-Type", "application/json") // unless the request has another
+		req.Header.Set("Content-Type", "application/json") // replaced below if the request has another type
 	}
 
 	for name, value := range r.Headers {
@@ -59,7 +59,7 @@ func (r Request) Read(ctx context.Context, base string) ([]byte, error) {
 	return raw, nil
 }
 
-// Ask sends a request and decodes its response.
+// Ask sends a request and decodes its JSON response into the given value.
 func (r Request) Ask(ctx context.Context, base string, into any) error {
 	raw, err := r.Read(ctx, base)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// KeyMark is the placeholder for a request's key, in the body or as a header's value. A key has the
-// same length.
+// KeyMark is the placeholder for a request's key, in the body or in a header's value. It has the
+// same length as a key.
 const KeyMark = "################################"
 
-// Message is the input of each run.
+// Message is the input message of each run.
 const Message = "Send the morning report to everyone who asked for it."
 
-// Body returns a run-automation request to a target, with KeyMark as its key.
+// Body returns a run-automation request to a target. Its idempotency key is KeyMark.
 func Body(target string) string {
 	return `{"target":"` + target + `","input":{"message":"` + Message + `"},"idempotencyKey":"` + KeyMark + `"}`
 }
@@ -31,54 +31,54 @@ func Body(target string) string {
 // prefix returns the beginning of a client's keys.
 func prefix(nonce string, client int) string { return nonce + fmt.Sprintf("-%05d-", client) }
 
-// patience bounds the wait for responses after the end of the load.
+// patience bounds the wait for outstanding responses after the end of the load.
 const patience = 60 * time.Second
 
-// Spec describes the requests of a load.
+// Spec describes the requests of a load and their expected response.
 type Spec struct {
 	Address string // host:port
 	Path    string
 	Headers map[string]string
-	Body    string // contains KeyMark, unless a header does
-	Expect  string // text in the body of a correct response
-	Nonce   string // 10 characters that begin each key; different in each run of the load
-	Keys    int64  // 0: each request has a separate key; otherwise any of Key(Nonce, 1) to Key(Nonce, Keys)
+	Body    string // contains KeyMark, unless a header contains it
+	Expect  string // text that the body of a correct response contains
+	Nonce   string // the first 10 characters of each key; different in each execution of the load
+	Keys    int64  // 0: each request has its own key; otherwise each request has one of Key(Nonce, 1) to Key(Nonce, Keys)
 }
 
-// Duration says how many clients send, and for how long.
+// Duration contains the number of clients and how long they send.
 type Duration struct {
 	Clients  int
-	WarmUp   time.Duration // not measured
+	WarmUp   time.Duration // duration of the warm-up, which is not measured
 	Measured time.Duration // if it is 0, each client sends one request
-	Spread   time.Duration // time over which the clients begin
+	Spread   time.Duration // time over which the clients start
 }
 
 // Result is the outcome of Execute.
 type Result struct {
-	Answered  int64                   // correct responses, including those of the warm-up
-	Elapsed   time.Duration           // of the measured part
-	Latencies *hdrhistogram.Histogram // of the measured part, in nanoseconds
+	Answered  int64                   // number of correct responses, including those during the warm-up
+	Elapsed   time.Duration           // duration of the measured part
+	Latencies *hdrhistogram.Histogram // latencies in the measured part, in nanoseconds
 }
 
-// maxLatency is the longest duration that a histogram records.
+// maxLatency is the longest duration that a histogram of NewLatencies records.
 const maxLatency = 2 * time.Minute
 
 // NewLatencies returns an empty histogram of durations in nanoseconds, exact to three digits.
 func NewLatencies() *hdrhistogram.Histogram { return hdrhistogram.New(1, maxLatency.Nanoseconds(), 3) }
 
-// Millis returns a quantile (0 to 100) of durations in milliseconds.
+// Millis returns a quantile (0 to 100) of the recorded durations, in milliseconds.
 func Millis(h *hdrhistogram.Histogram, quantile float64) float64 {
 	return time.Duration(h.ValueAtQuantile(quantile)).Seconds() * 1e3
 }
 
-// PerSecond returns the measured throughput.
+// PerSecond returns the number of measured responses per second.
 func (r *Result) PerSecond() float64 {
 	return float64(r.Latencies.TotalCount()) / max(r.Elapsed, 1).Seconds()
 }
 
-// Execute sends each client's requests over the client's own connection until the time has passed
-// or ctx ends. A wrong response or a broken connection is an error, because the remaining requests
-// would measure something else.
+// Execute sends the requests of all clients, each over its own connection, until the time has
+// passed or ctx ends. It returns an error after a wrong response or a broken connection, because
+// the remaining requests would measure something else.
 func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	connections := &fasthttp.HostClient{
 		Addr: s.Address, MaxConns: d.Clients, MaxIdemponentCallAttempts: 1, ReadTimeout: patience,
@@ -117,14 +117,14 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	return result, nil
 }
 
-// client sends one request at a time, each with its own key.
+// client sends one request at a time. Each request has its own key.
 type client struct {
 	spec   Spec
-	key    []byte // of the next request
-	seq    []byte // the part of key that is counted up
+	key    []byte // key of the next request
+	seq    []byte // the digits of key that count the requests
 	n      int64
 	body   []byte
-	inBody []byte // the key within body; nil if a header contains it
+	inBody []byte // the key's bytes in body; nil if a header contains the key
 
 	answered  int64
 	latencies []time.Duration
@@ -143,8 +143,8 @@ func newClient(s Spec, number int) *client {
 	return c
 }
 
-// work sends requests until end, at least one. It measures the correct responses that arrive between start and
-// end.
+// work sends requests until end, and at least one. It records the latencies of the correct
+// responses that arrive between start and end.
 func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, start, end time.Time) error {
 	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
@@ -189,7 +189,7 @@ func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, sta
 	return nil
 }
 
-// next returns the number of the next request's key.
+// next returns the number that the next request's key contains.
 func (c *client) next() int64 {
 	if c.spec.Keys > 0 {
 		return 1 + rand.Int64N(c.spec.Keys) //nolint:gosec // G404: a number, not a secret
@@ -198,7 +198,7 @@ func (c *client) next() int64 {
 	return c.n
 }
 
-// counter writes n in decimal, right-aligned over zeros, into the end of dst.
+// counter fills dst with n in decimal, padded with zeros on the left.
 func counter(dst []byte, n int64) {
 	for i := len(dst) - 1; i >= 0; i-- {
 		dst[i] = byte('0' + n%10)

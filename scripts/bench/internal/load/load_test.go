@@ -13,7 +13,7 @@ import (
 
 var brief = Duration{Clients: 3, Measured: 50 * time.Millisecond}
 
-// recorder is a server that records the keys of requests.
+// recorder is an HTTP server that records the keys of the requests.
 type recorder struct {
 	mu     sync.Mutex
 	keys   map[string]int

@@ -19,37 +19,37 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// StreamSpec describes the requests of a load, and how to recognize the pieces of a streamed
-// answer.
+// StreamSpec describes the requests of a load with streamed answers, and how to recognize the
+// pieces of an answer.
 type StreamSpec struct {
 	Address string // host:port
 	Path    string
 	Headers map[string]string
-	Body    string // contains KeyMark, if each request needs another key
-	Field   string // JSON field with a piece's text, in the data of an event
+	Body    string // contains KeyMark if each request needs its own key
+	Field   string // JSON field of an event's data that contains the text of a piece
 	Answer  string // the complete answer
-	End     string // line of the stream that marks a complete answer
+	End     string // line of the stream that follows a complete answer
 }
 
-// StreamClients says how many clients send, and how often.
+// StreamClients contains the number of clients, and how many requests each of them sends.
 type StreamClients struct {
 	Clients int
-	Each    int           // answers of a client, one after another; the first one is not measured
-	Spread  time.Duration // time over which the clients begin
-	Nonce   string        // 10 characters that begin each key
-	Begun   func()        // called at the first piece of each answer, unless nil
+	Each    int           // answers that each client reads one after another; the first one is not measured
+	Spread  time.Duration // time over which the clients start
+	Nonce   string        // the first 10 characters of each key
+	Begun   func()        // called at the first piece of each answer; may be nil
 }
 
 // Streamed is the outcome of ReadStreams.
 type Streamed struct {
-	Answered   int64                   // answers, including those that were not measured
+	Answered   int64                   // number of answers, including those that are not measured
 	FirstPiece *hdrhistogram.Histogram // times from the request to the first piece, in nanoseconds
 }
 
-// ReadStreams lets clients send requests and read the answers. Each client has one connection. A
+// ReadStreams sends the clients' requests and reads the answers. Each client has one connection. A
 // wrong or incomplete answer is an error.
 func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Streamed, error) {
-	runtime.GC() // rather than during the measurement
+	runtime.GC() // so that it does not run during the measurement
 	readers := make([]*streamReader, c.Clients)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range readers {
@@ -64,7 +64,7 @@ func ReadStreams(ctx context.Context, s StreamSpec, c StreamClients) (*Streamed,
 	for _, r := range readers {
 		result.Answered += int64(c.Each)
 		for _, took := range r.first {
-			_ = result.FirstPiece.RecordValue(min(took, maxLatency).Nanoseconds()) // within the histogram's limits
+			_ = result.FirstPiece.RecordValue(min(took, maxLatency).Nanoseconds()) // at most the histogram's limit
 		}
 	}
 	return result, nil
@@ -76,12 +76,14 @@ type streamReader struct {
 	spec    StreamSpec
 	clients StreamClients
 	number  int
-	field   []byte // beginning of a piece's text in an event's data
+	field   []byte // the bytes before a piece's text in an event's data
 	conn    net.Conn
 	in      *bufio.Reader
 	first   []time.Duration
 }
 
+// read opens the client's connection at its turn within Spread, and reads the client's answers. It
+// records the time to the first piece, except that of the first answer if there are several.
 func (r *streamReader) read(ctx context.Context) error {
 	if err := lifecycle.Sleep(ctx, r.clients.Spread*time.Duration(r.number)/time.Duration(r.clients.Clients)); err != nil {
 		return fmt.Errorf("beginning: %w", err)
@@ -91,7 +93,7 @@ func (r *streamReader) read(ctx context.Context) error {
 		return fmt.Errorf("connecting: %w", err)
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends reads
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // so that a blocked read returns
 	r.conn, r.in = conn, bufio.NewReader(conn)
 
 	for n := range r.clients.Each {
@@ -109,7 +111,7 @@ func (r *streamReader) read(ctx context.Context) error {
 	return nil
 }
 
-// answer sends a request, reads the answer and returns the time of its first piece.
+// answer sends the nth request, reads the answer and returns the time of its first piece.
 func (r *streamReader) answer(n int) (first time.Time, err error) {
 	if _, err := r.conn.Write(r.request(n)); err != nil {
 		return first, fmt.Errorf("sending request: %w", err)
@@ -154,8 +156,8 @@ func (r *streamReader) answer(n int) (first time.Time, err error) {
 	return first, nil
 }
 
-// appendPiece appends the text of a piece if a line of an event stream contains one. Texts of the
-// bench contain no character that JSON escapes.
+// appendPiece appends the text of a piece to answer if the line contains one. The text is not
+// unescaped, because the bench's texts contain no character that JSON escapes.
 func appendPiece(answer, line, field []byte) []byte {
 	if !bytes.HasPrefix(line, []byte("data: {")) {
 		return answer

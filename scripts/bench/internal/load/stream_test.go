@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// streams serves answers and records the requests' bodies.
+// streams starts a server that streams an answer. The returned function returns how often the
+// server has received each body.
 func streams(t *testing.T, answer string) (StreamSpec, func() map[string]int) {
 	t.Helper()
 	var mu sync.Mutex

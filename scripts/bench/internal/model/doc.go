@@ -1,5 +1,5 @@
-// Package model has the services that measured agents call: Model and PacedProvider, which are
-// stubs of OpenAI's API, and Lookup, the HTTP API of a tool. They run in the bench's process.
+// Package model contains the services that measured agents call. Model and PacedProvider are stubs
+// of OpenAI's API. Lookup is an HTTP API that a tool calls. All of them run in the bench's process.
 //
 //	Model          echoes messages and calls tools; can delay and hold its answers, and counts messages
 //	PacedProvider  streams 50 pieces in 1.1 s, as a real model would

@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// The tool that a Model calls: an HTTP endpoint of Lookup.
+// The tool that a Model calls. Its endpoint is a Lookup.
 const (
 	LookupTool  = "lookup"
-	LookupCalls = 2 // calls per run
+	LookupCalls = 2 // number of calls per run
 )
 
 // Lookup is an HTTP API that an agent's tool calls.
@@ -34,7 +34,7 @@ func (l *Lookup) Stop() error { return l.stop() }
 // Calls returns the number of answered calls.
 func (l *Lookup) Calls() int64 { return l.calls.Load() }
 
-// Tools is the configuration of an agent that may call the API.
+// Tools returns the tool configuration of an agent that may call the API.
 func (l *Lookup) Tools() map[string]any {
 	return map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
 		"name": LookupTool, "description": "Looks an order up.", "method": "POST", "url": "http://" + l.Address() + "/orders/{id}",
@@ -45,9 +45,9 @@ func (l *Lookup) Tools() map[string]any {
 	}}}}
 }
 
-// ServeHTTP answers with an order.
+// ServeHTTP counts the call and responds with an order.
 func (l *Lookup) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxRequest)) // a client that has left gets no answer
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxRequest)) // an error means that the client has left
 	l.calls.Add(1)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"status":"shipped","carrier":"post"}`)

@@ -9,12 +9,12 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// Name is the model of agents that call this provider.
+// Name is the model's name in the configuration of agents that call this provider.
 const Name = OpenAI + "bench"
 
 const codeTool = "codeExecution"
 
-// Model is a provider that echoes messages and calls tools.
+// Model is a model provider that echoes messages and calls tools.
 type Model struct {
 	*server
 	*gate
@@ -23,9 +23,10 @@ type Model struct {
 	delay time.Duration
 }
 
-// Start starts a provider that sends each answer after the given delay. It echoes messages; an
-// agent with codeExecution first runs its message as a program, and an agent with LookupTool first
-// calls it LookupCalls times, one call after another.
+// Start starts a provider that sends each answer after the given delay. The answer repeats the
+// user's message. If the agent has codeExecution, the provider first asks it to execute the message
+// as a program. If the agent has LookupTool, the provider first calls it LookupCalls times, one
+// call after another.
 func Start(ctx context.Context, delay time.Duration) (*Model, error) {
 	m := &Model{gate: newGate(), stub: openaistub.New(), delay: delay}
 	m.stub.Respond(m.respond)
@@ -40,8 +41,8 @@ func (m *Model) Stop() error {
 	return m.stop()
 }
 
-// respond waits until answers are released. If the model has no delay and the request no tools, the
-// stub creates the answer.
+// respond waits while answers are held. It returns false if the stub shall create the answer, which
+// is the case if the provider has no delay and the request has no tools.
 func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
 	<-m.opened()
 	switch results := countResults(r); {

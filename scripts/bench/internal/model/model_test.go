@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ask sends a question to a provider and returns the answer's body.
+// ask sends a question to a provider. The returned channel receives the body of the answer.
 func ask(t *testing.T, s *server, model string) <-chan string {
 	t.Helper()
 	out := make(chan string, 1)

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// Models of a PacedProvider. All stream the same answer of 50 pieces.
+// Models of a PacedProvider. All of them stream the same answer of 50 pieces.
 const (
-	Paced     = "paced"     // in 1.1 s, unless the provider has another pace
-	Slow      = "slow"      // in a minute
+	Paced     = "paced"     // takes 1.1 s, unless the provider has another pace
+	Slow      = "slow"      // takes a minute
 	Suspended = "suspended" // stops after half of the pieces while the provider holds its answers
 )
 
-// OpenAI is the prefix of these models in an agent.
+// OpenAI is the prefix of these models' names in the configuration of an agent.
 const OpenAI = "openai/"
 
 const (
 	pieceCount = 50
-	thinking   = 100 * time.Millisecond // before the first piece
+	thinking   = 100 * time.Millisecond // delay before the first piece
 	slowEvery  = 1200 * time.Millisecond
 	maxRequest = 1 << 20
 )
@@ -39,7 +39,8 @@ var Answer = func() string {
 
 func pieceText(n int) string { return fmt.Sprintf(" word%02d", n) }
 
-// frames are the bytes that a PacedProvider sends: each piece, and the end of the answer.
+// frames are the bytes that a PacedProvider sends: one element per piece, then the end of the
+// answer.
 var frames = func() (out [pieceCount + 1]string) {
 	const chunk = `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1750000000,"model":"bench","choices":[%s],"usage":%s}` + "\n\n"
 	for n := range pieceCount {
@@ -51,23 +52,23 @@ var frames = func() (out [pieceCount + 1]string) {
 	return out
 }()
 
-// PacedProvider streams every answer at the pace of its model.
+// PacedProvider is a model provider that streams every answer at its model's pace.
 type PacedProvider struct {
 	*server
 	*gate
 
-	pace   map[string]time.Duration // between two pieces, by model
+	pace   map[string]time.Duration // time between two pieces, by model
 	active atomic.Int64
 }
 
-// PieceEvery is the time between two pieces of an answer that takes 1.1 s.
+// PieceEvery is the time between two pieces in an answer that takes 1.1 s.
 const PieceEvery = 20 * time.Millisecond
 
 // AnswerTime returns how long an answer takes if every is the time between two pieces.
 func AnswerTime(every time.Duration) time.Duration { return thinking + pieceCount*every }
 
-// StartPaced starts a provider that does not hold its answers. In answers of the model Paced, every
-// is the time between two pieces.
+// StartPaced starts a provider that does not hold its answers. The parameter every is the time
+// between two pieces of the model Paced.
 func StartPaced(ctx context.Context, every time.Duration) (*PacedProvider, error) {
 	p := &PacedProvider{
 		gate: newGate(),
@@ -78,7 +79,7 @@ func StartPaced(ctx context.Context, every time.Duration) (*PacedProvider, error
 	return p, err
 }
 
-// Stop releases the answers and stops the provider.
+// Stop releases the held answers and stops the provider.
 func (p *PacedProvider) Stop() error {
 	p.Release()
 	return p.stop()
@@ -87,7 +88,7 @@ func (p *PacedProvider) Stop() error {
 // Active returns the number of slow and suspended answers in progress.
 func (p *PacedProvider) Active() int { return int(p.active.Load()) }
 
-// ServeHTTP streams an answer to a request of OpenAI's Chat Completions.
+// ServeHTTP streams an answer to a request to OpenAI's Chat Completions API.
 func (p *PacedProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Model string `json:"model"`
@@ -110,12 +111,12 @@ func (p *PacedProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.stream(w, r, request.Model, every)
 }
 
-// stream sends each piece when it is due. Once the provider has released slow and suspended
-// answers, their pieces follow without a pause.
+// stream sends each piece when it is due. After Release, the remaining pieces of slow and suspended
+// answers follow without a pause.
 func (p *PacedProvider) stream(w http.ResponseWriter, r *http.Request, model string, every time.Duration) {
 	released := p.opened()
 	if model == Paced {
-		released = nil // never
+		released = nil // the model Paced ignores Release
 	}
 	flush := http.NewResponseController(w).Flush
 	due := time.Now().Add(thinking)
@@ -124,7 +125,7 @@ func (p *PacedProvider) stream(w http.ResponseWriter, r *http.Request, model str
 	for n, frame := range frames {
 		wait := timer.C
 		if model == Suspended && n >= pieceCount/2 {
-			wait = nil // only the release continues the answer
+			wait = nil // the answer continues only after Release
 		}
 		select {
 		case <-wait:
@@ -133,10 +134,10 @@ func (p *PacedProvider) stream(w http.ResponseWriter, r *http.Request, model str
 			return
 		}
 
-		// A client that has left ends the request's context.
+		// If the client has left, the request's context ends, so errors need no check.
 		_, _ = io.WriteString(w, frame)
 		_ = flush()
-		if n+2 < len(frames) { // the end follows the last piece immediately
+		if n+2 < len(frames) { // the end of the answer follows the last piece immediately
 			due = due.Add(every)
 		}
 		timer.Reset(time.Until(due))

@@ -12,7 +12,7 @@ import (
 
 const headerTimeout = 5 * time.Second
 
-// server is an HTTP server of the bench on a loopback port.
+// server is an HTTP server on a loopback port in the bench's process.
 type server struct {
 	address string
 	http    *http.Server
@@ -30,7 +30,7 @@ func serve(ctx context.Context, handler http.Handler) (*server, error) {
 	return s, nil
 }
 
-// Address is the server's host:port.
+// Address returns the server's address as host:port.
 func (s *server) Address() string { return s.address }
 
 // Settings returns the settings for a worker that calls this provider.
@@ -46,10 +46,10 @@ func (s *server) stop() error {
 	return err
 }
 
-// gate is closed or open. The zero value must not be used.
+// gate lets answers pass while it is open and holds them while it is closed. newGate creates one.
 type gate struct {
 	mu   sync.Mutex
-	open chan struct{} // closed while the gate is open
+	open chan struct{} // this channel is closed while the gate is open
 }
 
 func newGate() *gate {
@@ -65,7 +65,7 @@ func (g *gate) opened() <-chan struct{} {
 	return g.open
 }
 
-// Hold closes the gate: answers wait from now on.
+// Hold closes the gate: later answers wait until Release.
 func (g *gate) Hold() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -2,7 +2,7 @@ package parley
 
 import (
 	"context"
-	_ "embed" // embeds profile.go.txt
+	_ "embed" // for profile.go.txt
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,26 +12,27 @@ import (
 	"strings"
 )
 
-// Binaries are the paths of the two programs.
+// Binaries contains the paths of Parley's two programs.
 type Binaries struct {
 	Ingress, Worker string
 }
 
-// mains are the modules and the commands in them.
+// mains lists the modules and the command to build in each of them.
 var mains = []struct{ module, command string }{
 	{"parley/ingress", "ingress"},
 	{"parley/workers", "worker"},
 }
 
-// profileSource is a file that is added to package main only for profiling. Released programs do not
-// contain it.
+// profileSource is the source of a file that is added to package main if profiling is requested.
+// Released programs do not contain it.
 //
 //go:embed profile.go.txt
 var profileSource []byte
 
-const profilesVariable = "BENCH_PROFILES" // an address; profile.go.txt reads it
+const profilesVariable = "BENCH_PROFILES" // variable with the address on which the programs serve profiles; profile.go.txt reads it
 
-// Build builds both programs from this repository's modules into dir. If profile is true, the programs serve profiles over HTTP.
+// Build builds both programs from this repository's modules into dir. If profile is true, the
+// programs serve profiles over HTTP.
 func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
 	for _, main := range mains {
 		source, err := Module(ctx, main.module)
@@ -55,7 +56,8 @@ func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
 	return Binaries{Ingress: filepath.Join(dir, "ingress"), Worker: filepath.Join(dir, "worker")}, nil
 }
 
-// addProfile writes an overlay that adds profile.go.txt to the package.
+// addProfile writes an overlay for "go build -overlay" that adds profile.go.txt to the package, and
+// returns the overlay's path.
 func addProfile(dir, command, pkg string) (overlay string, err error) {
 	source := filepath.Join(dir, "profile.go")
 	overlay = filepath.Join(dir, command+"-overlay.json")

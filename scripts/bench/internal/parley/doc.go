@@ -1,6 +1,6 @@
-// Package parley is the measured side: the production binaries of ingress and worker, built from
-// this repository. It creates an organization, a key and an echo agent through the HTTP API, as a
-// customer would.
+// Package parley runs Parley for the benchmarks: the production binaries of the ingress and the
+// worker, built from this repository. It creates an organization, a key and an echo agent through
+// the HTTP API, as a customer would.
 //
 // All settings except Overrides have their default values.
 package parley

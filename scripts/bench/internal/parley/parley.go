@@ -18,34 +18,34 @@ import (
 
 const startTimeout = 60 * time.Second
 
-// Overrides are the settings that differ from the defaults: limits would end a measurement.
+// Overrides are the settings that differ from the defaults. The default limits would stop a load.
 var Overrides = map[string]string{
 	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "CONNECTIONS_PER_ADDRESS": "0",
 }
 
-// Completed counts the runs whose result is on disk.
+// Completed is the query that counts the runs whose result is on disk.
 const Completed = `SELECT count(*) FROM runs WHERE status = 'completed'`
 
-// Accepted counts all runs.
+// Accepted is the query that counts all runs.
 const Accepted = `SELECT count(*) FROM runs`
 
-// Config says what to start and on which servers.
+// Config configures Start: the programs, their settings and the servers that they use.
 type Config struct {
 	Binaries    Binaries
 	DatabaseURL string
 	NATSURL     string
 	LogsDir     string
-	ProfilesDir string // for profiles, if the binaries serve them
+	ProfilesDir string // directory for CPU profiles, if the binaries serve profiles
 
-	Model    string            // of the agent; default offline/echo
-	Roles    string            // of the workers; default agent,tool,sweep
-	Settings map[string]string // besides Overrides
+	Model    string            // model of the agent; default offline/echo
+	Roles    string            // roles of the workers; default agent,tool,sweep
+	Settings map[string]string // settings in addition to Overrides
 }
 
 // Parley is a running ingress and its running workers.
 type Parley struct {
 	process.Group
-	*Organization // the first one
+	*Organization // the organization that Start creates
 
 	config  Config
 	env     map[string]string
@@ -53,7 +53,7 @@ type Parley struct {
 	ingress *process.Process
 	workers []*process.Process
 
-	profiles map[string]string // addresses by process
+	profiles map[string]string // addresses of the processes' profiles, by process
 }
 
 // Start migrates the database, starts the processes and creates an organization with an agent.
@@ -87,6 +87,7 @@ func Migrate(ctx context.Context, dsn string) (err error) {
 	return migrations.Up(ctx, st.SQL())
 }
 
+// start starts the ingress and one worker with a new secrets key, and returns when both are ready.
 func (p *Parley) start(ctx context.Context) (err error) {
 	if p.port, err = process.FreePort(ctx); err != nil {
 		return err
@@ -121,8 +122,8 @@ func (p *Parley) startIngress(ctx context.Context) (err error) {
 	return err
 }
 
-// startProcess starts a process and, if profiling is enabled, begins to write CPU profiles of the
-// process.
+// startProcess starts a process. If profiling is enabled, it also starts to write CPU profiles of
+// the process.
 func (p *Parley) startProcess(ctx context.Context, c process.Config) (*process.Process, error) {
 	c.LogsDir = p.config.LogsDir
 	if p.config.ProfilesDir == "" {
@@ -148,14 +149,14 @@ func (p *Parley) startProcess(ctx context.Context, c process.Config) (*process.P
 // Ingress returns the ingress's process.
 func (p *Parley) Ingress() *process.Process { return p.ingress }
 
-// Address is the address of the ingress, as host:port.
+// Address returns the address of the ingress, as host:port.
 func (p *Parley) Address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
 
-// Base is the URL of the ingress.
+// Base returns the base URL of the ingress.
 func (p *Parley) Base() string { return "http://" + p.Address() }
 
-// RestartIngress restarts the ingress. Hashing passwords of new accounts allocates memory that the
-// process would otherwise keep for a while.
+// RestartIngress restarts the ingress before its memory is measured. Hashing the passwords of new
+// accounts allocates memory that the process would keep for a while.
 func (p *Parley) RestartIngress(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -165,7 +166,7 @@ func (p *Parley) RestartIngress(ctx context.Context) error {
 	return p.ready(ctx)
 }
 
-// SetWorkers starts or stops worker processes until there are n, and waits until the new ones are ready.
+// SetWorkers starts or stops worker processes until n run, and waits until all are ready.
 func (p *Parley) SetWorkers(ctx context.Context, n int) error {
 	for len(p.workers) > n {
 		last := p.workers[len(p.workers)-1]

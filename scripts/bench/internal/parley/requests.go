@@ -20,10 +20,10 @@ func automationHeaders(key string) map[string]string {
 	return map[string]string{"x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": "bench"}
 }
 
-// Organization is a customer. Its methods send or return requests with its API key.
+// Organization is a customer of Parley. Its methods send or build requests with its API key.
 type Organization struct {
 	Key   string
-	Agent string // id of its first agent
+	Agent string // ID of its first agent
 
 	parley *Parley
 }
@@ -55,7 +55,7 @@ func (p *Parley) SignUp(ctx context.Context, name, model string) (*Organization,
 	return o, err
 }
 
-// NewAgent creates an agent, which repeats its input.
+// NewAgent creates an agent that repeats its input, and returns the agent's ID.
 func (o *Organization) NewAgent(ctx context.Context, name, model string, tools map[string]any) (id string, err error) {
 	agent := map[string]any{
 		"name": name, "systemPrompt": "Repeat each message.", "model": model, "allowedCallers": []string{"user", "system"},
@@ -70,8 +70,8 @@ func (o *Organization) NewAgent(ctx context.Context, name, model string, tools m
 	return made.ID, err
 }
 
-// Hook creates a webhook for GitHub and returns the load that sends deliveries to the webhook,
-// signed with the secret.
+// Hook creates a GitHub webhook. It returns the load that sends deliveries to the webhook, signed
+// with the secret.
 func (o *Organization) Hook(ctx context.Context, secret string) (load.Spec, error) {
 	var hook struct {
 		ID string `json:"id"`
@@ -147,7 +147,7 @@ func (o *Organization) request(method, path string, headers map[string]string, b
 	if body != nil {
 		raw, err := json.Marshal(body)
 		if err != nil {
-			panic(err) // bodies are maps of texts and booleans
+			panic(err) // cannot happen: bodies are maps of strings and booleans
 		}
 		r.Body = raw
 	}

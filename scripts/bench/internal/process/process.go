@@ -20,19 +20,19 @@ import (
 
 const (
 	pollEvery = 10 * time.Millisecond
-	patience  = 10 * time.Second // between SIGTERM and SIGKILL
+	patience  = 10 * time.Second // time between SIGTERM and SIGKILL
 	tailBytes = 2000
 )
 
-// ErrEnded reports a process that ended without being stopped.
+// ErrEnded reports that a process ended although the bench did not stop it.
 var ErrEnded = errors.New("process ended")
 
-// Config says what to start.
+// Config describes the process to start.
 type Config struct {
-	Name    string // also the name of the log file, with .log appended
+	Name    string // name of the process; its log file is Name with .log appended
 	Path    string
 	Args    []string
-	Env     map[string]string // besides PATH and HOME
+	Env     map[string]string // environment variables in addition to PATH and HOME
 	LogsDir string
 }
 
@@ -44,14 +44,14 @@ type Process struct {
 	log    string
 }
 
-// Start starts a process; it is not ready yet.
+// Start starts a process. It does not wait until the process is ready.
 func Start(ctx context.Context, c Config) (*Process, error) {
 	path := filepath.Join(c.LogsDir, c.Name+".log")
 	log, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening log of %s: %w", c.Name, err)
 	}
-	defer log.Close() // the process has its own descriptor
+	defer log.Close() // the process has its own descriptor of the file
 
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Path, c.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -60,7 +60,8 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 
-	// Ctrl-C in a terminal reaches only the bench, which stops the processes in order.
+	// In a new process group, the process does not receive the Ctrl-C of a terminal. The bench
+	// receives it and stops the processes in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
 	if err != nil {
@@ -72,7 +73,7 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 // PID returns the process id.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Err returns ErrEnded with the end of the log once the process has ended.
+// Err returns ErrEnded with the end of the log if the process has ended, and otherwise nil.
 func (p *Process) Err() error {
 	if !p.child.Ended() {
 		return nil
@@ -93,7 +94,7 @@ func (p *Process) Tail() string {
 	return string(bytes.TrimSpace(raw[max(0, len(raw)-tailBytes):]))
 }
 
-// Await calls ready until it returns true. It returns an error when ctx or the process ends first.
+// Await calls ready until it returns true. It returns an error if ctx or the process ends first.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -109,7 +110,7 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) e
 	return nil
 }
 
-// AwaitOK waits until a GET of url returns 200.
+// AwaitOK waits until a GET request for the URL returns 200.
 func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -123,7 +124,7 @@ func (p *Process) AwaitOK(ctx context.Context, url string) error {
 		if err != nil {
 			return false
 		}
-		_ = res.Body.Close() // only the status counts
+		_ = res.Body.Close() // only the status is of interest
 		return res.StatusCode == http.StatusOK
 	})
 }
@@ -149,8 +150,9 @@ func (p *Process) Stop() error {
 	return err
 }
 
-// Ports of the servers. They are below the ephemeral range (from 32768), whose ports an outgoing
-// connection could take before a server listens, and above the ports of tests.
+// Ports of the servers, below the range of ephemeral ports, which starts at 32768. An outgoing
+// connection could take an ephemeral port before a server listens on it. Tests use other ports,
+// below these.
 const (
 	firstPort = 24000
 	portCount = 8000

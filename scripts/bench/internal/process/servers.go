@@ -17,12 +17,12 @@ import (
 
 const startTimeout = 60 * time.Second
 
-// ServersConfig specifies the servers' data directory and the nats-server binary.
+// ServersConfig contains the servers' data directory and the path of the nats-server binary.
 type ServersConfig struct {
-	Dir        string // an empty directory; the caller removes it
+	Dir        string // an empty directory, which the caller removes
 	NATS       string // path of the nats-server binary
 	Log        zerolog.Logger
-	Statements bool // PostgreSQL counts the cost of each statement; needs its contrib modules
+	Statements bool // whether PostgreSQL records the cost of each statement, which needs its contrib modules
 }
 
 // Servers are a running PostgreSQL and a running nats-server.
@@ -31,7 +31,7 @@ type Servers struct {
 	postgres *pgserver.Server
 	nats     Group
 	natsURL  string
-	admin    *sql.DB // on a separate database, so that the bench's own queries are not counted
+	admin    *sql.DB // connected to another database, so that the bench's own queries are not counted
 }
 
 // StartServers starts both servers on free loopback ports.
@@ -80,8 +80,8 @@ func (s *Servers) startPostgres(ctx context.Context) error {
 	return nil
 }
 
-// StartNATS starts an additional nats-server and returns its address, for a deployment that shares
-// only PostgreSQL.
+// StartNATS starts an additional nats-server and returns its address. A deployment that shares only
+// PostgreSQL with another deployment needs it.
 func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -121,8 +121,9 @@ func (s *Servers) Database(ctx context.Context, name string) (dsn string, err er
 	return s.postgres.DSN(name), nil
 }
 
-// Commits returns the number of committed transactions of a database. A connection reports its
-// commits when it commits, at most once a second, so the newest commits can be missing.
+// Commits returns the number of committed transactions in a database. The newest commits can be
+// missing, because a connection reports its commits only when it commits, and at most once a
+// second.
 func (s *Servers) Commits(ctx context.Context, database string) (n int64, err error) {
 	err = s.admin.QueryRowContext(ctx, `SELECT xact_commit FROM pg_stat_database WHERE datname = $1`, database).Scan(&n)
 	if err != nil {
@@ -131,8 +132,8 @@ func (s *Servers) Commits(ctx context.Context, database string) (n int64, err er
 	return n, nil
 }
 
-// Checkpoint writes dirty pages of earlier measurements to disk, so that PostgreSQL does not write
-// them during the next measurement.
+// Checkpoint writes the dirty pages of earlier measurements to disk. Otherwise PostgreSQL might
+// write them during the next measurement.
 func (s *Servers) Checkpoint(ctx context.Context) error { return s.exec(ctx, `CHECKPOINT`) }
 
 func (s *Servers) exec(ctx context.Context, statement string) error {
@@ -150,17 +151,17 @@ func (s *Servers) Version(ctx context.Context) (version string, err error) {
 	return version, nil
 }
 
-// Statement is the cost of one SQL statement.
+// Statement is the cost of all calls of one SQL statement.
 type Statement struct {
 	Load   string  `json:"load"`
 	Query  string  `json:"query"`
 	Calls  int64   `json:"calls"`
 	Rows   int64   `json:"rows"`
-	Millis float64 `json:"ms"` // planning and execution of all calls, waits included
+	Millis float64 `json:"ms"` // time for planning and execution in all calls, including time spent waiting
 	WAL    int64   `json:"walBytes"`
 }
 
-// Statements returns the twelve statements of a load's database with the highest costs.
+// Statements returns the twelve most expensive statements in a load's database.
 func (s *Servers) Statements(ctx context.Context, load, database string) (out []Statement, err error) {
 	rows, err := s.admin.QueryContext(ctx, `
 		SELECT regexp_replace(query, '\s+', ' ', 'g'), calls, rows, total_exec_time + total_plan_time, wal_bytes::bigint

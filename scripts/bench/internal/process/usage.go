@@ -14,21 +14,21 @@ import (
 // ErrNoProc is returned by Memory on a system without /proc.
 var ErrNoProc = errors.New("this system has no /proc")
 
-// tick is the unit of CPU time in /proc, which Linux fixes at 1/100 s for programs.
+// tick is the unit of CPU time in /proc. Linux reports it to programs as 1/100 s on every machine.
 const tick = 10 * time.Millisecond
 
-// Fields of /proc/<pid>/stat, counted from the state, which is the first field after the name in
-// parentheses.
+// Indexes of fields in /proc/<pid>/stat, after the process name in parentheses. Field 0 is the
+// state.
 const (
 	fieldParent = 1
 	fieldUser   = 11
-	fieldsTotal = 15 // user and system time of the process, then of its children that have ended
+	fieldsTotal = 15 // number of fields up to the CPU times of the process (11, 12) and of its ended children (13, 14)
 )
 
-// stat is the part of /proc/<pid>/stat that the bench uses.
+// stat contains the values that the bench uses from /proc/<pid>/stat.
 type stat struct {
 	parent   int
-	own, all time.Duration // all includes children that have ended
+	own, all time.Duration // CPU time without and with the children that have ended
 }
 
 // CPU returns the CPU time of a process.
@@ -37,7 +37,7 @@ func CPU(pid int) (time.Duration, error) {
 	return s.own, err
 }
 
-// OwnCPU returns the CPU time of this process.
+// OwnCPU returns the CPU time of the process that calls it.
 func OwnCPU() (time.Duration, error) {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -46,7 +46,7 @@ func OwnCPU() (time.Duration, error) {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
-// TreeCPU returns the CPU time of a process and its children, including ended ones.
+// TreeCPU returns the CPU time of a process and its children, including children that have ended.
 func TreeCPU(pid int) (time.Duration, error) {
 	root, err := readStat(strconv.Itoa(pid))
 	if err != nil {
@@ -60,7 +60,7 @@ func TreeCPU(pid int) (time.Duration, error) {
 
 	sum := root.all
 	for _, dir := range dirs {
-		if child, err := readStat(filepath.Base(dir)); err == nil && child.parent == pid { // else it has just ended
+		if child, err := readStat(filepath.Base(dir)); err == nil && child.parent == pid { // otherwise the child has just ended
 			sum += child.all
 		}
 	}
@@ -84,7 +84,7 @@ func readStat(pid string) (stat, error) {
 }
 
 func parseStat(raw []byte) (stat, error) {
-	// The name may contain any character. The last parenthesis closes it.
+	// The name may contain any character, so the last parenthesis is the one that closes it.
 	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 	if len(fields) < fieldsTotal {
 		return stat{}, fmt.Errorf("reading CPU time: %d fields", len(fields))
@@ -104,8 +104,8 @@ func parseStat(raw []byte) (stat, error) {
 	return stat{parent: int(numbers[fieldParent]), own: time.Duration(own) * tick, all: time.Duration(own+children) * tick}, nil
 }
 
-// anonymous is the line of /proc/<pid>/status with the resident anonymous memory: heap and stacks,
-// without the program's text.
+// anonymous is the prefix of the line in /proc/<pid>/status with the resident anonymous memory:
+// heap and stacks, without the program's code.
 var anonymous = []byte("RssAnon:")
 
 // Memory returns the resident anonymous memory of a process in bytes.
@@ -131,7 +131,7 @@ func Memory(pid int) (int64, error) {
 	return 0, ErrNoProc
 }
 
-// MaxFiles returns how many files and connections a process may have open.
+// MaxFiles returns the maximum number of files and connections that this process may have open.
 func MaxFiles() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

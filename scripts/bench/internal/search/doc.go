@@ -1,7 +1,7 @@
-// Package search makes questions about the sections of Parley's documentation, each with one right
-// answer, and asks PostgreSQL's own full text search the same questions.
+// Package search creates questions about the sections of Parley's documentation and searches for
+// their answers with PostgreSQL's own full text search. Each question has one right answer.
 //
 // A question consists of some words of a section, chosen with a fixed seed and reordered. Every
-// other question contains a typing error. The questions distinguish rankings, but only resemble the
-// questions of people.
+// other question contains a typing error. Such questions show which ranking is better, but people
+// ask other questions.
 package search

@@ -6,17 +6,17 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
-	_ "github.com/lib/pq" // the driver of the plain query
+	_ "github.com/lib/pq" // the PostgreSQL driver of Plain
 )
 
-// Plain is PostgreSQL's full text search for English on the passages that Parley stored. It
-// searches names and headings too, because Parley does.
+// Plain searches the passages that Parley stored with PostgreSQL's full text search for English. It
+// also searches document names and headings, because Parley does.
 type Plain struct{ db *sqlx.DB }
 
 const plainQuery = `WITH q AS (SELECT replace(plainto_tsquery('english', $1)::text, ' & ', ' | ')::tsquery AS q)
 	SELECT p.text FROM plain p, q WHERE p.terms @@ q.q ORDER BY ts_rank(p.terms, q.q) DESC, p.id LIMIT 10`
 
-// OpenPlain indexes the passages in a database.
+// OpenPlain connects to a database and creates an index of its passages.
 func OpenPlain(ctx context.Context, dsn string) (*Plain, error) {
 	db, err := sqlx.ConnectContext(ctx, "postgres", dsn)
 	if err != nil {
@@ -42,7 +42,7 @@ func OpenPlain(ctx context.Context, dsn string) (*Plain, error) {
 // Close closes the connection.
 func (p *Plain) Close() error { return p.db.Close() }
 
-// Search returns the best passages that contain any of the words.
+// Search returns the best passages that contain any of the question's words.
 func (p *Plain) Search(ctx context.Context, question string) (texts []string, err error) {
 	if err := p.db.SelectContext(ctx, &texts, plainQuery, question); err != nil {
 		return nil, fmt.Errorf("searching: %w", err)

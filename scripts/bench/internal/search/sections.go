@@ -12,9 +12,9 @@ import (
 
 // Document is a Markdown document.
 type Document struct {
-	Name     string // with its extension
+	Name     string // file name with its extension
 	Text     []byte
-	Sections []string // that questions are asked about
+	Sections []string // sections that questions are asked about
 }
 
 // Question is a text to search for, and the section that answers it.
@@ -24,8 +24,8 @@ type Question struct {
 }
 
 const (
-	minSection    = 400 // bytes
-	minLetters    = 5   // of a word in a question
+	minSection    = 400 // minimum length of a section that questions are asked about, in bytes
+	minLetters    = 5   // minimum number of letters in a word of a question
 	questionWords = 4
 )
 
@@ -52,7 +52,7 @@ func ReadDocuments(dir string) ([]Document, error) {
 	return all, nil
 }
 
-// Ask creates questions about the sections of documents: each questions per section.
+// Ask creates questions about the sections of the documents: each is the number per section.
 func Ask(documents []Document, each int, seed uint64) (all []Question) {
 	rng := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // intentionally the same questions each time
 	for _, document := range documents {
@@ -75,8 +75,8 @@ func Ask(documents []Document, each int, seed uint64) (all []Question) {
 	return all
 }
 
-// mistype mistypes a word: it omits or doubles a letter, or swaps it with its neighbour. The first
-// letter stays.
+// mistype adds a typing error to a word. It omits or doubles a letter, or swaps it with its
+// neighbour. The first letter stays.
 func mistype(rng *rand.Rand, word string) string {
 	at := 1 + rng.IntN(len(word)-2)
 	switch rng.IntN(3) {
@@ -88,13 +88,13 @@ func mistype(rng *rand.Rand, word string) string {
 	return word[:at] + word[at+1:at+2] + word[at:at+1] + word[at+2:]
 }
 
-// words returns the lower-case words of a text, which consist of ASCII letters only.
+// words returns the lower-case words of a text. Only ASCII letters count as parts of words.
 func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) })
 }
 
-// window is the number of consecutive letters that a passage and a section share only if one
-// contains a part of the other.
+// window is a number of consecutive letters. A passage and a section have that many in common only
+// if one of them contains a part of the other.
 const window = 60
 
 // AnsweredBy reports whether a passage is a part of the question's section.
