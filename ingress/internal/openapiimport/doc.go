@@ -1,5 +1,5 @@
 // Package openapiimport converts operations of an OpenAPI document, 3.0 or 3.1, in JSON or YAML, to
-// endpoints that an agent may call. The conversion is pure: it does not fetch anything, and
+// endpoints that an agent may call. The conversion fetches nothing, and
 // references must stay within the document.
 //
 //	document ─► operations ─► chosen ones ─► address with variables ─┐
