@@ -59,7 +59,7 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	if fresh {
 		return full
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // the query must not end with this request, because other requests use its result
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // other requests use this query's result
 	defer cancel()
 
 	// After an error, the previous value stays valid for hookRunsTime. Otherwise each delivery

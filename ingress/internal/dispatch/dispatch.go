@@ -44,7 +44,7 @@ type Dispatcher struct {
 	bus   *bus.Bus
 	log   zerolog.Logger
 
-	inbox   string                                                                  // subject at which this process receives the workers' replies
+	inbox   string                                                                  // subject of the workers' replies to this process
 	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]                            // reads runs by their idempotency keys
 	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]              // inserts runs
 	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery] // inserts deliveries to hooks and their runs

@@ -11,7 +11,7 @@ import (
 // their waiters that the runs were erased.
 func (d *Dispatcher) EraseSession(ctx context.Context, name sessiondb.SessionName) error {
 	ended, err := d.store.Sessions.EraseSession(ctx, name)
-	d.bus.Changed(domain.ChangedRuns, name.OrganizationID) // published even after an error, because a long session may have been erased in part
+	d.bus.Changed(domain.ChangedRuns, name.OrganizationID) // even after an error, because a long session may have been erased in part
 	d.notifyFinished(ctx, ended)
 	return refusal(err)
 }

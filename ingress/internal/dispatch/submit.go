@@ -304,7 +304,7 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	// misses none.
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
-	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID { // another request with the same key was accepted; if this cleanup fails, the sweeper repeats it
+	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID { // another request has the same key; the sweeper repeats a failed cleanup
 		_ = r.store.Blobs.UnlinkAttachments(ctx, run.OrganizationID, run.ID)
 	}
 	if err == nil && sub.waits && !run.OwnSession {

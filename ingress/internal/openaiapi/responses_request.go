@@ -151,7 +151,7 @@ func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep boo
 		}
 		said = slices.DeleteFunc(said, func(s Said) bool { return s.Role != RoleSystem && s.Role != RoleDeveloper })
 	}
-	ask.Conversation, ask.said = Converse(said, "input", func(string, string, string, ...any) {}), nil // the messages were validated earlier
+	ask.Conversation, ask.said = Converse(said, "input", func(string, string, string, ...any) {}), nil // the messages were validated before
 }
 
 // nameSession determines the session of a request. If the request names several sessions, the first
