@@ -15,7 +15,7 @@ import (
 //	response.created, response.in_progress
 //	  a tool:    output_item.added ─► its own events ─► output_item.done
 //	  the text:  output_item.added, content_part.added ─► output_text.delta, output_text.annotation.added …
-//	             ─► output_text.done, content_part.done, output_item.done      at the end of the run
+//	             ─► output_text.done, content_part.done, output_item.done      once the run has ended
 //	response.completed | response.incomplete | response.failed, error | error
 //
 // Items keep the order in which they were sent, also in the final response. The protocol cannot

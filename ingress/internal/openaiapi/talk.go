@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// talk builds the exchanges of a conversation from its messages. An exchange is complete when the next
-// message of the user begins another one:
+// talk builds the exchanges of a conversation from its messages. An exchange is complete when the
+// user's next message begins another exchange:
 //
 //	user … ─► (assistant with calls ─► tool …) … ─► assistant …
 type talk struct {

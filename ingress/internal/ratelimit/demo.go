@@ -24,7 +24,7 @@ type demoTier struct {
 	limit   int
 	now     func() time.Time
 	seed    maphash.Seed           // seed of the hash that distributes clients among the turns
-	turns   [stripes]chan struct{} // locks that permit one count per client at a time; concurrent counts would occupy database connections while they wait for a row
+	turns   [stripes]chan struct{} // one count per client at a time; concurrent counts would occupy connections while they wait for a row
 
 	mu     sync.Mutex
 	denied map[string]time.Time // refused clients, with the ends of their refusals

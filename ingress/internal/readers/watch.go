@@ -19,10 +19,9 @@ const (
 	maxWatch   = time.Hour              // time after which a run that is read elsewhere is forgotten
 	cancelTime = 10 * time.Second
 
-	// These constants limit the watched runs of all organizations, because runs stay watched while
-	// the bus is unreachable. When a limit is reached, a run of an organization below an equal
-	// share replaces a run of the organization with the most runs. Runs that are not watched
-	// continue without a reader.
+	// These limits exist because runs stay watched while the bus is unreachable. At a limit, a run
+	// of an organization below an equal share replaces a run of the organization with the most.
+	// Runs that are not watched continue without a reader.
 	maxLeft      = 10_000
 	maxLeftBytes = 64 << 20  // total size of shown texts
 	maxShownSent = 256 << 10 // maximum size of a shown text in a message, in bytes
@@ -99,8 +98,7 @@ type attempt struct {
 	Number         int    `json:"number"`
 }
 
-// New returns a Watch. It watches only while its method Run is running. name must be unique among
-// all ingresses.
+// New returns a Watch, which watches only while Run is running. name must be unique.
 func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zerolog.Logger) *Watch {
 	return &Watch{
 		name: name, bus: bus, runs: runs, reads: reads, log: log,
@@ -109,7 +107,7 @@ func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zer
 	}
 }
 
-// Run watches until ctx ends. Runs that are watched at that time continue without being watched.
+// Run watches runs until ctx ends. The runs then continue without being watched.
 func (w *Watch) Run(ctx context.Context) error {
 	stop, err := w.bus.OnReaders(func(body []byte) { w.receive(ctx, body) })
 	if err != nil {
@@ -151,7 +149,7 @@ func (w *Watch) watching() bool {
 	return len(w.left) > 0
 }
 
-// check returns the runs to cancel and the runs to ask about. It stops watching the runs to cancel.
+// check returns the runs to cancel, which are no longer watched, and the runs to ask about.
 func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,8 +188,8 @@ func (w *Watch) add(run *leftRun) {
 	w.account(run, 1)
 }
 
-// above returns the newest watched run of the organization that uses most of the exceeded limit. It
-// returns nil if that organization would then have less than the organization of the given run.
+// above returns the newest watched run of the organization that uses most of the exceeded limit, or
+// nil if it would then have less than the organization of run.
 func (w *Watch) above(run *leftRun) (newest *leftRun) {
 	sizes, more := w.sizes, run.bytes()
 	if len(w.left) >= maxLeft {
@@ -242,9 +240,8 @@ func (l *leftRun) due(now time.Time) bool {
 	return l.decisive() && now.Sub(l.confirmed) >= answerTime
 }
 
-// decisive reports whether the last question arrived after the end of the grace period. Only the
-// answers to such a question decide, because a client may return to another ingress at the end of
-// the period.
+// decisive reports whether the last question arrived after the grace period. An earlier answer does
+// not count, because a client may return to another ingress at the end of the period.
 func (l *leftRun) decisive() bool {
 	return !l.confirmed.IsZero() && l.confirmed.Sub(l.since) >= l.grace
 }
@@ -321,17 +318,15 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 	}
 }
 
-// Next reports that the run of a session's next message waits for the run named previous. If
-// previous is empty, it waits for all earlier runs of the session. The runs that it waits for are
-// cancelled at once if they have no reader. Other runs of the session, such as those of other
-// branches, continue.
+// Next reports that the run of a session's next message waits for the run named previous or, if
+// that is empty, for all earlier runs of the session. Those that have no reader are cancelled at
+// once. Other runs, such as those of other branches, continue.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiting{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
 }
 
-// sessionNext records the waiting message, and ends the grace period of the runs that the message
-// waits for.
+// sessionNext records the waiting message and ends the grace period of the runs that it waits for.
 func (w *Watch) sessionNext(org, session string, next waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -344,8 +339,8 @@ func (w *Watch) sessionNext(org, session string, next waiting) {
 	}
 }
 
-// Earlier returns the run of the latest earlier attempt of a request whose client has left. Each
-// run is returned only once.
+// Earlier returns the run of the latest earlier attempt of a request whose client has left. It
+// returns each run only once.
 func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	if try.Request == "" || try.Number == 0 {
 		return "", "", false
