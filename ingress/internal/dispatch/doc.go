@@ -2,7 +2,7 @@
 //
 // A run is accepted when the transaction that inserts it commits. One transaction can insert
 // several runs. The job message is published after the commit. If the message is lost, the sweeper
-// finds the run's row and publishes it again.
+// finds the run's row and publishes the job again.
 //
 // A waiting request is an owner or an attacher:
 //

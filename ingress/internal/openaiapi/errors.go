@@ -44,7 +44,7 @@ func (e Error) Body() []byte {
 		Error Error `json:"error"`
 	}{e})
 	if err != nil {
-		return []byte(`{"error":{"message":"","type":"server_error","param":null,"code":"internal"}}`) // unreachable: texts have a JSON form
+		return []byte(`{"error":{"message":"","type":"server_error","param":null,"code":"internal"}}`) // unreachable
 	}
 	return body
 }

@@ -19,15 +19,14 @@ const (
 	maxWatch   = time.Hour              // time after which a run that is read elsewhere is forgotten
 	cancelTime = 10 * time.Second
 
-	// These limits exist because runs stay watched while the bus is unreachable. At a limit, a run
-	// of an organization below an equal share replaces a run of the organization with the most.
-	// Runs that are not watched continue without a reader.
+	// At a limit, a run of an organization below an equal share replaces a run of the organization
+	// with the most. Runs that are not watched continue without a reader.
 	maxLeft      = 10_000
 	maxLeftBytes = 64 << 20  // total size of shown texts
 	maxShownSent = 256 << 10 // maximum size of a shown text in a message, in bytes
 )
 
-// Bus sends messages to the Watch of every ingress, including the sender.
+// Bus sends messages to the Watch of every ingress.
 type Bus interface {
 	PublishReaders(body []byte) error
 	OnReaders(f func(body []byte)) (stop func(), err error)
@@ -44,7 +43,7 @@ type Runs interface {
 	SaveShown(ctx context.Context, org, runID, text string) error
 }
 
-// Watch watches the runs of this ingress whose clients have left. It is safe for concurrent use.
+// Watch watches the runs whose clients have left this ingress. It is safe for concurrent use.
 type Watch struct {
 	name string // name of this ingress; differs from those of all others
 	bus  Bus
@@ -83,7 +82,7 @@ type waiting struct {
 	previous string // the run that the message waits for; empty: all earlier runs
 }
 
-// on reports whether the message waits for the given run of its session.
+// on reports whether the message waits for the given run.
 func (n waiting) on(runID string) bool {
 	if n.previous != "" {
 		return n.previous == runID
@@ -170,8 +169,8 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 	return due, ask
 }
 
-// add watches a run. If too many runs are watched, the run replaces others or is not watched. The
-// caller must hold w.mu.
+// add watches a run. If too many runs are watched, the run may replace others. The caller must hold
+// w.mu.
 func (w *Watch) add(run *leftRun) {
 	for len(w.left) >= maxLeft || w.bytes+run.bytes() > maxLeftBytes {
 		if !w.full {
@@ -188,8 +187,8 @@ func (w *Watch) add(run *leftRun) {
 	w.account(run, 1)
 }
 
-// above returns the newest watched run of the organization that uses most of the exceeded limit, or
-// nil if it would then have less than the organization of run.
+// above returns the newest watched run of the organization that uses most of the exceeded limit. It
+// returns nil if the organization of run would then have more.
 func (w *Watch) above(run *leftRun) (newest *leftRun) {
 	sizes, more := w.sizes, run.bytes()
 	if len(w.left) >= maxLeft {
@@ -232,7 +231,7 @@ func (l *leftRun) bytes() int {
 	return len(*l.shown)
 }
 
-// read begins the grace period again, because the run was read.
+// read begins the grace period again.
 func (l *leftRun) read(now time.Time) { l.since, l.confirmed = now, time.Time{} }
 
 // due reports whether the run has had no reader at any ingress for its grace period.
@@ -240,8 +239,8 @@ func (l *leftRun) due(now time.Time) bool {
 	return l.decisive() && now.Sub(l.confirmed) >= answerTime
 }
 
-// decisive reports whether the last question arrived after the grace period. An earlier answer does
-// not count, because a client may return to another ingress at the end of the period.
+// decisive reports whether the last question arrived after the grace period. Only then do its
+// answers count, because a client may return to another ingress.
 func (l *leftRun) decisive() bool {
 	return !l.confirmed.IsZero() && l.confirmed.Sub(l.since) >= l.grace
 }
@@ -281,15 +280,14 @@ func (w *Watch) rouse() {
 	}
 }
 
-// cancel stores the shown text of a run and then cancels the run, if it is queued or running. If
-// the cancellation fails, the run is watched again.
+// cancel stores the shown text of a run and then cancels the run. If that fails, the run is watched
+// again.
 func (w *Watch) cancel(ctx context.Context, run *leftRun) {
 	within, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()
 	working, err := w.runs.Working(within, run.OrganizationID, run.ID)
 	if err == nil && working {
-		// The text is stored first, because the session's next run may start as soon as this run is
-		// cancelled.
+		// The text is stored first, because the session's next run may start at the cancellation.
 		if run.shown != nil {
 			w.save(within, run.Run, *run.shown)
 		}
@@ -319,8 +317,7 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 }
 
 // Next reports that the run of a session's next message waits for the run named previous or, if
-// that is empty, for all earlier runs of the session. Those that have no reader are cancelled at
-// once. Other runs, such as those of other branches, continue.
+// that is empty, for all earlier runs. Those that have no reader are cancelled at once.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiting{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
@@ -339,8 +336,7 @@ func (w *Watch) sessionNext(org, session string, next waiting) {
 	}
 }
 
-// Earlier returns the run of the latest earlier attempt of a request whose client has left. It
-// returns each run only once.
+// Earlier returns the run of a request's latest earlier attempt whose client has left, once.
 func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	if try.Request == "" || try.Number == 0 {
 		return "", "", false

@@ -84,7 +84,7 @@ func (c *Conversation) Sent(now time.Time, name string, samples int64) {
 		return
 	}
 	p := &a.spoken.playhead
-	if p.sent == 0 && a == c.now && c.before.playing(now) { // the audio begins after the previous answer, because clients play answers one after the other
+	if p.sent == 0 && a == c.now && c.before.playing(now) { // clients play answers one after the other
 		p.asOf = now.Add(c.before.spoken.playhead.left(now))
 	}
 	p.more(now, samples)

@@ -157,11 +157,11 @@ func (s *spoken) length(start int, g segment) int64 {
 	if characters > 0 {
 		rate = samples / characters
 	}
-	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // the segment is incomplete, so it has at least one more sample
+	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // the segment is incomplete, so there is more
 }
 
-// words returns the words of a text that were spoken after said of the total samples, with the
-// spaces between the words.
+// words returns the words of a text that were spoken, with the spaces between them. The fraction
+// said/of is the part of the audio that was played.
 func words(text string, said, of int64) string {
 	// Each word is assumed to take the same time.
 	count := int64(len(strings.Fields(text)))

@@ -100,7 +100,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 		case said == "":
 		case it.role == "user":
 			users = append(users, said)
-		case len(users) == 0 && len(history) > 0: // another part of the same answer
+		case len(users) == 0 && len(history) > 0: // an agent's item that continues the last answer
 			last := &history[len(history)-1]
 			last.Answer = joined(last.Answer, said)
 		default:
