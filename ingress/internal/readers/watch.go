@@ -239,8 +239,8 @@ func (l *leftRun) due(now time.Time) bool {
 	return l.decisive() && now.Sub(l.confirmed) >= answerTime
 }
 
-// decisive reports whether the last question arrived after the grace period. Only then do its
-// answers count, because a client may return to another ingress.
+// decisive reports whether the last question arrived after the grace period. Earlier answers do not
+// count, because a client may return elsewhere.
 func (l *leftRun) decisive() bool {
 	return !l.confirmed.IsZero() && l.confirmed.Sub(l.since) >= l.grace
 }
@@ -280,7 +280,7 @@ func (w *Watch) rouse() {
 	}
 }
 
-// cancel stores the shown text of a run and then cancels the run. If that fails, the run is watched
+// cancel stores the shown text of a run and then cancels the run. On failure, the run is watched
 // again.
 func (w *Watch) cancel(ctx context.Context, run *leftRun) {
 	within, cancel := context.WithTimeout(ctx, cancelTime)
@@ -317,13 +317,13 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 }
 
 // Next reports that the run of a session's next message waits for the run named previous or, if
-// that is empty, for all earlier runs. Those that have no reader are cancelled at once.
+// that is empty, for all earlier runs. Those without a reader are cancelled at once.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiting{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
 }
 
-// sessionNext records the waiting message and ends the grace period of the runs that it waits for.
+// sessionNext records a waiting message and ends the grace period of the runs it waits for.
 func (w *Watch) sessionNext(org, session string, next waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -336,7 +336,7 @@ func (w *Watch) sessionNext(org, session string, next waiting) {
 	}
 }
 
-// Earlier returns the run of a request's latest earlier attempt whose client has left, once.
+// Earlier returns, once, the run of a request's latest earlier attempt whose client has left.
 func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	if try.Request == "" || try.Number == 0 {
 		return "", "", false
@@ -374,16 +374,14 @@ func (w *Watch) forget(request, runID string) {
 	w.attempts.remove(request, func(a attempt) bool { return a.RunID == runID })
 }
 
-// CancelCall cancels the run of the request with the given name, at whichever ingress the request
-// is.
+// CancelCall cancels the run of the request with this name, at whichever ingress it is.
 func (w *Watch) CancelCall(ctx context.Context, call string) {
 	if !w.cancelCall(ctx, call) {
 		w.send(message{Call: []byte(call)})
 	}
 }
 
-// cancelCall cancels the run of a request at this ingress. It returns false if this ingress has no
-// such request.
+// cancelCall cancels the run of a request at this ingress. It returns false if there is none.
 func (w *Watch) cancelCall(ctx context.Context, call string) bool {
 	w.mu.Lock()
 	r := w.calls[call]
@@ -469,8 +467,7 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 	}
 }
 
-// showed stores the text that a later reader of a watched run has shown, if it is longer than the
-// stored text.
+// showed stores the text that a later reader of a run has shown, if it is the longer one.
 func (w *Watch) showed(runID, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,7 +32,7 @@ type aguiEvent struct {
 	Code         string  `json:"code,omitempty"`
 }
 
-// last returns "", because the protocol marks the end of a stream with an event.
+// last returns "", because the protocol has no mark for the end of a stream.
 func (agui) last() string { return "" }
 
 // chunks encodes a piece as events of the protocol.

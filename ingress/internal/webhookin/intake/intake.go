@@ -208,7 +208,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	// The budget is checked before the run is built. The insert of the run checks it again.
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
-	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // the delivery may join a run; if it would start one, the insert refuses it
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run, but the insert refuses it if it would start one
 	case apierr.CodeFor(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detail(err))
 		return d, nil
