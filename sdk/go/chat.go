@@ -88,7 +88,8 @@ func (c Chat) Stream(message ChatParams) *Stream {
 }
 
 // request returns the request that sends the message. stream selects a response with the run's
-// events. It returns an error if no valid session id can be derived from the idempotency key.
+// events. It returns an error unless exactly one of AgentID and TemplateID is set, or if the
+// idempotency key is too long to name a session.
 func (p ChatParams) request(stream bool) (Request, error) {
 	if (p.AgentID == "") == (p.TemplateID == "") {
 		return Request{}, errors.New("a message needs exactly one of AgentID and TemplateID")

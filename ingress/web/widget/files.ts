@@ -89,8 +89,8 @@ async function preview(file: File, place: HTMLElement): Promise<void> {
 }
 
 /**
- * Returns the files in a paste that must be attached. If the paste contains text, there are none,
- * because office programs add a picture to copied text.
+ * Returns the files in a paste that must be attached. If the paste contains plain and HTML text, it
+ * has none, because office programs add a picture to copied text.
  */
 function pasted(from: DataTransfer | null): File[] {
   const kinds = [...(from?.types ?? [])];

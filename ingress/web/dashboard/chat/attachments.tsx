@@ -35,8 +35,8 @@ export function useAttachments(sessionId: string) {
 }
 
 /**
- * Returns the files in a paste that must be attached. If the paste contains text, there are none,
- * because office programs add a picture to copied text.
+ * Returns the files in a paste that must be attached. If the paste contains plain and HTML text, it
+ * has none, because office programs add a picture to copied text.
  */
 export function pastedFiles(from: DataTransfer | null): File[] {
   const kinds = [...(from?.types ?? [])];

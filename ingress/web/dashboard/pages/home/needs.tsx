@@ -7,8 +7,8 @@ import { Icon } from "../../ui/icon";
 import { count, money, Section, Time } from "../../ui/parts";
 
 /**
- * Shows the notices. If stale is true, the overview may be outdated, so an empty one is not shown
- * as good news.
+ * Shows the notices. If stale is true, the overview may be outdated. Nothing is shown then if it
+ * contains no notices.
  */
 export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   const nothing = o.approvals + o.webhooks.length + o.notifications.length + o.documents.count + o.budgets.length === 0;
