@@ -155,7 +155,7 @@ func TestDecisionsAndDeletedAgentsPublishChanges(t *testing.T) {
 	r.enqueued()
 	f := r.watch(r.asKey())
 	f.expectAfter(func() { r.decide(runID, "approve", "call_1") }, "runs")
-	f.expectAfter(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // cancels the agent's queued runs, which publishes a change of runs
+	f.expectAfter(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // cancels its queued runs
 }
 
 func TestChangeStreamsEnd(t *testing.T) {

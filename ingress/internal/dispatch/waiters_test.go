@@ -142,7 +142,7 @@ func (d *testEnv) wait(s *Submitted) chan Result {
 		}
 		out <- *r
 	}()
-	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // the wait of an owner was registered when the run was submitted
+	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // an owner's wait was registered by Submit
 		if time.Now().After(deadline) {
 			d.Fatal("the wait was not registered")
 		}

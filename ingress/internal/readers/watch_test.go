@@ -92,7 +92,7 @@ func (i *ingress) reading(runID string, now bool) {
 	i.read[runID] = now
 }
 
-// took returns the cancelled runs and forgets them.
+// took returns the runs that were cancelled so far.
 func (i *ingress) took() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -280,7 +280,7 @@ func TestHeardText(t *testing.T) {
 			t.Errorf("%d samples: %q, %d ms", tc.samples, got.Text, got.AudioMS)
 		}
 	}
-	alone := spoken{text: []byte("one two three four"), segments: []segment{{18, 14_400, false}}} // the segment takes half of the usual time for 18 characters
+	alone := spoken{text: []byte("one two three four"), segments: []segment{{18, 14_400, false}}} // half the usual time for 18 characters
 	if got := alone.heard(14_400); got.Text != "one two" {
 		t.Errorf("%q", got.Text)
 	}

@@ -333,7 +333,7 @@ func TestHeardTextMatchesTheSentAudio(t *testing.T) {
 		if heard > sent || !strings.HasPrefix(strings.TrimSpace(text.String()), got.Text) || heard == 0 && got.Text != "" {
 			t.Errorf("seed %d: %q in %d of %d samples, of %q", seed, got.Text, heard, sent, text.String())
 		}
-		if said := int64(len(got.Text)) * perByte; said > heard+10*perMS { // the played words are estimated, so the text may be a few bytes longer than the audio
+		if said := int64(len(got.Text)) * perByte; said > heard+10*perMS { // the played words are estimated, so the text may be a bit longer
 			t.Errorf("seed %d: %q was heard in %d samples", seed, got.Text, heard)
 		}
 	}

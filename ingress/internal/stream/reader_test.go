@@ -148,8 +148,8 @@ func (r *fakeRun) checkpoint() {
 	r.first, r.lines = r.next, nil
 }
 
-// end finishes the run. If the run has completed, the worker publishes the end, and otherwise the
-// service does.
+// end finishes the run. A completed run is finished by its worker, and any other run by the
+// service.
 func (r *fakeRun) end(status domain.RunStatus) {
 	if status == domain.RunCompleted {
 		r.checkpoint()
