@@ -69,9 +69,8 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	again.until("run.completed")
 }
 
-// Visitors never receive the inputs and outputs of tools, costs or details of errors. That holds
-// for live responses and replays, with and without a stream. Members of the organization receive
-// all of them.
+// Visitors never receive the inputs and outputs of tools, costs or details of errors, neither live
+// nor in replays, with or without a stream. Members of the organization receive all of them.
 func TestVisitorsDoNotSeeToolData(t *testing.T) {
 	t.Parallel()
 	const canary = "ceo@corp.example"

@@ -115,8 +115,8 @@ func (ws *waiters) keepStop(runID string, stop func()) {
 	}
 }
 
-// remove ends a wait. The last wait of a run also ends the run's subscription. That happens without
-// holding the lock, because it calls the bus.
+// remove ends a wait. The last wait of a run also ends the run's subscription. The lock is not held
+// then, because ending a subscription calls the bus.
 func (ws *waiters) remove(w *wait) {
 	ws.mu.Lock()
 	run := ws.runs[w.runID]

@@ -116,7 +116,7 @@ func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 		t.done = append(t.done, domain.Exchange{Rounds: t.rounds})
 	}
 	if message = oneText(t.questions); len(t.results) > 0 {
-		message = cmp.Or(message, AttachedText) // without this text, an empty message beside results would look like a missing message
+		message = cmp.Or(message, AttachedText) // without this text, an empty message with results would look like a missing message
 	}
 	return message, t.done, true
 }

@@ -98,8 +98,8 @@ func (p *pass) stub(object map[string]any) any {
 	return map[string]any{}
 }
 
-// reference copies the target of a reference. Except in OpenAPI 3.0, keywords beside the reference
-// apply, too.
+// reference copies the target of a reference. Keywords next to the reference apply, too, except in
+// OpenAPI 3.0.
 func (p *pass) reference(object map[string]any, ref string, depth int) (any, error) {
 	target, err := p.d.lookup(ref)
 	if err != nil {

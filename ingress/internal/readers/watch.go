@@ -19,8 +19,9 @@ const (
 	maxWatch   = time.Hour              // time after which a run that is read elsewhere is forgotten
 	cancelTime = 10 * time.Second
 
-	// At a limit, a run of an organization below an equal share replaces a run of the organization
-	// with the most. Runs that are not watched continue without a reader.
+	// These limits apply to the watched runs of all organizations together. At a limit, a run of an
+	// organization below an equal share replaces a run of the organization with the most runs. Runs
+	// that are not watched continue without a reader.
 	maxLeft      = 10_000
 	maxLeftBytes = 64 << 20  // total size of shown texts
 	maxShownSent = 256 << 10 // maximum size of a shown text in a message, in bytes

@@ -9,7 +9,7 @@ import type { ChatMessage } from "./types.js";
 
 /** A message to an agent or a template. */
 export type ChatParams = ({ agentId: string; templateId?: undefined } | { templateId: string; agentId?: undefined }) & {
-  /** The person's message. It may be missing beside attachments. */
+  /** The person's message. It may be missing if there are attachments. */
   message?: ChatMessage["message"] | undefined;
   /** Images and documents of the message. */
   attachments?: ChatMessage["attachments"] | undefined;

@@ -7,7 +7,7 @@ import { ApiError } from "../api";
 
 /**
  * The appearance of a button. "remove" is for actions that delete or revoke something and stand
- * beside other actions.
+ * next to other actions.
  */
 type Look = "primary" | "danger" | "bare" | "remove" | "plain";
 

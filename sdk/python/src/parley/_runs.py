@@ -53,7 +53,7 @@ class Automations(Group):
         key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
         `output` is the form of the answer. `settings` take precedence over the agent's; None means
         the model's default. `tools` are executed by this program; see `runs.submit_tool_results`.
-        `attachments` are images and documents beside the message; see `files.upload`.
+        `attachments` are images and documents of the message; see `files.upload`.
         """
         given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
