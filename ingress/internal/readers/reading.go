@@ -25,7 +25,7 @@ type Rules struct {
 
 // Attempt identifies one attempt of a request that its client repeats if no response arrives.
 type Attempt struct {
-	Request string // hash of credential and body; empty: the client does not announce retries
+	Request string // identifies credential and body; empty: the client does not announce retries
 	Number  int    // number of the attempt; 0 for the first
 }
 

@@ -74,8 +74,8 @@ func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), 
 	}
 }
 
-// Get returns a hook that accepts deliveries. It returns not_found if there is no such hook or if
-// it is disabled.
+// Get returns a hook that accepts deliveries. It returns not_found if the hook does not exist or is
+// disabled, and another error if its secrets cannot be decrypted.
 func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	// Disabled and unknown hooks are cached, too, so that senders who keep trying cause no queries.
 	entry, known := l.remembered(id)
