@@ -30,10 +30,10 @@ type addressLimit struct {
 
 	proxies auth.Proxies
 	limit   int
-	answers chan struct{} // refusals in progress
+	answers chan struct{} // refusals in progress; bounded by the constant refusals
 
 	mu   sync.Mutex
-	open map[string]int // by client address, /64 for IPv6
+	open map[string]int // number of open connections by client address (/64 network for IPv6)
 }
 
 // limitConnections returns a listener that limits the open connections of each client address. A
@@ -105,7 +105,7 @@ func (l *addressLimit) refuse(conn *net.TCPConn) {
 	select {
 	case l.answers <- struct{}{}:
 	default:
-		_ = conn.Close() // nothing was read or written
+		_ = conn.Close() // nothing was read or written, so the error does not matter
 		return
 	}
 	go func() {
@@ -124,7 +124,7 @@ func writeRefusal(w io.Writer) error {
 	return err //nolint:wrapcheck // not reported
 }
 
-// countedConn is a connection that counts against its client's limit until it is closed.
+// countedConn is a connection that counts against its client's limit until Close.
 type countedConn struct {
 	*net.TCPConn
 

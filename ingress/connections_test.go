@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// health requests /healthz over conn and returns the status and body of the response.
+// health requests /healthz over conn. It returns the status and the body of the response.
 func health(t *testing.T, conn net.Conn) (status int, body string) {
 	t.Helper()
 	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: parley.test\r\n\r\n"); err != nil {
@@ -31,8 +31,8 @@ func health(t *testing.T, conn net.Conn) (status int, body string) {
 	return res.StatusCode, string(raw)
 }
 
-// A client address can hold only a limited number of connections. Further connections from the
-// address are refused, and other addresses can still connect.
+// Each client address may hold only a limited number of connections. Further connections of that
+// address are refused, while other addresses can still connect.
 func TestConnectionsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	const limit = 6
@@ -59,7 +59,7 @@ func TestConnectionsAreBoundedByAddress(t *testing.T) {
 		if status, body := health(t, conn); status != http.StatusOK {
 			t.Fatalf("within the limit: %d %s", status, body)
 		}
-		open = append(open, conn) // stays idle
+		open = append(open, conn) // these connections stay idle
 	}
 	if status, body := health(t, dial()); status != http.StatusTooManyRequests || !strings.Contains(body, `"code":"rate_limited"`) {
 		t.Errorf("a connection over the limit: %d %s", status, body)

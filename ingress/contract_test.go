@@ -2,7 +2,7 @@ package ingress_test
 
 import "testing"
 
-// An automation is replayed after its session was erased.
+// Repeating an automation's request after its session was erased returns the error for erased runs.
 func TestErasedAutomation(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

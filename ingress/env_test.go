@@ -24,8 +24,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// testEnv is a real ingress on loopback, with a database, a bus and an organization that calls it.
-// There are no workers. Instead, echo finishes the runs, over the real bus and in the real tables.
+// testEnv is a real ingress on loopback, with a database, a bus and an organization that calls the
+// ingress. There are no workers. Instead, echo finishes runs over the real bus and in the real
+// tables.
 type testEnv struct {
 	*testing.T
 	dsn   string // data source of the database's owner
@@ -56,7 +57,7 @@ func newTestEnv(t *testing.T, cfg ingress.Config) *testEnv {
 	return newTestEnvOn(t, cfg, testkit.NATS(t))
 }
 
-// newTestEnvOn creates a test environment on the NATS server at natsURL.
+// newTestEnvOn creates a test environment that uses the NATS server at natsURL.
 func newTestEnvOn(t *testing.T, cfg ingress.Config, natsURL string) *testEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
@@ -141,7 +142,7 @@ func (r *testEnv) asKey(more ...string) head {
 	return h
 }
 
-// answer is a response whose body is read completely.
+// answer is a response with its complete body.
 type answer struct {
 	t      *testing.T
 	status int
@@ -154,7 +155,7 @@ func (r *testEnv) call(method, path string, headers head, body string) answer {
 	return r.callAt(r.url, method, path, headers, body)
 }
 
-// loopback is the HTTP client that calls the ingresses of this process.
+// loopback is the HTTP client for calls to ingresses in this process.
 var loopback = &http.Client{Transport: &http.Transport{}}
 
 func (r *testEnv) callAt(base, method, path string, headers head, body string) answer {
@@ -197,7 +198,7 @@ func (a answer) want(status int) answer {
 	return a
 }
 
-// run decodes a run object.
+// run checks the status of the response and decodes its run object.
 func (a answer) run(status int) domain.Run {
 	a.t.Helper()
 	var run domain.Run
@@ -205,7 +206,7 @@ func (a answer) run(status int) domain.Run {
 	return run
 }
 
-// problem contains the fields of application/problem+json that tests check.
+// problem contains the fields of an error response that tests check.
 type problem struct {
 	Code   string
 	Errors []struct{ Field, Code string }
@@ -263,7 +264,7 @@ func (r *testEnv) answer(ctx context.Context, d *bus.JobMessage) {
 	if err != nil {
 		r.Errorf("rendering: %v", err)
 	}
-	ending.EndN = 3 // after the start (1) and the answer (2)
+	ending.EndN = 3 // number of the last event: it follows the start (1) and the answer (2)
 	finished, err := r.store.Executions.Finish(ctx, []executiondb.Outcome{ending})
 	if err != nil {
 		r.Errorf("finishing: %v", err)

@@ -22,7 +22,7 @@ const quietTime = 1500 * time.Millisecond
 // watcher is a client that reads the stream of an organization's changes.
 type watcher struct {
 	*follower
-	heard chan string // the events in order; closed when the stream ends
+	heard chan string // events in order of arrival; closed when the stream ends
 }
 
 // watch opens the stream of an organization's changes and returns once it is ready.
@@ -103,7 +103,7 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	grace, elsewhere := r.otherOrganization("grace@example.com")
-	stranger := r.watch(grace) // grace acts in her own organization
+	stranger := r.watch(grace) // grace's headers select her own organization
 	var invited struct{ URL string }
 	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).into(&invited, 201)
 	_, token, _ := strings.Cut(invited.URL, "?token=")
@@ -113,9 +113,9 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 
 	var runID, documentID string
 	f.expectAfter(func() { runID = r.enqueued() }, "runs")
-	member.expect(soon, "runs") // although another member started the run
+	member.expect(soon, "runs") // published although another member started the run
 	h := r.take()
-	h.finish("done") // publishes no change, like a worker that died after it saved the result
+	h.finish("done") // publishes no change, as if the worker had died after saving the result
 	runID = r.enqueued()
 	f.expectAfter(func() { r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200) }, "runs")
 	f.expectAfter(func() {
@@ -139,7 +139,8 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 		r.call("DELETE", "/api/sessions?id="+h.claim.SessionID+"&agentId="+r.agent, r.asKey(), "").want(200)
 	}, "runs")
 
-	// The stranger has received no events from the first organization: these are the first events.
+	// The stranger has received no events of the first organization. The events of this upload are
+	// the first ones.
 	r.call("POST", "/api/knowledge", grace, `{"name":"a.txt","content":"some text"}`).want(202)
 	stranger.expect(soon, "documents")
 	r.bus.Changed(domain.ChangedRuns, elsewhere)
@@ -154,7 +155,7 @@ func TestDecisionsAndDeletedAgentsPublishChanges(t *testing.T) {
 	r.enqueued()
 	f := r.watch(r.asKey())
 	f.expectAfter(func() { r.decide(runID, "approve", "call_1") }, "runs")
-	f.expectAfter(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs are cancelled
+	f.expectAfter(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // cancels its queued runs
 }
 
 func TestChangeStreamsEnd(t *testing.T) {
@@ -194,7 +195,7 @@ func TestChangeStreamsCountTowardsStreamLimits(t *testing.T) {
 		t.Errorf("a stream over the limit: %s", refused.body)
 	}
 	f.leave()
-	for deadline := time.Now().Add(20 * time.Second); ; { // the slot becomes free once the service notices the closed connection
+	for deadline := time.Now().Add(20 * time.Second); ; { // the slot becomes free when the service notices the closed connection
 		again := r.follow("GET", r.url+"/api/events", r.asKey(), "")
 		status := again.res.StatusCode
 		again.leave()

@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// wire is a connection to an ingress on which a test writes raw bytes.
+// wire is a raw connection to an ingress, over which a test sends bytes.
 type wire struct {
 	net.Conn
 	t      *testing.T
@@ -36,7 +36,7 @@ func (r *testEnv) dial(t *testing.T) *wire {
 	return &wire{Conn: conn, t: t, reader: bufio.NewReader(conn)}
 }
 
-// write sends bytes. It ignores the error if the server has closed the connection.
+// write sends bytes. It ignores errors, because the server may have closed the connection.
 func (w *wire) write(text string) {
 	w.t.Helper()
 	if _, err := io.WriteString(w.Conn, text); err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
@@ -44,9 +44,8 @@ func (w *wire) write(text string) {
 	}
 }
 
-// responses reads response statuses until the server closes the connection or sends no more. It
-// waits up to 10 s for each of the due responses and, if end is set, until the server has closed
-// the connection.
+// responses returns the statuses of the responses that the server sends. It waits up to 10 s for
+// each of due responses. If end is set, it also waits until the server has closed the connection.
 func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	w.t.Helper()
 	for {
@@ -76,7 +75,7 @@ func hardened(t *testing.T) *testEnv {
 	return newTestEnv(t, defaults())
 }
 
-const quiet = 300 * time.Millisecond // longer than a server on loopback takes to respond, unless the machine is busy
+const quiet = 300 * time.Millisecond // longer than a server on loopback takes to respond on an idle machine
 
 // Requests that two parsers could split differently are rejected and their connection is closed, or
 // they are parsed in the only way that RFC 9112 allows. The connection is closed after every
@@ -185,7 +184,7 @@ func TestSmuggling(t *testing.T) {
 func TestHeaderCap(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
-	const room = 40 << 10 // exceeds the limit plus the bytes that net/http adds to the limit
+	const room = 40 << 10 // more than the limit and the bytes that net/http adds to it
 	for name, c := range map[string]struct {
 		sent string
 		want []int
@@ -209,7 +208,7 @@ func TestHeaderCap(t *testing.T) {
 	}
 }
 
-// A connection without complete headers after 5 s is closed.
+// A connection whose headers are incomplete after 5 s is closed.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
@@ -286,7 +285,7 @@ func TestBodyCap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := r.dial(t)
-			go func() { _, _ = io.WriteString(w.Conn, c.sent) }() // the server may stop reading
+			go func() { _, _ = io.WriteString(w.Conn, c.sent) }() // an error is expected if the server stops reading
 			if got, closed := w.responses(len(c.want), true); !slices.Equal(got, c.want) || !closed {
 				t.Errorf("%v, closed %v; want %v", got, closed, c.want)
 			}
@@ -312,7 +311,7 @@ func TestEarlyClose(t *testing.T) {
 					t.Errorf("after %d closes: %v", n, err)
 					return
 				}
-				_, _ = io.WriteString(conn, request[:n]) // the server may close first
+				_, _ = io.WriteString(conn, request[:n]) // an error is expected if the server closes the connection first
 				_ = conn.Close()
 			}
 		})

@@ -42,17 +42,17 @@ import (
 )
 
 const (
-	// time in which a client must send the headers
+	// headerTimeout is the time in which a client must send the headers.
 	headerTimeout = 5 * time.Second
-	// pause between two attempts to create the job stream
+	// streamPause is the pause between two attempts to create the job stream.
 	streamPause = time.Second
-	// time in which a client must send the whole request
+	// bodyTimeout is the time in which a client must send the whole request.
 	bodyTimeout = 30 * time.Second
-	// time for which an idle connection is kept
+	// idleTimeout is the time for which an idle connection is kept open.
 	idleTimeout = 2 * time.Minute
-	// bytes of all headers of a request
+	// maxHeader is the maximum size of all headers of a request, in bytes.
 	maxHeader = 32 << 10
-	// time for requests in progress to finish
+	// drainTimeout is the time for requests in progress to finish.
 	drainTimeout = 25 * time.Second
 	stopTimeout  = 30 * time.Second // time to stop all parts, after the grace period
 	voiceDrain   = 14 * time.Second // time for spoken answers to finish; closing the gate takes longer
@@ -69,8 +69,8 @@ type Config struct {
 	config.Outbound
 	config.Ingress
 
-	// OpenAIBaseURL is the workers' setting OPENAI_BASE_URL. With it, agents may have settings that OpenAI's
-	// own models do not accept.
+	// OpenAIBaseURL is the workers' setting OPENAI_BASE_URL. If it is set, agents may have settings
+	// that OpenAI's own models do not accept.
 	OpenAIBaseURL string
 }
 
@@ -155,7 +155,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	return i, nil
 }
 
-// httpDeps returns the dependencies of the HTTP handlers.
+// httpDeps assembles the dependencies of the HTTP handlers.
 func (i *Ingress) httpDeps(
 	limits *ratelimit.Limits, box *secrets.Box, signer *secrets.Signer, client *outbound.Client,
 ) httpapi.Deps {
@@ -190,13 +190,13 @@ func accountLimits(cfg Config) accountdb.Limits {
 	}
 }
 
-// openSecrets makes the store decrypt secrets and contents with box. It returns the watch that
-// reports values that cannot be decrypted with any key.
+// openSecrets makes the store decrypt secrets and stored contents with box. It returns a watch,
+// which reports values that none of the keys can decrypt.
 func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error) {
 	if cfg.EncryptContents {
 		deps.Store.Seals.SealContents(box)
 	} else {
-		deps.Store.Seals.OpenContents(box) // contents that were sealed while the setting was on
+		deps.Store.Seals.OpenContents(box) // decrypts contents that were encrypted while that setting was on
 	}
 	registry := deps.Metrics
 	if registry == nil {
@@ -328,8 +328,8 @@ func (i *Ingress) makeStream(ctx context.Context) error {
 	return err
 }
 
-// ensureStream tries to create the job stream until it exists. err is the error of the previous
-// attempt.
+// ensureStream repeats the creation of the job stream until it succeeds. err is the error of the
+// previous attempt.
 func (i *Ingress) ensureStream(ctx context.Context, err error) error {
 	for err != nil {
 		if ended := lifecycle.Sleep(ctx, streamPause); ended != nil {
@@ -360,15 +360,15 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	i.changes.Drain()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	defer i.drainVoice(drain)() // Shutdown ignores hijacked connections
+	defer i.drainVoice(drain)() // Shutdown does not wait for hijacked connections, such as WebSockets
 	if err := server.Shutdown(drain); err != nil {
 		return errors.Join(fmt.Errorf("draining HTTP: %w", err), server.Close())
 	}
 	return nil
 }
 
-// grace waits for d, in which proxies and clients notice that the ingress is not ready. It returns
-// an error if serving fails in the meantime.
+// grace waits for d, so that proxies and clients can notice that the ingress is not ready. It
+// returns an error if serving fails in the meantime.
 func grace(failed <-chan error, d time.Duration) error {
 	over := time.NewTimer(d)
 	defer over.Stop()

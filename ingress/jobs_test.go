@@ -14,8 +14,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// smallNATS runs a NATS server that limits the total size of its streams to size bytes. resize
-// restarts the server with another limit.
+// smallNATS runs a NATS server whose streams together may have at most size bytes. resize restarts
+// the server with another limit.
 func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "little.conf")
@@ -33,8 +33,8 @@ func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize fu
 	}
 }
 
-// wantJobs waits until /readyz and /metrics report the job stream as working, or as failing, and
-// NATS as reachable.
+// wantJobs waits until /readyz and /metrics report that the job stream works or fails, as work
+// says, and that NATS is reachable.
 func (r *testEnv) wantJobs(when string, work bool) {
 	r.Helper()
 	result, up, status := "ok", "1", 200
@@ -60,7 +60,7 @@ func (r *testEnv) wantJobs(when string, work bool) {
 	r.Fatalf("%s: %d %s, want %d with jobs %s, and metrics with %q:\n%s", when, ready.status, ready.body, status, result, want, dependencies(metrics.body))
 }
 
-// dependencies returns the lines of metrics that report which dependencies are up.
+// dependencies returns the lines of the metrics that report whether the dependencies are up.
 func dependencies(metrics string) string {
 	var out []string
 	for line := range strings.SplitSeq(metrics, "\n") {
@@ -71,12 +71,12 @@ func dependencies(metrics string) string {
 	return strings.Join(out, "\n")
 }
 
-// A NATS server with a full store responds but does not accept jobs. /readyz and the metrics report
-// this state. Once there is space, they report the recovery, without a restart of the ingress.
+// A NATS server whose store is full responds but accepts no jobs, which /readyz and the metrics
+// report. When there is space again, they report the recovery without a restart of the ingress.
 func TestAFullJobStoreIsReported(t *testing.T) {
 	t.Parallel()
 	server, _ := smallNATS(t, "24M")
-	js := jetStream(t, server.URL) // a second stream, which reserves nothing and fills the store
+	js := jetStream(t, server.URL) // a second stream, which fills the store without reserving space
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHERS", Subjects: []string{"others"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +101,9 @@ func TestAFullJobStoreIsReported(t *testing.T) {
 	r.wantJobs("with space again", true)
 }
 
-// If a NATS server has less space than the smallest job stream reserves, the server responds but
-// has no job stream. After NATS has restarted with more space, the stream is created without a
-// restart of the ingress.
+// A NATS server with less space than the smallest job stream reserves responds but has no job
+// stream. After a restart of NATS with more space, the ingress creates the stream without being
+// restarted.
 func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	t.Parallel()
 	server, resize := smallNATS(t, "4M")
@@ -114,7 +114,7 @@ func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	r.wantJobs("with 4 MiB", false)
 
 	resize("32M")
-	for end := time.Now().Add(30 * time.Second); ; { // as the sweeper does every few seconds
+	for end := time.Now().Add(30 * time.Second); ; { // the sweeper does the same every few seconds
 		_, err := r.bus.EnsureStream(t.Context())
 		if err == nil {
 			break

@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// park parks the run until a person approves a tool call, as a worker does: it saves the state,
-// then publishes the state unless silent is set.
+// park parks the run until a person approves a tool call, in the same way as a worker. It saves the
+// state and, unless silent is set, publishes it.
 func (h *scriptedWorker) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
@@ -49,7 +49,7 @@ func (r *testEnv) decide(runID, action, callID string) domain.Run {
 	return r.call("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, r.asKey(), "").run(200)
 }
 
-// inBackground sends a request in the background and delivers its response.
+// inBackground sends a request in the background. The channel receives its response.
 func (r *testEnv) inBackground(method, path string, headers head, body string) chan answer {
 	out := make(chan answer, 1)
 	go func() { out <- r.call(method, path, headers, body) }()
@@ -58,8 +58,8 @@ func (r *testEnv) inBackground(method, path string, headers head, body string) c
 
 const waiting = `{"sessionId":"s","message":"hi"}`
 
-// Requests that wait for a run get a response when the run starts to wait for a person. The
-// worker's reply, its notice to other waiters or, if both are lost, the poll ends the wait.
+// A request that waits for a run gets a response when the run begins to wait for a person. The wait
+// is ended by the worker's reply, by its notice or, if both are lost, by the poll.
 func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]bool{"published": false, "not published": true} {
@@ -74,8 +74,8 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			r.awaitRequests(3)
 			h.park("call_1", silent)
 			began := time.Now()
-			// The long poll may have read the run after it was parked. The poll then waits for the
-			// next change, so it is checked last, and its duration is not measured. Package
+			// The long poll may read the run after it was parked, and then waits for the next
+			// change. It is therefore checked last, and its duration is not measured. Package
 			// dispatch tests long polls without this race.
 			for _, c := range []struct {
 				what   string
@@ -104,7 +104,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 }
 
 // A long poll of a run that already waits for a person continues until the run finishes or requires
-// another action.
+// a different action.
 func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -133,11 +133,11 @@ func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	}
 }
 
-// awaitRequests returns once n requests are in progress, not counting its own request for the
+// awaitRequests waits until n requests are in progress, in addition to its own request for the
 // metrics.
 func (r *testEnv) awaitRequests(n int) {
 	r.Helper()
-	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n and the request for the metrics
+	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n, plus the request for the metrics
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, want); {
 		if time.Now().After(deadline) {
 			r.Fatalf("there are no %d waiting requests", n)
@@ -145,8 +145,7 @@ func (r *testEnv) awaitRequests(n int) {
 	}
 }
 
-// If a decision finishes a run, waiting requests and streams report the result like any other
-// result.
+// If a decision finishes a run, waiting requests and streams report that result like any other.
 func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -179,8 +178,8 @@ func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	}
 }
 
-// A stream continues while its run waits for a person, and after the decision. A reader that
-// resumes after any event, on any ingress, receives the same events.
+// The stream of a run continues while the run waits for a person, and after the decision. A reader
+// that resumes after any event, at any ingress, receives the same events.
 func TestAStreamContinuesAfterADecision(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -200,7 +199,7 @@ func TestAStreamContinuesAfterADecision(t *testing.T) {
 	if err := json.Unmarshal([]byte(asked.data), &data); err != nil || data.RunID != runID || data.RequiredAction.ToolCallID != "call_1" {
 		t.Errorf("the event is %s, %v", asked.data, err)
 	}
-	// While the run waits, readers can read its log and follow it.
+	// While the run waits, clients can read its log and follow it.
 	cut := r.events(second, runID, "")
 	parked := []frame{}
 	for range 4 {

@@ -68,7 +68,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	if p.Code != "idempotency_key_reused" {
 		t.Errorf("code %s", p.Code)
 	}
-	// The response to a replay does not change when the agent is deleted.
+	// Deleting the agent does not change the response to a replay.
 	r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, keyed)).want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, "")).problem(400)
@@ -280,8 +280,8 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 	}
 }
 
-// A load balancer that watches a stopping ingress first sees /readyz fail. The port closes later,
-// after the grace period.
+// A load balancer first sees /readyz fail on a stopping ingress. The port closes after the grace
+// period.
 func TestAStoppingIngressServesDuringItsGracePeriod(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

@@ -27,7 +27,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// frame is one server-sent event: its bytes and its parsed fields.
+// frame is a server-sent event with its bytes and its parsed fields.
 type frame struct{ raw, id, kind, data string }
 
 // follower is a client that reads a stream.
@@ -38,7 +38,7 @@ type follower struct {
 	cancel context.CancelFunc
 }
 
-// follow sends a request and returns when the response has started.
+// follow sends a request. It returns when the response has begun.
 func (r *testEnv) follow(method, url string, headers head, body string) *follower {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
@@ -53,7 +53,7 @@ func (r *testEnv) follow(method, url string, headers head, body string) *followe
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
-	res, err := openapitest.Do(r.T, loopback, req) //nolint:bodyclose // leave closes it
+	res, err := openapitest.Do(r.T, loopback, req) //nolint:bodyclose // closed by leave
 	if err != nil {
 		r.Fatalf("%s %s: %v", method, url, err)
 	}
@@ -62,7 +62,7 @@ func (r *testEnv) follow(method, url string, headers head, body string) *followe
 	return f
 }
 
-// events opens the event stream of a run on the ingress at base, after the event last.
+// events opens the event stream of a run at the ingress with the URL base, after the event last.
 func (r *testEnv) events(base, runID, last string) *follower {
 	r.Helper()
 	headers := r.asKey()
@@ -83,13 +83,13 @@ func (f *follower) isStream() {
 	}
 }
 
-// leave closes the connection. It may be called more than once.
+// leave closes the connection. Further calls do nothing.
 func (f *follower) leave() {
 	f.cancel()
 	_ = f.res.Body.Close()
 }
 
-// next returns the next event. It returns false at the end of the stream.
+// next returns the next event, or false at the end of the stream.
 func (f *follower) next() (frame, bool) {
 	f.Helper()
 	var out frame
@@ -121,7 +121,7 @@ func (f *follower) next() (frame, bool) {
 	}
 }
 
-// until reads up to the next event of this kind and returns it.
+// until reads events up to the next one of this kind, and returns that event.
 func (f *follower) until(kind string) frame {
 	f.Helper()
 	for {
@@ -135,7 +135,7 @@ func (f *follower) until(kind string) frame {
 	}
 }
 
-// all reads to the end of the stream.
+// all reads the stream to its end.
 func (f *follower) all() (frames []frame) {
 	f.Helper()
 	for {
@@ -164,7 +164,7 @@ func summary(frames []frame) string {
 	return strings.Join(out, ", ")
 }
 
-// scriptedWorker is a worker that a test controls step by step.
+// scriptedWorker is a worker that the test controls step by step.
 type scriptedWorker struct {
 	*testEnv
 	bell  *bus.JobMessage
@@ -187,7 +187,7 @@ func (r *testEnv) take() *scriptedWorker {
 	return h
 }
 
-// begin claims the run, the first time or after an attempt was requeued.
+// begin claims the run for its first attempt, or after it was requeued for another.
 func (h *scriptedWorker) begin() {
 	h.Helper()
 	claims, err := h.store.Executions.Claim(h.Context(), []string{h.bell.RunID})
@@ -237,7 +237,7 @@ func (h *scriptedWorker) checkpoint() {
 	}
 }
 
-// die requeues the run, as if its worker were lost, and claims it for the next attempt.
+// die requeues the run as if its worker had been lost, and claims it for the next attempt.
 func (h *scriptedWorker) die() {
 	h.Helper()
 	if back, err := h.store.Executions.PutBack(h.Context(), []executiondb.Requeue{{Held: h.claim.Held()}}); err != nil || !back[0].Done {
@@ -251,7 +251,7 @@ func (h *scriptedWorker) finish(answer string) {
 	h.end(answer, func(*domain.Run) {})
 }
 
-// end finishes the run after more has changed its result.
+// end finishes the run. Before that, more may change the result.
 func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	h.Helper()
 	run := h.claim.Run()
@@ -275,7 +275,7 @@ func (r *testEnv) chatPath() string { return "/api/agents?action=chat&id=" + r.a
 
 const streamed = `{"sessionId":"s","message":"hi","stream":true}`
 
-// enqueued starts a chat without waiting for its answer and returns the run's ID.
+// enqueued starts a chat without waiting for the answer. It returns the id of the run.
 func (r *testEnv) enqueued() string {
 	r.Helper()
 	return r.call("POST", r.chatPath(), r.asKey("Prefer", "respond-async"), `{"sessionId":"`+id.New(id.Message)+`","message":"hi"}`).run(202).ID
@@ -340,8 +340,8 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	}
 }
 
-// A reader that disconnects after every event and resumes on the other ingress misses no event,
-// even across attempts.
+// A reader disconnects after every event and resumes at the other ingress. It misses no event, even
+// across attempts.
 func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -349,7 +349,7 @@ func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	bases := []string{r.url, second}
 	runID := r.enqueued()
 	whole := r.events(r.url, runID, "")
-	var told []frame // the events of a reader that resumes after each event
+	var told []frame // events of a reader that resumes after every event
 	last := ""
 	hop := func(want int) {
 		t.Helper()
@@ -395,7 +395,7 @@ func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	r.sameEverywhere(bases, runID)
 }
 
-// sameEverywhere reads the log of a finished run on all ingresses, from the start and after each
+// sameEverywhere reads the log of a finished run at all ingresses, from the start and after every
 // event.
 func (r *testEnv) sameEverywhere(bases []string, runID string) {
 	r.Helper()
@@ -415,8 +415,8 @@ func (r *testEnv) sameEverywhere(bases []string, runID string) {
 	}
 }
 
-// Many readers of a fast run, each disconnected several times, receive the complete log. Most
-// events are published long before their checkpoint.
+// Many readers of a fast run are disconnected several times. Each receives the complete log,
+// although most events are published long before their checkpoint.
 func TestManyReadersOfARunMissNothing(t *testing.T) {
 	t.Parallel()
 	const readers, events = 20, 300
@@ -488,14 +488,14 @@ func TestAStalledReaderDoesNotDelayOthers(t *testing.T) {
 	if _, err := fmt.Fprintf(conn, "GET /api/runs?stream=1&id=%s HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\n\r\n", runID, r.key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response has started; the rest is not read
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response has begun; the rest is not read
 		t.Fatal(err)
 	}
 	f := r.events(r.url, runID, "")
 	h := r.take()
 	f.until("run.started")
 	piece, began := strings.Repeat("x", 24<<10), time.Now()
-	const pieces = 1000 // more than the buffers of any socket hold
+	const pieces = 1000 // more than the socket buffers can hold
 	for n := range pieces {
 		h.say(piece)
 		if n%20 == 0 {
@@ -687,7 +687,7 @@ func TestAnAcceptedChatIsStreamedWhileItsLogCannotBeRead(t *testing.T) {
 	f.until("run.completed")
 }
 
-// When a key is revoked, its streams end on every ingress. On the ingress that revokes the key,
+// When a key is revoked, its streams end at every ingress. At the ingress that revokes the key,
 // they end immediately.
 func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	t.Parallel()
@@ -704,7 +704,7 @@ func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	f.until("message.delta")
 	r.call("DELETE", "/api/keys?id="+key.ID, head{"Authorization": "Bearer " + r.token}, "").want(200)
 	began := time.Now()
-	if rest := f.all(); len(rest) > 0 || time.Since(began) > testkit.Within(8*time.Second) { // 5 s, and a margin for a busy machine
+	if rest := f.all(); len(rest) > 0 || time.Since(began) > testkit.Within(8*time.Second) { // 5 s, plus a margin for a busy machine
 		t.Errorf("the stream of a revoked key continued for %s: %s", time.Since(began), summary(rest))
 	}
 	h.finish("a")

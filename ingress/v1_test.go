@@ -17,7 +17,7 @@ import (
 
 const completionsPath = "/v1/chat/completions"
 
-// v1Error is an error response as OpenAI's clients decode it.
+// v1Error is an error response in the form that OpenAI's clients decode.
 type v1Error struct {
 	Error struct {
 		Message, Type, Code string
@@ -25,7 +25,7 @@ type v1Error struct {
 	}
 }
 
-// v1 checks an error response in OpenAI's format; want is "type code param".
+// v1 checks an error response in OpenAI's form. want is a text of the form "type code param".
 func (a answer) v1(status int, want string) v1Error {
 	a.t.Helper()
 	var e v1Error
@@ -64,7 +64,7 @@ func (r *testEnv) ask(model, more string, messages ...string) string {
 func said(role, text string) string {
 	content, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a string always has a JSON form
+		panic(err) // unreachable, because a string has a JSON form
 	}
 	return `{"role":"` + role + `","content":` + string(content) + `}`
 }
@@ -89,7 +89,7 @@ func (r *testEnv) row(value any, query string, args ...any) {
 	}
 }
 
-// asked returns the input that the worker of a run would read.
+// asked returns the input that a worker would read for a run.
 func (r *testEnv) asked(runID string) domain.Input {
 	r.Helper()
 	var raw string
@@ -127,8 +127,8 @@ func TestACompletionIsARun(t *testing.T) {
 	}
 }
 
-// Without a session name, the request contains all messages. With a session name, Parley stores the
-// earlier messages.
+// Without a session name, the request contains all messages. With a session name, the earlier
+// messages come from the stored session.
 func TestWhatACompletionAsks(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -142,7 +142,7 @@ func TestWhatACompletionAsks(t *testing.T) {
 	history := []domain.Exchange{{Message: "one\n\ntwo", Answer: "three"}, {Message: "four", Answer: "five"}}
 	for name, tt := range map[string]struct {
 		more    string
-		session string // "" means a new session for the request
+		session string // "" for a new session
 		want    domain.Input
 	}{
 		"no session":          {"", "", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
@@ -278,7 +278,7 @@ func TestACompletionIsIdempotent(t *testing.T) {
 		}
 		got.v1(422, "invalid_request_error idempotency_key_reused null")
 	}
-	// Idempotency keys are separate for each agent, and separate from the idempotency keys of chats.
+	// Each agent has separate idempotency keys, and they are separate from the keys of chats.
 	if other := r.call("POST", completionsPath, key, strings.Replace(body, r.agent, r.newAgent(`"user"`), 1)).want(200); other.body == first.body {
 		t.Error("an idempotency key matched a run of another agent")
 	}
@@ -331,7 +331,7 @@ func TestARunWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// chunks returns a short form of each chunk of a stream.
+// chunks returns a short text for each chunk of a stream.
 func chunks(t *testing.T, body string) (out []string) {
 	t.Helper()
 	for frame := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
@@ -431,7 +431,7 @@ func TestACompletionIsStreamed(t *testing.T) {
 		if f.res.Header.Get("X-Parley-Run-Id") != h.bell.RunID {
 			t.Errorf("%s: headers %v", name, f.res.Header)
 		}
-		first, _ := f.next() // the stream is open before the worker publishes
+		first, _ := f.next() // the stream is open before the worker publishes events
 		tt.tell(h)
 		got := first.raw + raw(f.all())
 		if joined := strings.Join(chunks(t, got), " "); joined != tt.want {
@@ -443,8 +443,8 @@ func TestACompletionIsStreamed(t *testing.T) {
 	}
 }
 
-// Requests that wait when the service stops get 503. A retry without an idempotency key would run
-// the agent twice, so X-Should-Retry is false for it.
+// When the service stops, waiting requests get the status 503. A retry without an idempotency key
+// would run the agent twice, so X-Should-Retry is false for such a request.
 func TestStoppingEndsCompletions(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

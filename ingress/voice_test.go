@@ -17,8 +17,8 @@ import (
 
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
-// serveVoice runs a voice worker until the test ends. The worker only announces itself and handles
-// no sessions.
+// serveVoice runs a voice worker until the test ends. The worker announces itself but accepts no
+// sessions.
 func (r *testEnv) serveVoice() {
 	r.Helper()
 	stop, err := r.bus.ServeVoice(bus.VoiceServing{
@@ -51,13 +51,14 @@ func (r *testEnv) serveVoice() {
 	r.Cleanup(func() { stop(context.WithoutCancel(r.Context())) })
 }
 
-// voice is a client's voice connection.
+// voice is a voice connection of a client.
 type voice struct {
 	*testEnv
 	socket *websocket.Conn
 }
 
-// openVoice creates an agent and opens a voice connection with it on the ingress at base.
+// openVoice creates an agent. It opens a voice connection to the agent at the ingress with the URL
+// base.
 func (r *testEnv) openVoice(base string) *voice {
 	r.Helper()
 	var agent struct{ ID string }
@@ -98,7 +99,7 @@ type event struct {
 	} `json:"response"`
 }
 
-// until reads up to the next event of this kind and returns it.
+// until reads events up to the next one of this kind, and returns that event.
 func (v *voice) until(kind string) event {
 	v.Helper()
 	ctx, cancel := context.WithTimeout(v.Context(), 20*time.Second)
@@ -118,7 +119,8 @@ func (v *voice) until(kind string) event {
 	}
 }
 
-// ends expects an error event with this code, then a close frame with this status.
+// ends checks that an error event with this code arrives, followed by a close frame with this
+// status.
 func (v *voice) ends(code string, status websocket.StatusCode) {
 	v.Helper()
 	if got := v.until("error").Error.Code; got != code {
@@ -149,7 +151,7 @@ func TestVoiceDurationAndIdleTimeLimits(t *testing.T) {
 }
 
 // While the service stops, a voice client still receives the complete answer. Streams of runs end
-// immediately, because clients resume them on another ingress.
+// immediately, because their clients can resume at another ingress.
 func TestStoppingFinishesSpokenAnswers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

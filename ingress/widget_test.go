@@ -17,8 +17,8 @@ import (
 
 const widgetPage = "https://www.example.com"
 
-// embed allows the widget of the environment's agent on widgetPage and returns the headers that a
-// visitor's browser sends with a message.
+// embed enables the agent's widget on widgetPage. It returns the headers that a visitor's browser
+// sends with a message.
 func (r *testEnv) embed() head {
 	r.Helper()
 	r.call("PUT", "/api/agents?id="+r.agent, r.asKey(), `{"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}}`).want(200)
@@ -31,7 +31,8 @@ func (r *testEnv) visitor(token string) head {
 	return head{"Authorization": "Bearer " + token, "Origin": widgetPage, "Idempotency-Key": "k"}
 }
 
-// widgetToken seals a token that is valid for life, as the environment's ingresses do.
+// widgetToken returns a token that is valid for the given time, encrypted as the ingresses of the
+// environment do.
 func (r *testEnv) widgetToken(life time.Duration) string {
 	r.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
@@ -56,7 +57,7 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	h.say("one ")
 	seen := f.until("message.delta")
 	h.checkpoint()
-	f.leave() // the page is reloaded, and its requests reach the other ingress
+	f.leave() // simulates a reload of the page, whose requests reach the other ingress
 	visitor["Last-Event-ID"] = seen.id
 	again := r.follow("POST", other+r.chatPath(), visitor, streamed)
 	again.isStream()
@@ -68,8 +69,8 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	again.until("run.completed")
 }
 
-// Visitors never receive tool inputs and outputs, costs or error details: neither live nor in
-// replays, with or without a stream. Members of the organization receive all of them.
+// Visitors never receive the inputs and outputs of tools, costs or details of errors, neither live
+// nor in replays, with or without a stream. Members of the organization receive all of them.
 func TestVisitorsDoNotSeeToolData(t *testing.T) {
 	t.Parallel()
 	const canary = "ceo@corp.example"
@@ -136,7 +137,7 @@ func TestVisitorsDoNotSeeToolData(t *testing.T) {
 	}
 }
 
-// Disabling a widget ends its visitors' streams on every ingress.
+// Disabling a widget ends the streams of its visitors at every ingress.
 func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
@@ -163,7 +164,7 @@ func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	began := time.Now()
 	for name, stream := range map[string]*follower{"here": f, "on another ingress": elsewhere} {
 		stream.all()
-		if took := time.Since(began); took > testkit.Within(8*time.Second) { // 5 s, and a margin for a busy machine
+		if took := time.Since(began); took > testkit.Within(8*time.Second) { // 5 s, plus a margin for a busy machine
 			t.Errorf("a stream %s continued for %s", name, took)
 		}
 	}

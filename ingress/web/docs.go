@@ -63,7 +63,8 @@ var functions = template.FuncMap{
 // slug returns the anchor of a chapter.
 func slug(title string) string { return strings.ToLower(title) }
 
-// tries reports whether a browser may send an operation's requests: with a session, or without a credential.
+// tries reports whether a browser may send requests of an operation. It can send them with a
+// session, or without a credential, for example in demo mode.
 func tries(credentials []string) bool {
 	return len(credentials) == 0 || slices.Contains(credentials, "sessionCookie") || slices.Contains(credentials, "demo")
 }

@@ -14,8 +14,8 @@ var (
 	anchors   = regexp.MustCompile(`\sid="([^"]+)"`)
 )
 
-// TestDocsPages checks that the pages load nothing, run nothing and escape their data, and that
-// their fragment links have targets.
+// TestDocsPages checks that the pages of the documentation load nothing, run nothing and escape
+// their data. Links to fragments must have targets.
 func TestDocsPages(t *testing.T) {
 	t.Parallel()
 	evil := `<script>alert(1)</script>`

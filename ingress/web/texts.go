@@ -7,14 +7,14 @@ import (
 
 // texts are the texts of the pages without scripts, as HTML. A text's values stand in place of its verbs, escaped.
 var texts = map[string]string{
-	// frame.html
+	// Texts of the template frame.html.
 	"brand":        "Parley",
 	"title":        "%s · Parley",
 	"emailAddress": "Email address",
 	"password":     "Password",
 	"passwordRule": "At least 8 characters.",
 
-	// login.html
+	// Texts of the template login.html.
 	"signIn":           "Sign in",
 	"signInToOpen":     "Sign in to open this page.",
 	"or":               "or",
@@ -26,7 +26,7 @@ var texts = map[string]string{
 	"oneTimeLink": `You can also sign in with a one-time link. Parley prints it on start, and stores it as <code>loginUrl</code> in ` +
 		`<code>credentials.json</code> in its data directory. Forgot your password? Ask an admin for a link to set a new one.`,
 
-	// signup.html
+	// Texts of the template signup.html.
 	"signUp":             "Sign up",
 	"ownOrganization":    "You get your own organization. You can also join other organizations by invitation.",
 	"yourName":           `Your name <span class="hint">(optional)</span>`,
@@ -34,7 +34,7 @@ var texts = map[string]string{
 	"createAccount":      "Create account",
 	"alreadyHaveAccount": `Already have an account? <a href="/login">Sign in</a>`,
 
-	// accept.html
+	// Texts of the template accept.html.
 	"joinAnOrganization": "Join an organization",
 	"join":               "Join %s",
 	"invited":            "You are invited to join as %s. The invitation is for <strong>%s</strong>.",
@@ -47,16 +47,16 @@ var texts = map[string]string{
 	"createAndJoin":      "Create account and join",
 	"decline":            "Decline invitation",
 
-	// reset.html
+	// Texts of the template reset.html.
 	"setNewPassword":       "Set a new password",
 	"forAccount":           "For the account <strong>%s</strong>. All other sessions of this account are signed out.",
 	"newPassword":          "New password",
 	"setPasswordAndSignIn": "Set password and sign in",
 
-	// notice.html
+	// Texts of the template notice.html.
 	"openDashboard": `<a href="/dashboard">Open the dashboard</a> or <a href="/docs">read the documentation</a>`,
 
-	// preview.html
+	// Texts of the template preview.html.
 	"widgetPreview": "Widget preview",
 	"showsWidget": "This page shows the widget as it appears on your pages. The chat with agent <code>%s</code> opens from the corner " +
 		"of the window.",
@@ -64,7 +64,7 @@ var texts = map[string]string{
 	"openEmbedPage":        "Open the agent’s Embed page",
 	"previewWithoutOrigin": ", which has a preview that needs no origin.",
 
-	// dashboard.html
+	// Texts of the template dashboard.html.
 	"needsJavaScript": `The dashboard needs JavaScript. Enable it, or use <a href="/docs/api">the API</a>, which offers every action ` +
 		`of the dashboard.`,
 }

@@ -17,7 +17,7 @@ var (
 	letters  = regexp.MustCompile(`\p{L}`)
 )
 
-// strayTexts returns the texts of a page's template that stand outside the table.
+// strayTexts returns the texts in the template of a page that are not in the table.
 func strayTexts(page string) []string {
 	var found []string
 	for _, action := range actions.FindAllString(page, -1) {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// inline matches content that the Content-Security-Policy of the pages would block.
+// inline matches content that the pages' Content-Security-Policy would block.
 var inline = regexp.MustCompile(`(?i)<script>|<script [^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:|\ssrc="[^/]|\ssrc="//|href="(https?:)?//`)
 
 func TestPages(t *testing.T) {
@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 		}
 		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", "<main", "</html>"} {
 			if part == "<main" && name == "dashboard" {
-				continue // the script creates it
+				continue // the script creates this element
 			}
 			if !bytes.Contains(page, []byte(part)) {
 				t.Errorf("%s lacks %s", name, part)

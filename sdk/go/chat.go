@@ -15,21 +15,22 @@ const maxSessionKey = 124
 // Chat sends messages to agents and templates.
 type Chat struct{ group }
 
-// ChatParams is a message to an agent or to a template: exactly one of the two.
+// ChatParams is a message to an agent or a template. Exactly one of AgentID and TemplateID must be
+// set.
 type ChatParams struct {
 	AgentID, TemplateID string
-	Message             string         // may be empty beside Attachments
+	Message             string         // may be empty if there are Attachments
 	Output              any            // the JSON Schema that the answer must match; default: the agent's own
-	SessionID           string         // default: a session of its own, named after the key
+	SessionID           string         // default: a separate session, named after the key
 	Settings            *ModelSettings // take precedence over the agent's settings
 	IdempotencyKey      string         // identifies the message; default: a new key
 	Tools               []ClientTool   // tools that this program executes itself; see Runs.SubmitToolResults
 	NoWait              bool           // return as soon as the run is accepted; a stream ignores it
 
-	Attachments []NewAttachment // images and documents beside the message
+	Attachments []NewAttachment // images and documents of the message
 }
 
-// addOptions adds to a body what a request asks besides its message.
+// addOptions adds the options of a request to its body.
 func addOptions(body map[string]any, output any, settings *ModelSettings, tools []ClientTool, attachments []NewAttachment) {
 	if output != nil {
 		body["output"] = map[string]any{"schema": output}
@@ -43,7 +44,7 @@ func addOptions(body map[string]any, output any, settings *ModelSettings, tools 
 	}
 }
 
-// addTo adds the settings that are set to a request's body.
+// addTo adds the model settings that are not nil to a request's body.
 func (s *ModelSettings) addTo(body map[string]any) {
 	if s == nil {
 		return
@@ -62,7 +63,7 @@ func (s *ModelSettings) addTo(body map[string]any) {
 	}
 }
 
-// add sets a field of a body, unless value is nil.
+// add sets a field of a body unless value is nil.
 func add[T any](body map[string]any, name string, value *T) {
 	if value != nil {
 		body[name] = *value
@@ -86,6 +87,9 @@ func (c Chat) Stream(message ChatParams) *Stream {
 	return &Stream{client: c.client, request: request, err: err}
 }
 
+// request returns the request that sends the message. stream selects a response with the run's
+// events. It returns an error unless exactly one of AgentID and TemplateID is set, or if the
+// idempotency key is too long to name a session.
 func (p ChatParams) request(stream bool) (Request, error) {
 	if (p.AgentID == "") == (p.TemplateID == "") {
 		return Request{}, errors.New("a message needs exactly one of AgentID and TemplateID")
@@ -93,7 +97,7 @@ func (p ChatParams) request(stream bool) (Request, error) {
 
 	key := keyOr(p.IdempotencyKey)
 	session := p.SessionID
-	if session == "" { // with another session, the same key would conflict
+	if session == "" { // the session is derived from the key, because the same key with another session would conflict
 		if utf8.RuneCountInString(key) > maxSessionKey {
 			return Request{}, errors.New("a message with an IdempotencyKey of more than 124 characters needs a SessionID")
 		}

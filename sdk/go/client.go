@@ -17,7 +17,8 @@ const (
 	defaultBaseURL  = "http://127.0.0.1:8080"
 	defaultRetries  = 2
 	defaultPatience = time.Minute
-	// headerTimeout is longer than the longest wait that the API accepts.
+	// headerTimeout is the time in which the service must send the header of a response. It is
+	// longer than the longest wait that the API accepts.
 	headerTimeout = 90 * time.Second
 )
 
@@ -29,13 +30,13 @@ type Options struct {
 	Demo         bool   // demo mode, without a key: lists templates and chats with them
 	UserAgent    string
 
-	Transport http.RoundTripper // sends the requests; default: a transport of its own
+	Transport http.RoundTripper // sends the requests; default: a separate transport
 
-	Dials    int                                        // attempts to reach a service that has not responded yet; 0: as many as Retries
+	Dials    int                                        // attempts to connect while the service has never responded; 0: as many as Retries
 	Retries  int                                        // retries of a request; 0: two; negative: none
-	Patience time.Duration                              // longest Retry-After that is obeyed; 0: a minute
+	Patience time.Duration                              // longest Retry-After that is followed; 0: a minute
 	Waiting  func(cause error, pause time.Duration)     // called before each pause; may be nil
-	pause    func(context.Context, time.Duration) error // a timer, except in tests
+	pause    func(context.Context, time.Duration) error // waits between attempts; replaced in tests
 }
 
 // Client calls one service. It is safe for concurrent use.
@@ -47,7 +48,7 @@ type Client struct {
 	Runs          Runs          // the runs of messages and triggers
 	Sessions      Sessions      // chats with their messages
 	Knowledge     Knowledge     // the documents that agents search and cite
-	Files         Files         // files that runs made
+	Files         Files         // files that runs created
 	Sources       Sources       // texts that answers cite
 	Hooks         Hooks         // webhooks that start runs
 	Notifications Notifications // endpoints that receive the organization's events
@@ -57,9 +58,9 @@ type Client struct {
 
 	options Options
 	base    string
-	header  map[string]string // credential and organization, sent with each request
+	header  map[string]string // credential and organization, sent with every request
 	http    *http.Client
-	reached atomic.Bool // the service has responded at least once
+	reached atomic.Bool // whether the service has responded at least once
 }
 
 // New validates the options. It makes no request.
@@ -86,7 +87,7 @@ func New(options Options) (*Client, error) {
 		}
 	}
 
-	// A redirect would send the key to a URL that the user did not name.
+	// Redirects are not followed, because they could send the key to another host.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c := &Client{
 		options: options, base: strings.TrimRight(options.BaseURL, "/"), header: header,
@@ -96,7 +97,7 @@ func New(options Options) (*Client, error) {
 	return c, nil
 }
 
-// group sets the groups of methods.
+// group sets the fields that group the client's methods.
 func (c *Client) group() {
 	g := group{c}
 	c.Agents, c.Templates, c.Chat, c.Automations, c.Runs = Agents{g}, Templates{g}, Chat{g}, Automations{g}, Runs{g}
@@ -104,10 +105,10 @@ func (c *Client) group() {
 	c.Hooks, c.Notifications, c.Keys, c.Usage, c.Budgets = Hooks{g}, Notifications{g}, Keys{g}, UsageReports{g}, Budgets{g}
 }
 
-// group is a group of methods of a client.
+// group is embedded in the types that group methods of a client.
 type group struct{ client *Client }
 
-// identity returns the headers that name the caller.
+// identity returns the headers that identify the caller.
 func identity(options Options) (map[string]string, error) {
 	header := map[string]string{"User-Agent": cmp.Or(options.UserAgent, "parley-sdk-go")}
 	if options.Demo {
@@ -133,8 +134,8 @@ func identity(options Options) (map[string]string, error) {
 	return header, nil
 }
 
-// isVisitor reports whether the caller is a visitor. Visitors may not read runs, so they wait for a
-// run and resume its stream by repeating the message with its key.
+// isVisitor reports whether the caller is a visitor of the demo or of a widget. Visitors may not
+// read runs. They wait for a run, and resume its stream, by repeating the message with its key.
 func (c *Client) isVisitor() bool {
 	return c.options.Demo || strings.HasPrefix(c.header["Authorization"], "Bearer wt_")
 }

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// served returns a client of a service with this handler. The client's pauses are recorded and take no time.
+// served returns a client of a service with the given handler. The pauses of the client are
+// recorded and take no time.
 func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *[]time.Duration) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -37,7 +38,7 @@ func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *
 	return c, &pauses
 }
 
-// breakOff closes a request's connection without a response.
+// breakOff closes the connection of a request without a response.
 func breakOff(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -167,7 +168,7 @@ func TestProblemsNameEveryField(t *testing.T) {
 	}
 }
 
-// TestStreamsAreResumed interrupts a stream at every byte, each time once.
+// TestStreamsAreResumed interrupts a stream once at every byte.
 func TestStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	frames := []string{
@@ -178,7 +179,7 @@ func TestStreamsAreResumed(t *testing.T) {
 
 	whole := strings.Join(frames, "")
 	for at := range len(whole) {
-		want, end := []string(nil), 0 // the ID of the last complete event
+		want, end := []string(nil), 0 // id of the last complete event
 		for _, frame := range frames {
 			line, _, _ := strings.Cut(frame, "\n")
 			id, event := strings.CutPrefix(line, "id: ")

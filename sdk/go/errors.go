@@ -28,7 +28,7 @@ func (e *ConnectionError) Is(target error) bool { return target == ErrUnreachabl
 // Unwrap returns the cause.
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// TextError reports a field that is not UTF-8 text.
+// TextError reports a field whose value is not valid UTF-8.
 type TextError struct{ Field string }
 
 // Error names the field and a remedy.
@@ -36,7 +36,7 @@ func (e *TextError) Error() string {
 	return fmt.Sprintf("%q is not UTF-8 text: convert it first, for example with iconv -f ISO-8859-1 -t UTF-8", e.Field)
 }
 
-// Field is one invalid field of a request.
+// Field describes an invalid field of a request.
 type Field struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
@@ -74,7 +74,7 @@ func (p *APIError) Error() string {
 	return out
 }
 
-// Refused reports whether the request is at fault rather than the service.
+// Refused reports whether the request itself is wrong, as opposed to a failure of the service.
 func (p *APIError) Refused() bool {
 	return p.Status >= http.StatusBadRequest && p.Status < http.StatusInternalServerError
 }

@@ -20,7 +20,7 @@ const (
 	silence = 35 * time.Second
 )
 
-// errEnded reports a stream that ended before its final event.
+// errEnded is the error of a stream that ended before its final event.
 var errEnded = errors.New("the stream was interrupted")
 
 // Event is one event from a stream.
@@ -30,7 +30,7 @@ type Event struct {
 	Data []byte
 }
 
-// Ends reports whether the event is the last event of a run.
+// Ends reports whether the event is the last one of its run.
 func (e Event) Ends() bool {
 	switch e.Type {
 	case EventRunCompleted, EventRunFailed, EventRunCancelled, EventRunTimedOut:
@@ -52,7 +52,7 @@ func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, e
 				failures = 0
 				if id, ok := parseEventID(e.ID); ok {
 					if !id.follows(last) {
-						return true // a proxy has replayed the event
+						return true // a proxy has replayed an earlier event
 					}
 					last = id
 				}
@@ -115,7 +115,7 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = response.Body.Close() }() // the reader has stopped
+	defer func() { _ = response.Body.Close() }() // the body was read as far as needed
 	if response.StatusCode == http.StatusNoContent {
 		return true, nil
 	}
@@ -133,7 +133,7 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	return false, &ConnectionError{URL: Bare(c.base), Err: fmt.Errorf("%w: %w", errEnded, err)}
 }
 
-// notifyingReader calls a function on every read.
+// notifyingReader calls a function at every read.
 type notifyingReader struct {
 	io.Reader
 	told func()
@@ -144,7 +144,7 @@ func (h *notifyingReader) Read(b []byte) (int, error) {
 	if n > 0 {
 		h.told()
 	}
-	return n, err //nolint:wrapcheck // a reader's errors belong to its caller
+	return n, err //nolint:wrapcheck // errors of the wrapped reader are returned unchanged
 }
 
 // decode parses server-sent events until next returns false or the text ends. over reports that next returned false. An

@@ -14,11 +14,11 @@ type File struct {
 	Content  []byte
 }
 
-// Files uploads files for messages, and downloads the files of runs.
+// Files uploads files for messages, and downloads files that runs created.
 type Files struct{ group }
 
-// Upload stores an image or a document for the Attachments of a message. sessionID, if it is not empty,
-// is the only session in which it can be attached.
+// Upload stores an image or a document for the Attachments of a message. If sessionID is not empty,
+// the file can be attached only in that session.
 func (f Files) Upload(ctx context.Context, name, mimeType string, content []byte, sessionID string) (*UploadedFile, error) {
 	query := url.Values{}
 	set(query, "name", name)
@@ -42,7 +42,7 @@ func (f Files) Download(ctx context.Context, id string) (*File, error) {
 	return download(ctx, f.group, "/api/files", id, url.Values{})
 }
 
-// download reads a raw content.
+// download reads a file with its name and type.
 func download(ctx context.Context, g group, path, id string, query url.Values) (*File, error) {
 	if id == "" {
 		return nil, errNoID
@@ -54,7 +54,7 @@ func download(ctx context.Context, g group, path, id string, query url.Values) (
 	}
 	_, disposition, err := mime.ParseMediaType(response.Header.Get("Content-Disposition"))
 	if err != nil {
-		disposition = nil // a name that cannot be read is no reason to refuse the content
+		disposition = nil // the content is returned even if its name cannot be parsed
 	}
 	return &File{Name: disposition["filename"], MimeType: response.Header.Get("Content-Type"), Content: response.Body}, nil
 }

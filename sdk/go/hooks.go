@@ -10,7 +10,7 @@ const (
 	deliveriesPath = "/api/hooks/deliveries"
 )
 
-// Hooks manages webhooks that start runs, and reads their deliveries. For admins.
+// Hooks manages webhooks that start runs, and reads their deliveries. Only admins may use it.
 type Hooks struct{ group }
 
 // DeliveryQuery is a filter for deliveries.

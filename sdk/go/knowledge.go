@@ -25,12 +25,12 @@ type DocumentQuery struct {
 	Status DocumentStatus
 }
 
-// SearchQuery is a question and its scope.
+// SearchQuery is a question and the documents to search.
 type SearchQuery struct {
 	Query       string
-	DocumentIDs []string          // only these documents
-	Metadata    map[string]string // only documents with all of these pairs
-	Limit       int               // passages, at most 50; 0: ten
+	DocumentIDs []string          // searches only these documents
+	Metadata    map[string]string // searches only documents with all of these pairs
+	Limit       int               // maximum number of passages, at most 50; 0: ten
 }
 
 // Upload adds a file. The service then processes the document; see Wait. The same bytes yield the
@@ -76,7 +76,7 @@ func formRequest(method, name string, file io.Reader, metadata map[string]string
 	return Request{Method: method, Path: knowledgePath, Header: header, Body: body.Bytes(), Keyed: true}, nil
 }
 
-// Get reads a document's state.
+// Get reads the state of a document.
 func (k Knowledge) Get(ctx context.Context, id string) (*Document, error) {
 	return one[Document](ctx, k.group, knowledgePath, id)
 }
@@ -132,7 +132,7 @@ func (k Knowledge) Update(ctx context.Context, id string, change DocumentChange)
 	return act[Document](ctx, k.group, Request{Method: http.MethodPut, Path: knowledgePath, Body: change, Keyed: true}, id, "")
 }
 
-// Replace replaces a document's content by a file.
+// Replace replaces the content of a document with a file.
 func (k Knowledge) Replace(ctx context.Context, id, name string, file io.Reader) (*Document, error) {
 	request, err := formRequest(http.MethodPut, name, file, nil)
 	if err != nil {

@@ -10,14 +10,15 @@ import (
 	"strconv"
 )
 
-// errNoID rejects an empty id, which would turn a request for an object into a request for a list.
+// errNoID is the error for an empty id. Without this check, the request would read a list instead
+// of an object.
 var errNoID = errors.New("the id is empty")
 
 // Page is a page of a list.
 type Page[T any] struct {
 	Data       []T     `json:"data"`
 	HasMore    bool    `json:"hasMore"`
-	NextCursor *string `json:"nextCursor"` // for the field Cursor of the query; nil on the last page
+	NextCursor *string `json:"nextCursor"` // value for the field Cursor of the next query; nil on the last page
 }
 
 // Paging selects a page of a list.
@@ -26,7 +27,7 @@ type Paging struct {
 	Cursor string // the NextCursor of the previous page
 }
 
-// Pages is a list, which is read when it is used.
+// Pages is a list. Its pages are read when they are needed.
 type Pages[T any] struct {
 	read func(ctx context.Context, cursor string) (*Page[T], error)
 	from string
@@ -66,7 +67,7 @@ func list[T any](g group, path string, query url.Values, paging Paging) Pages[T]
 	return Pages[T]{read: read, from: paging.Cursor}
 }
 
-// get reads a resource.
+// get reads the object at a path.
 func get[T any](ctx context.Context, g group, path string, query url.Values) (*T, error) {
 	return call[T](ctx, g, Request{Method: http.MethodGet, Path: path, Query: query})
 }
@@ -76,7 +77,8 @@ func one[T any](ctx context.Context, g group, path, id string) (*T, error) {
 	return act[T](ctx, g, Request{Method: http.MethodGet, Path: path}, id, "")
 }
 
-// act sends a request about the object with an id. An action selects one of a path's operations.
+// act sends a request about the object with an id. action selects one of the operations that share
+// a path.
 func act[T any](ctx context.Context, g group, request Request, id, action string) (*T, error) {
 	if id == "" {
 		return nil, errNoID
@@ -89,8 +91,8 @@ func act[T any](ctx context.Context, g group, request Request, id, action string
 	return call[T](ctx, g, request)
 }
 
-// remove deletes the object with an id. If a response was lost and the retry finds the object gone,
-// this call deleted it.
+// remove deletes the object with an id. If the response was lost and a retry reports that the
+// object does not exist, remove succeeds, because the first request has deleted it.
 func remove(ctx context.Context, g group, path, id string, query url.Values) error {
 	lost := false
 	request := Request{Method: http.MethodDelete, Path: path, Query: query, Keyed: true, lost: func() { lost = true }}
@@ -131,7 +133,7 @@ func set(query url.Values, name, value string) {
 	}
 }
 
-// number returns the text of a parameter; zero is omitted.
+// number formats a query parameter. Zero becomes "", which omits the parameter.
 func number(n int) string {
 	if n == 0 {
 		return ""

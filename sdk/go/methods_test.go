@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// asked is a request that a test's service has received.
+// asked is a request that the test's service has received.
 type asked struct {
 	method, target, body string
 	header               http.Header
@@ -74,7 +74,7 @@ func TestAMessageWaitsForItsRun(t *testing.T) {
 	}
 }
 
-// TestVisitorsRepeatTheMessage uses a client that may not read runs.
+// TestVisitorsRepeatTheMessage uses a client of a visitor, who may not read runs.
 func TestVisitorsRepeatTheMessage(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]Options{"demo": {Demo: true}, "widget": {Key: "wt_x"}} {
@@ -125,7 +125,7 @@ func frame(id, event, data string) string {
 	return fmt.Sprintf("id: %s\nevent: %s\ndata: {\"runId\":\"run_1\",%s}\n\n", id, event, data)
 }
 
-// TestTextIsNotRepeated restarts a run after a part of its answer.
+// TestTextIsNotRepeated restarts a run after a part of the answer was sent.
 func TestTextIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for second, want := range map[string]string{"hello world": "hello world", "help": "", "hel": ""} {
@@ -144,7 +144,8 @@ func TestTextIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestAStreamContinues leaves a loop over a message's events. The next loop continues after the last event.
+// TestAStreamContinues leaves a loop over the events of a message. The next loop must continue
+// after the last event.
 func TestAStreamContinues(t *testing.T) {
 	t.Parallel()
 	begun := frame("0.1", "run.created", `"a":1`) + frame("1.1", "run.started", `"a":1`)
@@ -185,8 +186,8 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	}
 }
 
-// TestALostDeletionCounts breaks the response to a deletion. The retry finds nothing, because the first request deleted the
-// object.
+// TestALostDeletionCounts breaks the connection before the response to a deletion. The retry finds
+// no object, because the first request has deleted it.
 func TestALostDeletionCounts(t *testing.T) {
 	t.Parallel()
 	client, _ := scripted(t, Options{}, "broken", "gone")
@@ -221,7 +222,8 @@ func TestInvalidArgumentsAreNotSent(t *testing.T) {
 	}
 }
 
-// TestOmittedFieldsAreNotSent changes one field. Empty lists are sent, because they have a meaning.
+// TestOmittedFieldsAreNotSent changes one field. Fields that are nil are not sent, but empty lists
+// are, because they have a meaning.
 func TestOmittedFieldsAreNotSent(t *testing.T) {
 	t.Parallel()
 	raw, err := json.Marshal(AgentChange{Description: new(""), FallbackModels: []string{}, Version: new(int64(3))})

@@ -11,7 +11,7 @@ const (
 )
 
 // Notifications manages the endpoints that receive the organization's events, and the messages to
-// them. For admins.
+// them. Only admins may use it.
 type Notifications struct{ group }
 
 // NotificationQuery is a filter for messages.

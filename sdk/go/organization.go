@@ -44,26 +44,26 @@ func (k Keys) Delete(ctx context.Context, id string) error {
 // UsageReports reads counts, costs and limits.
 type UsageReports struct{ group }
 
-// UsageQuery selects the runs that are counted. Days is at most 90; zero means a week. By groups the
-// counts by "agent", "key" or "automation".
+// UsageQuery selects the runs that are counted. Days is at most 90, and zero means seven. By groups
+// the counts by "agent", "key" or "automation".
 type UsageQuery struct {
 	Days                         int
 	AgentID, KeyID, AutomationID string
 	By                           string
 }
 
-// Get counts runs, tokens, costs and latencies by hour or by day. For admins.
+// Get counts runs, tokens, costs and latencies by hour or by day. Only admins may call it.
 func (u UsageReports) Get(ctx context.Context, query UsageQuery) (*UsageReport, error) {
 	return get[UsageReport](ctx, u.group, "/api/usage", params(
 		"days", number(query.Days), "agentId", query.AgentID, "keyId", query.KeyID, "automationId", query.AutomationID, "by", query.By))
 }
 
-// Limits reads the organization's limits and what is used of them.
+// Limits reads the organization's limits and how much of them is used.
 func (u UsageReports) Limits(ctx context.Context) (*Limits, error) {
 	return get[Limits](ctx, u.group, "/api/organizations/limits", url.Values{})
 }
 
-// Budgets manages hard caps of tokens and costs. For admins.
+// Budgets manages hard caps of tokens and costs. Only admins may use it.
 type Budgets struct{ group }
 
 // Create creates a budget. The request is not repeated if the service may have executed it.
@@ -71,7 +71,7 @@ func (b Budgets) Create(ctx context.Context, budget NewBudget) (*Budget, error) 
 	return call[Budget](ctx, b.group, Request{Method: http.MethodPost, Path: budgetsPath, Body: budget})
 }
 
-// Get reads a budget, with what was used and reserved in the current period.
+// Get reads a budget and the amounts used and reserved in the current period.
 func (b Budgets) Get(ctx context.Context, id string) (*Budget, error) {
 	return one[Budget](ctx, b.group, budgetsPath, id)
 }

@@ -26,10 +26,10 @@ type Request struct {
 	Path   string
 	Query  url.Values
 	Header map[string]string
-	Body   any  // []byte is sent as it is, and any other value as JSON; nil: no body
-	Keyed  bool // has an idempotency key, so that it is safe to retry
+	Body   any  // []byte is sent unchanged, and any other value as JSON; nil: no body
+	Keyed  bool // whether the request has an idempotency key, so that it is safe to repeat
 
-	lost func() // called before a retry if the service may have executed the request; may be nil
+	lost func() // called before a retry if the first attempt may have been executed; may be nil
 }
 
 // safeToRetry reports whether the request is safe to retry even if it was executed.
@@ -118,6 +118,8 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 	return nil, apiErrorFor(response, body)
 }
 
+// build returns the HTTP request with its body, headers and credential. It returns a *TextError for
+// a body that contains invalid UTF-8.
 func (c *Client) build(ctx context.Context, request Request) (*http.Request, error) {
 	var payload io.Reader
 	switch body := request.Body.(type) {
@@ -157,8 +159,8 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 	return req, nil
 }
 
-// notText returns the path in a body to a string that is not UTF-8, or "". JSON encoding would
-// silently replace the string's invalid bytes.
+// notText returns the path of the first string in a body that is not valid UTF-8, or "". The JSON
+// encoder would silently replace invalid bytes.
 func notText(value reflect.Value, at string) string {
 	within := func(inner reflect.Value, name string) string {
 		return notText(inner, strings.TrimPrefix(at+"."+name, "."))
@@ -193,12 +195,12 @@ func notText(value reflect.Value, at string) string {
 				return found
 			}
 		}
-	default: // no text
+	default: // other kinds contain no text
 	}
 	return ""
 }
 
-// sortedNames returns the keys of a map, whose keys are strings.
+// sortedNames returns the sorted keys of a map with string keys.
 func sortedNames(value reflect.Value) []string {
 	var names []string
 	if value.Type().Key().Kind() == reflect.String {
@@ -210,7 +212,8 @@ func sortedNames(value reflect.Value) []string {
 	return names
 }
 
-// unreachable returns an ConnectionError without the URL's password, which the library's error may contain.
+// unreachable returns a ConnectionError. It omits the URL's password, which the library's error may
+// contain.
 func (c *Client) unreachable(err error) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err

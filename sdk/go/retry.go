@@ -23,7 +23,7 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 
 	limit := c.options.Retries
 	if c.options.Dials > 0 && !c.reached.Load() {
-		limit = min(limit, c.options.Dials) // there is no service; the user should be informed soon
+		limit = min(limit, c.options.Dials) // no service has responded yet, so the user should learn of the failure soon
 	}
 	if failures >= limit || !repeatable(request, cause) {
 		return cause
@@ -45,31 +45,32 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 	return nil
 }
 
-// repeatable reports whether a retry may succeed and is safe.
+// repeatable reports whether repeating a request is safe and may succeed.
 func repeatable(request Request, cause error) bool {
 	if p, is := errors.AsType[*APIError](cause); is {
 		switch p.Status {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			return p.Code != "budget_exceeded" // the request was rejected without being executed
+			return p.Code != "budget_exceeded" // the request was rejected, not executed
 		case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout:
 			return request.safeToRetry()
 		}
 		return p.Retryable && request.safeToRetry()
 	}
 	if dial, is := errors.AsType[*net.OpError](cause); is && dial.Op == "dial" {
-		return true // the request was not sent
+		return true // the request was never sent
 	}
 	return errors.Is(cause, ErrUnreachable) && request.safeToRetry()
 }
 
-// backoff returns the pause after this number of failures. The pause doubles each time, with jitter so that clients that failed
-// simultaneously do not return simultaneously.
+// backoff returns the pause after the given number of failures. The pause doubles with each
+// failure. It contains jitter, so that clients that failed at the same time do not retry at the
+// same time.
 func backoff(failures int) time.Duration {
 	base := min(firstPause<<min(failures, 10), longestPause)
 	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: jitter, not a secret
 }
 
-// sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
+// sleep waits for the duration d. If ctx ends earlier, it returns the cause of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

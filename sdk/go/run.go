@@ -15,8 +15,8 @@ func (r *Run) Completed() (answer string, err error) {
 	return *r.Message, nil
 }
 
-// Parse stores the data of a completed run in the value that target points to. The error is a
-// *RunFailedError for any other run, and for one whose answer is text.
+// Parse stores the data of a completed run in the value that target points to. It returns a
+// *RunFailedError if the run did not complete or if its answer is text.
 func (r *Run) Parse(target any) error {
 	if r.Status != RunStatusCompleted || r.Output == nil || r.Output.Data == nil {
 		return &RunFailedError{Run: r}
@@ -31,7 +31,8 @@ func (r *Run) Parse(target any) error {
 	return nil
 }
 
-// settled reports whether waiting for the run is over: it has finished, or requires an action.
+// settled reports whether the run has finished or requires an action, so that waiting for it is
+// over.
 func (r *Run) settled() bool { return r.Status != RunStatusQueued && r.Status != RunStatusRunning }
 
 // RunFailedError reports a run that did not complete: it failed, was cancelled, timed out or requires
@@ -47,22 +48,22 @@ func (e *RunFailedError) Error() string {
 	return says
 }
 
-// WaitError reports that a context ended while a call waited for a run. The run continues.
-// Runs.Wait(ctx, RunID) waits again.
+// WaitError reports that the context of a call ended while the call waited for a run. The run
+// continues. Runs.Wait(ctx, RunID) waits again.
 type WaitError struct {
 	RunID string
-	Err   error // the context's cause
+	Err   error // cause of the context
 }
 
-// Error names the run.
+// Error names the run and the cause.
 func (e *WaitError) Error() string {
 	return fmt.Sprintf("waiting ended before run %s finished: %v; the run continues", e.RunID, e.Err)
 }
 
-// Unwrap returns the context's cause.
+// Unwrap returns the cause of the context.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// keyOr returns an idempotency key, or a new one if it is empty.
+// keyOr returns the given idempotency key, or a new one if it is empty.
 func keyOr(key string) string {
 	if key == "" {
 		return strings.ToLower(rand.Text())

@@ -11,11 +11,11 @@ import (
 
 const (
 	runsPath    = "/api/runs"
-	longestWait = 55 // maximum seconds that the service waits for a run per request
+	longestWait = 55 // maximum seconds for which the service waits in one request
 	shortWait   = 500 * time.Millisecond
 )
 
-// Runs reads, awaits, cancels and decides the runs of messages and triggers.
+// Runs reads, waits for, cancels and decides runs.
 type Runs struct{ group }
 
 // RunQuery is a filter for runs.
@@ -25,15 +25,16 @@ type RunQuery struct {
 	AgentID, SessionID, AutomationID, TriggerType string
 
 	Status   RunStatus
-	WaitsFor string    // "person" or "client": only runs that wait for a decision, or for results of tools
-	From, To time.Time // of the acceptance; To is not included
+	WaitsFor string    // "person" or "client": only runs that wait for a decision or for the results of tool calls
+	From, To time.Time // range of the time of acceptance; To is not included
 	Search   string    // only finished runs that contain these words
 }
 
 // RunDecision is a decision about a run's required action.
 type RunDecision string
 
-// The decisions: approve or deny an approval, or resolve a call of unknown outcome.
+// These constants are the decisions: approve or deny a call that needs approval, or resolve a call
+// whose outcome is unknown.
 const (
 	Approve  RunDecision = "approve"
 	Deny     RunDecision = "deny"
@@ -87,14 +88,15 @@ func (r Runs) Cancel(ctx context.Context, id string) (*Run, error) {
 	return act[Run](ctx, r.group, Request{Method: http.MethodPost, Path: runsPath, Keyed: true}, id, "cancel")
 }
 
-// Act decides the required action of a run. The run then continues.
+// Act decides about the action that a run requires. The run then continues.
 func (r Runs) Act(ctx context.Context, id string, decision RunDecision, toolCallID string) (*Run, error) {
 	request := Request{Method: http.MethodPost, Path: runsPath, Query: params("toolCallId", toolCallID), Keyed: true}
 	return act[Run](ctx, r.group, request, id, string(decision))
 }
 
-// SubmitToolResults sends the results of all calls that a run waits for: those of a required action of
-// the kind client_tools. The run then continues; Wait returns its next state.
+// SubmitToolResults sends the results of all tool calls that the client must make for a run. They
+// are listed in a required action of the kind client_tools. The run then continues. Wait returns
+// its next state.
 func (r Runs) SubmitToolResults(ctx context.Context, id string, results []ToolResult) (*Run, error) {
 	request := Request{Method: http.MethodPost, Path: runsPath, Body: map[string]any{"results": results}, Keyed: true}
 	return act[Run](ctx, r.group, request, id, "tool-results")
@@ -104,7 +106,8 @@ func pollRequest(id string) Request {
 	return Request{Method: http.MethodGet, Path: runsPath, Query: params("id", id, "wait", number(longestWait))}
 }
 
-// submit starts a run. With wait it returns the run once it has settled.
+// submit starts a run. If wait is set, it returns the run once it has finished or requires an
+// action.
 func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, error) {
 	preferring := func(preference string) Request {
 		preferred := request
@@ -112,7 +115,8 @@ func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, err
 		return preferred
 	}
 
-	// A caller that ends the wait needs the run's id, so the first request returns without waiting.
+	// If the caller ends the wait, the error must contain the run's id. Therefore the first request
+	// returns without waiting.
 	run, err := call[Run](ctx, r.group, preferring("respond-async"))
 	if err != nil || !wait || run.settled() {
 		return run, err
@@ -124,7 +128,7 @@ func (r Runs) submit(ctx context.Context, request Request, wait bool) (*Run, err
 	return r.settle(ctx, poll, run.ID)
 }
 
-// settle repeats a request until the run has settled.
+// settle repeats the request poll until the run has finished or requires an action.
 func (r Runs) settle(ctx context.Context, poll Request, id string) (*Run, error) {
 	for {
 		asked := time.Now()
@@ -149,22 +153,22 @@ type Automations struct{ group }
 
 const automationsPath = "/api/automations"
 
-// AutomationParams is a trigger: the message, and data for the agent.
+// AutomationParams contains the message and the data with which a system starts a run.
 type AutomationParams struct {
-	Target         string         // the agent; it must allow system callers
-	Message        string         // the text; it becomes Input["message"]
+	Target         string         // id of the agent, which must allow system callers
+	Message        string         // text of the message; it becomes Input["message"]
 	Input          map[string]any // further data; may be nil
 	Output         any            // the JSON Schema that the answer must match; default: the agent's own
-	AutomationID   string         // the caller's name for the automation, by which runs can be listed
+	AutomationID   string         // caller's name for the automation, by which runs can be filtered
 	TriggerType    string         // default: api
-	SessionID      string         // default: a session of its own
-	TTLOverride    int            // seconds to keep the result, if longer than a day
+	SessionID      string         // default: a separate session
+	TTLOverride    int            // seconds for which the result is kept, if longer than a day
 	Settings       *ModelSettings // take precedence over the agent's settings
 	IdempotencyKey string         // default: a new key
 	NoWait         bool           // return as soon as the run is accepted
 
 	Tools       []ClientTool    // tools that this program executes itself; see Runs.SubmitToolResults
-	Attachments []NewAttachment // images and documents beside the message
+	Attachments []NewAttachment // images and documents of the message
 }
 
 // Run runs an agent and returns the run, once it has finished or requires an action. Calls with the
@@ -201,7 +205,7 @@ func (a Automations) Get(ctx context.Context, id string) (*Automation, error) {
 	return one[Automation](ctx, a.group, automationsPath, id)
 }
 
-// List lists automations by name.
+// List lists automations, sorted by name.
 func (a Automations) List(paging Paging) Pages[Automation] {
 	return list[Automation](a.group, automationsPath, url.Values{}, paging)
 }

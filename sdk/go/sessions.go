@@ -12,15 +12,15 @@ const sessionsPath = "/api/sessions"
 // Sessions reads and erases chats.
 type Sessions struct{ group }
 
-// SessionQuery selects sessions. Principal is for admins, who may read the sessions of others.
+// SessionQuery selects sessions. Only admins may set Principal, to read the sessions of others.
 type SessionQuery struct {
 	Paging
 
 	Principal string
 }
 
-// SessionID names a session. AgentID or TemplateID are needed if several agents have a session with
-// this id. Principal is for admins, who may read and erase the sessions of others.
+// SessionID identifies a session. AgentID or TemplateID is needed if sessions of several agents
+// have the same id. Only admins may set Principal, to read and erase the sessions of others.
 type SessionID struct {
 	ID, AgentID, TemplateID, Principal string
 }

@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// ErrRestarted reports that a run was started again and that its answer differs from the text that
-// Stream.Text has already yielded. Stream.Run returns the new answer.
+// ErrRestarted reports that a run was restarted and now produces a different answer than the text
+// that Stream.Text has yielded. Stream.Run returns the new answer.
 var ErrRestarted = errors.New("the run was restarted with a different answer")
 
-// Stream is the events of a run as they happen. A broken stream resumes after the last event. Leaving
-// a loop closes the connection, and the next loop continues after the last event. The run continues.
+// Stream contains the events of a run as they happen. If the connection is lost, the stream resumes
+// after the last event. Leaving a loop closes the connection while the run continues. The next loop
+// continues after the last event.
 type Stream struct {
 	client  *Client
 	request Request
-	err     error // an invalid message
+	err     error // error of an invalid message; returned by the first read
 
 	runID, lastEventID string
 	run                *Run
@@ -31,7 +32,7 @@ func (s *Stream) RunID() string { return s.runID }
 // any process.
 func (s *Stream) LastEventID() string { return s.lastEventID }
 
-// Events yields the events up to the run's last one.
+// Events yields the events of the run, up to the last.
 func (s *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if s.err != nil {
@@ -57,7 +58,7 @@ func (s *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// note records an event.
+// note records an event: its id, the id of the run and, at the end, the run.
 func (s *Stream) note(event Event) error {
 	var data struct {
 		RunID string `json:"runId"`
@@ -74,7 +75,7 @@ func (s *Stream) note(event Event) error {
 }
 
 // Text yields the answer in pieces. If a lost attempt is repeated, text that was already yielded is
-// not repeated. If the new answer differs, the error is ErrRestarted.
+// not repeated. If the new answer differs, Text ends with ErrRestarted.
 func (s *Stream) Text(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var shown shownText
@@ -92,23 +93,23 @@ func (s *Stream) Text(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// Run reads the rest of the stream and returns the run, whatever its result.
+// Run reads the rest of the stream and returns the run, even if it failed.
 func (s *Stream) Run(ctx context.Context) (*Run, error) {
 	for _, err := range s.Events(ctx) {
 		if err != nil {
 			return nil, err
 		}
 	}
-	if s.run == nil { // the stream was resumed after its last event
+	if s.run == nil { // the stream was resumed after the run's last event
 		return s.client.Runs.Get(ctx, s.runID)
 	}
 	return s.run, nil
 }
 
-// shownText is the text that a reader has received, which cannot be withdrawn.
+// shownText is the text that a reader has received. It cannot be retracted.
 type shownText struct {
 	text string
-	at   int // the position of the current attempt in the text
+	at   int // number of bytes that the current attempt has repeated
 }
 
 // take returns the part of an event's text that the reader has not received.
@@ -136,7 +137,7 @@ func (t *shownText) take(event Event) (string, error) {
 	return "", nil
 }
 
-// Into decodes the event's data.
+// Into decodes the data of the event.
 func (e Event) Into(value any) error {
 	if err := json.Unmarshal(e.Data, value); err != nil {
 		return fmt.Errorf("reading event %s: %w", e.ID, err)
@@ -144,7 +145,7 @@ func (e Event) Into(value any) error {
 	return nil
 }
 
-// withHeader returns a copy of headers with one more.
+// withHeader returns a copy of header with one more entry.
 func withHeader(header map[string]string, name, value string) map[string]string {
 	out := map[string]string{name: value}
 	for other, its := range header {

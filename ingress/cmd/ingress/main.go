@@ -16,8 +16,8 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// databaseConns is the maximum number of an ingress's database connections. A few suffice, because
-// concurrent requests share statements.
+// databaseConns is the maximum number of database connections of one ingress process. Few are
+// needed, because concurrent requests share statements.
 const databaseConns = 16
 
 // flags are the settings of the command.
@@ -48,7 +48,8 @@ func main() {
 	}
 }
 
-// run connects to the servers and serves. With --probe it sends only one request.
+// run connects to the servers and serves until ctx ends. With the flag --probe it only sends one
+// request to a running ingress.
 func run(ctx context.Context, f flags) error {
 	if f.Probe != "" {
 		return lifecycle.Probe(ctx, f.Probe)

@@ -14,10 +14,10 @@ import (
 	"parley/shared/domain"
 )
 
-// KeyName is the name of the idempotency key in a call's _meta.
+// KeyName is the field of a tool call's _meta that contains the idempotency key.
 const KeyName = "parley/idempotencyKey"
 
-// instructions explain to a client's model how to use the tools.
+// instructions tell a client's model how to use the tools.
 const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would " +
 	"ask a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
@@ -50,21 +50,21 @@ func CodeFor(refusal string) (code int, ok bool) {
 // Agent is an agent that the caller may call.
 type Agent struct{ ID, Name, Description string }
 
-// Call is a tool call. Key is the idempotency key, or nil.
+// Call is a call of an agent's tool. Key is the idempotency key, or nil.
 type Call struct {
 	AgentID   string
 	Arguments json.RawMessage
 	Key       *string
 }
 
-// Agents are the agents that a request's caller may call.
+// Agents lists and runs the agents that a request's caller may call.
 type Agents interface {
 	List(ctx context.Context) ([]Agent, error)
-	// Schemas returns the JSON Schemas of the listed agents' answers by the agents' ids. An agent whose
-	// answers are text has none.
+	// Schemas returns the JSON Schemas of the agents' answers, by agent id. An agent that answers
+	// in plain text has no schema.
 	Schemas(ctx context.Context) (map[string]json.RawMessage, error)
-	// Run returns the run once it has finished or waits for a person. It reports progress in the
-	// meantime.
+	// Run returns the run once it has finished or waits for a person. Until then it reports
+	// progress through the callback.
 	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
 }
 
@@ -83,18 +83,18 @@ func New(version string) *Server {
 	server.AddReceivingMiddleware(answer)
 	return &Server{handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless:                    true,
-		DisableLocalhostProtection:   true, // browsers add no credentials to these requests, so other pages cannot use any
+		DisableLocalhostProtection:   true, // browsers add no credentials to these requests
 		PropagateRequestCancellation: true,
 	})}
 }
 
-// Serve handles a request. The tools are the given agents.
+// Serve handles a request. It offers the given agents as tools.
 func (s *Server) Serve(w http.ResponseWriter, req *http.Request, agents Agents) {
 	s.handler.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), agentsKey{}, agents)))
 }
 
-// answer is the middleware that handles the tool methods. They depend on the caller, but all
-// callers share the SDK's server.
+// answer is the middleware that handles the methods for tools. The list of tools depends on the
+// caller, although all callers share one SDK server.
 func answer(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		agents, ok := ctx.Value(agentsKey{}).(Agents)
@@ -105,7 +105,7 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 			if call, ok := req.(*mcp.CallToolRequest); ok && call.Params != nil {
 				return run(ctx, agents, call)
 			}
-		case method == methodListen: // refused: the stream would stay open without any message
+		case method == methodListen: // refused, because the stream would stay open without any message
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "subscriptions are not supported"}
 		}
 		return next(ctx, method, req)
@@ -129,7 +129,7 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	return result, nil
 }
 
-// run executes a call and returns its result.
+// run executes a tool call and returns its result.
 func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Result, error) {
 	all, err := agents.List(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	told := 0.0
 	return func(message string) {
 		told++
-		// An error does not matter, because the result follows in any case.
+		// An error does not matter here, because the result of the call follows in any case.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: told, Message: message})
 	}
 }

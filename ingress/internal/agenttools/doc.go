@@ -1,6 +1,6 @@
 // Package agenttools offers agents as the tools of an MCP server, using the protocol's official
-// SDK. It has no sessions: each request is independent, and the interface Agents decides which
-// agents its caller may list and call.
+// SDK. The server keeps no sessions: each request is independent, and the interface Agents decides
+// which agents its caller may list and call.
 //
 //	POST /mcp ──► Server.Serve ──► SDK: transport, JSON-RPC, versions of the protocol
 //	                                └──► tools/list ──► Agents.List

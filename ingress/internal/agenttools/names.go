@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	maxSlug = 50 // maximum bytes of the agent's name in a tool name; clients add prefixes and limit the length
+	maxSlug = 50 // maximum bytes of the agent's name in a tool name; clients add prefixes and limit the total length
 	maxTail = 5  // maximum bytes of the agent's id in a tool name
 )
 
-// toolNames returns the tool names of agents. A tool name contains the agent's name, for the model,
-// and the tail of its id. The tail keeps tool names distinct and identifies the agent after it was
-// renamed.
+// toolNames returns the tool names of agents. A tool name consists of the agent's name, which the
+// model understands, and the last characters of the agent's id. These characters keep tool names
+// distinct and still identify an agent after it was renamed.
 func toolNames(agents []Agent) []string {
 	names := make([]string, len(agents))
 	taken := map[string]bool{}
@@ -27,8 +27,8 @@ func toolNames(agents []Agent) []string {
 	return names
 }
 
-// find returns the agent with this tool name. If there is none, it returns the agent whose id has
-// the tail in the name, if there is exactly one.
+// find returns the agent with this tool name. If there is none, it returns the only agent whose id
+// ends as the tool name does. It returns false if there are several such agents.
 func find(agents []Agent, name string) (Agent, bool) {
 	for i, known := range toolNames(agents) {
 		if known == name {
@@ -42,7 +42,7 @@ func find(agents []Agent, name string) (Agent, bool) {
 		}
 	}
 
-	// With several candidates, the wrong agent could be called.
+	// If several agents match, choosing one could call the wrong agent.
 	if len(found) != 1 {
 		return Agent{}, false
 	}
@@ -55,7 +55,7 @@ func tail(agentID string) string {
 	return suffix[max(0, len(suffix)-maxTail):]
 }
 
-// slug reduces a name to a-z, 0-9 and _.
+// slug reduces a name to the characters a-z, 0-9 and _.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

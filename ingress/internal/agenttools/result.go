@@ -11,7 +11,7 @@ import (
 	"parley/shared/schema"
 )
 
-// inputSchema is the input of each tool.
+// inputSchema is the JSON Schema of the input of every tool.
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
@@ -35,8 +35,8 @@ var inputSchema = json.RawMessage(`{
 	"additionalProperties": false
 }`)
 
-// outputSchema returns the schema of a tool's structured output, which it has in addition to the
-// answer's text. data is the schema of the agent's answers; nil: they are text.
+// outputSchema returns the schema of a tool's structured output, which accompanies the text of the
+// answer. data is the schema of the agent's answers, or nil if they are text.
 func outputSchema(data json.RawMessage) json.RawMessage {
 	if data == nil {
 		return json.RawMessage(resultHead + resultRest)
@@ -44,7 +44,8 @@ func outputSchema(data json.RawMessage) json.RawMessage {
 	return json.RawMessage(resultHead + `"data": ` + string(schema.Embed(data, "#/properties/data")) + "," + resultRest)
 }
 
-// The schema of a structuredResult. The schema of its data stands between the parts.
+// These constants are the beginning and the end of the schema of a structuredResult. The schema of
+// the agent's data is inserted between them.
 const (
 	resultHead = `{
 	"type": "object",
@@ -130,7 +131,7 @@ func texts(run *domain.Run) []string {
 	}
 }
 
-// incompleteText returns a text that says why an answer ended early.
+// incompleteText returns a text that explains to the model why an answer ended early.
 func incompleteText(why domain.FinishReason) string {
 	if why == domain.FinishLength {
 		return "(The answer is incomplete: the model reached its output limit.)"
@@ -138,14 +139,15 @@ func incompleteText(why domain.FinishReason) string {
 	return "(The answer is incomplete: the model's provider withheld the rest.)"
 }
 
-// waitText returns a text that says that a run waits for a person, and where to decide.
+// waitText returns a text that says that a run waits for a person, and where that person can
+// decide.
 func waitText(runID string, action *domain.RequiredAction) string {
 	return fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It continues after the decision, in the dashboard or with "+
 		"POST /api/runs?id=%[1]s&action=…&toolCallId=%s. The answer is then at GET /api/runs?id=%[1]s.",
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 
-// ending returns the words for how a run ended.
+// ending returns the words that describe the final status of a run.
 func ending(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:
@@ -159,7 +161,7 @@ func ending(status domain.RunStatus) string {
 	}
 }
 
-// sourcesFor returns the list of an answer's sources, with the numbers that the answer's text uses.
+// sourcesFor returns the list of an answer's sources, numbered as in the answer's text.
 func sourcesFor(citations []domain.Citation) string {
 	var b strings.Builder
 	listed := map[int]bool{}

@@ -24,7 +24,7 @@ import (
 // maxName is the maximum length of a file's name in characters.
 const maxName = 255
 
-// Templates finds templates.
+// Templates reads templates, to find the models of a submission's target.
 type Templates interface {
 	ByID(ctx context.Context, templateID string) (domain.Template, error)
 }
@@ -36,7 +36,7 @@ type Deps struct {
 	AgentsDB     *agentdb.Store
 	Templates    Templates
 	Client       *outbound.Client // fetches URLs
-	DefaultModel string           // of agents without a model
+	DefaultModel string           // model of agents that name none
 	// FilesPerOrganization is the limit on the bytes of an organization's files; 0: no limit.
 	FilesPerOrganization int64
 }
@@ -51,11 +51,11 @@ type Files struct {
 // New returns Files.
 func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.Client)} }
 
-// errUnsupported is the reason why a content is not accepted.
+// errUnsupported is the error for a content of a type that is not accepted.
 var errUnsupported = errors.New("is not a supported type: supported are " + Supported)
 
-// Upload stores a content for an organization and adds it to its files. The error is an API error, or
-// an error of reading the content.
+// Upload stores a content for an organization and adds it to its files. It returns an API error, or
+// the error of reading the content.
 func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, declared string, content io.Reader) (domain.File, error) {
 	if who.Visitor.ID != "" {
 		if err := f.checkVisitor(ctx, who, sessionID); err != nil {
@@ -81,14 +81,14 @@ func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, 
 		Name: file.Name, MIMEType: kind, Content: stored,
 	}, f.FilesPerOrganization)
 	if err != nil {
-		_ = f.BlobsDB.DropUploads(ctx, who.OrganizationID, []blobdb.Upload{stored}) // otherwise the sweeper does
+		_ = f.BlobsDB.DropUploads(ctx, who.OrganizationID, []blobdb.Upload{stored}) // on failure, the sweeper removes the content later
 		return domain.File{}, full(err)
 	}
 	return file, nil
 }
 
-// checkVisitor returns an error if a widget's visitor may not upload now. Visitors upload for one
-// session, so that the upload is erased with it.
+// checkVisitor returns an error if a widget's visitor may not upload now. A visitor's upload
+// belongs to one session, so that it is erased with that session.
 func (f *Files) checkVisitor(ctx context.Context, who domain.Caller, sessionID string) error {
 	if sessionID == "" {
 		return apierr.Invalid("sessionId", "required", "is required: visitors upload files for a session")
@@ -110,7 +110,8 @@ func full(err error) error {
 	return err
 }
 
-// store stores a content and checks its type. The type's problems are faults; see isFault.
+// store stores a content and checks its type. It returns a fault if the type is not acceptable; see
+// isFault.
 func (f *Files) store(ctx context.Context, org, name, declared string, content io.Reader) (blobdb.Upload, string, error) {
 	stored, err := f.BlobsDB.Upload(ctx, org, content, domain.MaxAttachmentBytes)
 	if err != nil {
@@ -118,18 +119,18 @@ func (f *Files) store(ctx context.Context, org, name, declared string, content i
 	}
 	kind, err := f.check(ctx, org, name, declared, stored)
 	if err != nil {
-		_ = f.BlobsDB.DropUploads(ctx, org, []blobdb.Upload{stored}) // otherwise the sweeper does
+		_ = f.BlobsDB.DropUploads(ctx, org, []blobdb.Upload{stored}) // on failure, the sweeper removes the content later
 	}
 	return stored, kind, err
 }
 
-// check returns the media type of a stored content.
+// check returns the media type of a stored content, or a fault if the type is not acceptable.
 func (f *Files) check(ctx context.Context, org, name, declared string, stored blobdb.Upload) (string, error) {
 	if stored.Bytes == 0 {
 		return "", fault("is empty")
 	}
 	content := f.BlobsDB.OpenBlob(ctx, org, stored.Hash, stored.Bytes)
-	defer func() { _ = content.Close() }() // read only: nothing can be lost
+	defer func() { _ = content.Close() }() // the content is only read, so an error of Close loses nothing
 
 	head := make([]byte, min(stored.Bytes, headBytes))
 	if _, err := io.ReadFull(content, head); err != nil {
@@ -147,25 +148,27 @@ func (f *Files) check(ctx context.Context, org, name, declared string, stored bl
 	return kind, err
 }
 
-// fault is a problem of a content, in words for the caller that follow the field's name.
+// fault is a problem of a content. Its text continues a sentence that begins with the name of the
+// request's field.
 type fault string
 
-// Error returns the words.
+// Error returns the text of the fault.
 func (f fault) Error() string { return string(f) }
 
-// isFault reports whether an error describes a problem of the content.
+// isFault reports whether an error is a fault of the content, as opposed to a failure of the
+// service.
 func isFault(err error) bool {
 	return errors.As(err, new(fault)) || errors.Is(err, errUnsupported) ||
 		errors.Is(err, imageinfo.ErrDamaged) || errors.Is(err, imageinfo.ErrPixels) || errors.Is(err, imageinfo.ErrFormat)
 }
 
-// extensionFor maps types to the extension of files without a name.
+// extensionFor maps media types to the extensions of files that were sent without a name.
 var extensionFor = map[string]string{
 	imageinfo.PNG: ".png", imageinfo.JPEG: ".jpg", imageinfo.WebP: ".webp", imageinfo.GIF: ".gif", pdfType: ".pdf",
 	"text/html": ".html", "text/markdown": ".md", "text/csv": ".csv", "application/json": ".json",
 }
 
-// named returns the cleaned name of a file, or a name that suits its type.
+// named returns the cleaned name of a file. A file without a name gets a name that suits its type.
 func named(name, kind string) string {
 	if name = domain.CleanName(name, maxName); name != "" {
 		return name
@@ -181,7 +184,8 @@ func named(name, kind string) string {
 	return "file.txt"
 }
 
-// Resolve stores the attachments of a submission. The error names the field of the attachment.
+// Resolve stores the attachments of a submission. An error names the request's field of the faulty
+// attachment.
 func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
 	switch {
 	case s.Caller.Visitor.ID != "" && !s.Caller.Visitor.Attachments:
@@ -214,16 +218,16 @@ func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.N
 	return out, nil
 }
 
-// drop removes the contents that nothing else refers to.
+// drop removes stored contents that nothing else refers to.
 func (f *Files) drop(ctx context.Context, s *dispatch.Submission, files []blobdb.NewAttachment) {
 	uploads := make([]blobdb.Upload, len(files))
 	for i, file := range files {
 		uploads[i] = blobdb.Upload{Hash: file.Hash, Bytes: file.Bytes}
 	}
-	_ = f.BlobsDB.DropUploads(ctx, s.Caller.OrganizationID, uploads) // otherwise the sweeper does
+	_ = f.BlobsDB.DropUploads(ctx, s.Caller.OrganizationID, uploads) // on failure, the sweeper removes the contents later
 }
 
-// resolve stores one attachment, or finds the file that it names.
+// resolve stores one attachment, or finds the existing file that the attachment refers to.
 func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispatch.Attachment) (blobdb.NewAttachment, error) {
 	org := s.Caller.OrganizationID
 	var stored blobdb.Upload
@@ -260,7 +264,7 @@ func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispa
 	}, nil
 }
 
-// find finds a file that the caller may read: an upload, or a file of a run.
+// find finds an existing file that the caller may read: either an upload or a file of a run.
 func (f *Files) find(ctx context.Context, s *dispatch.Submission, asked dispatch.Attachment) (blobdb.NewAttachment, error) {
 	missing := apierr.Invalid(asked.At("fileId"), "invalid_value", "is not a file that you can attach here")
 	if !id.Valid(id.File, asked.FileID) {
@@ -284,7 +288,7 @@ func (f *Files) find(ctx context.Context, s *dispatch.Submission, asked dispatch
 		return blobdb.NewAttachment{}, missing
 	}
 
-	// The type of a file that code made was never checked.
+	// Files that an agent's code created have not been checked yet.
 	stored := blobdb.Upload{Hash: file.Hash, Bytes: file.Bytes}
 	kind, err := f.check(ctx, org, file.Name, file.MIMEType, stored)
 	switch {
@@ -301,8 +305,8 @@ func (f *Files) find(ctx context.Context, s *dispatch.Submission, asked dispatch
 	}, nil
 }
 
-// owner returns the principal of an upload, or of the run to which a file belongs. It returns "" if the
-// run is gone or erased.
+// owner returns the principal who uploaded the file, or the principal of the file's run. It returns
+// "" if the run was deleted or erased.
 func (f *Files) owner(ctx context.Context, org string, file *blobdb.Attachable) (string, error) {
 	if file.RunID == "" {
 		return file.Principal, nil
@@ -314,7 +318,7 @@ func (f *Files) owner(ctx context.Context, org string, file *blobdb.Attachable) 
 	return run.Principal, err
 }
 
-// checkModel rejects images if the target's model is known to take none.
+// checkModel rejects images if the model of the target is known not to accept images.
 func (f *Files) checkModel(ctx context.Context, s *dispatch.Submission, files []blobdb.NewAttachment) error {
 	at := -1
 	for i := range files {
@@ -335,8 +339,8 @@ func (f *Files) checkModel(ctx context.Context, s *dispatch.Submission, files []
 	return apierr.Invalid(asked.At(""), "invalid_value", "is an image, and the model %s takes no images", model)
 }
 
-// model returns the first model of the submission's target. A target that does not exist has none:
-// acceptance reports it.
+// model returns the first model of the submission's target. It returns "" if the target does not
+// exist; the acceptance of the run reports that error.
 func (f *Files) model(ctx context.Context, s *dispatch.Submission) (model string, err error) {
 	if s.TemplateID != "" {
 		var template domain.Template
@@ -356,7 +360,7 @@ func (f *Files) model(ctx context.Context, s *dispatch.Submission) (model string
 	return model, err
 }
 
-// uniqueNames changes names that occur twice: the files of a run have different names.
+// uniqueNames changes repeated names, because the files of a run must have different names.
 func uniqueNames(files []blobdb.NewAttachment) {
 	taken := map[string]bool{}
 	for i := range files {

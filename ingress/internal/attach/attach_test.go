@@ -93,7 +93,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// One organization's fetches leave room for those of others.
+// The fetches of one organization leave slots for other organizations.
 func TestFetchesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFetcher(nil)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	fetchTime = 30 * time.Second // of one URL
+	fetchTime = 30 * time.Second // timeout of one URL
 
-	// Maximum numbers of URLs that one ingress process fetches simultaneously.
+	// These are the maximum numbers of URLs that one ingress process fetches at the same time.
 	fetchesPerOrganization = 8
 	fetchesAtOnce          = 64
 )
@@ -40,8 +40,8 @@ func newFetcher(client *outbound.Client) *fetcher {
 	return f
 }
 
-// enter counts a fetch of an organization. It returns an error if too many are in progress. An
-// organization without a fetch may use the last eighth of all.
+// enter counts a fetch of an organization. It returns an error if too many fetches are in progress.
+// The last eighth of all slots is reserved for organizations without a fetch in progress.
 func (f *fetcher) enter(org string) (leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,9 +63,9 @@ func (f *fetcher) enter(org string) (leave func(), err error) {
 	}, nil
 }
 
-// fetch requests a URL and passes the name, the declared type and the body of its response to take. A
-// URL that cannot be fetched is a fault. The fault does not contain the URL, which may contain
-// secrets.
+// fetch requests a URL. It passes the name, the declared type and the body of the response to take.
+// It returns a fault if the URL cannot be fetched. The fault does not contain the URL, because URLs
+// may contain secrets.
 func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name, declared string, body io.Reader) error) error {
 	if f.client == nil {
 		return fault("cannot be fetched: this service sends no requests")
@@ -84,7 +84,7 @@ func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name
 	if err != nil {
 		return fetchFault(ctx, err)
 	}
-	defer func() { _ = res.Body.Close() }() // read only: nothing can be lost
+	defer func() { _ = res.Body.Close() }() // the body is only read, so an error of Close loses nothing
 	if res.StatusCode != http.StatusOK {
 		return fault("cannot be fetched: the server responded with the status " + strconv.Itoa(res.StatusCode))
 	}
@@ -97,13 +97,14 @@ func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name
 	return err
 }
 
-// fetchedBody remembers the error of reading a response, to distinguish it from errors of the store.
+// fetchedBody records the error of reading a response, so that the caller can distinguish it from
+// an error of the store.
 type fetchedBody struct {
 	from io.Reader
 	err  error
 }
 
-// Read reads from the response.
+// Read reads from the response and records an error.
 func (b *fetchedBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -112,16 +113,17 @@ func (b *fetchedBody) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // the caller's own reader
 }
 
-// fetchFault converts an error of the HTTP client to a fault, or to the error of ctx.
+// fetchFault converts an error of the HTTP client to a fault. If ctx has ended, it returns the
+// cause of ctx instead.
 func fetchFault(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx) //nolint:wrapcheck // the request has gone away
+		return context.Cause(ctx) //nolint:wrapcheck // the client of the request has disconnected
 	}
 	return fault("cannot be fetched: " + outbound.AsError(err).Message)
 }
 
-// nameFor returns the name of a downloaded file, from the response's header or from the end of the
-// URL.
+// nameFor returns the name of a downloaded file, taken from the response's header or from the last
+// part of the URL.
 func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {

@@ -15,7 +15,7 @@ const headBytes = 4096
 
 const pdfType = "application/pdf"
 
-// archives maps extensions to the media types of documents that are ZIP archives.
+// archives maps extensions to the media types of document formats that are ZIP archives.
 var archives = map[string]string{
 	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 	".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
@@ -23,7 +23,7 @@ var archives = map[string]string{
 	".epub": "application/epub+zip",
 }
 
-// texts maps extensions to the media types of documents that are text.
+// texts maps extensions to the media types of text formats.
 var texts = map[string]string{
 	".html": "text/html", ".htm": "text/html", ".md": "text/markdown", ".markdown": "text/markdown", ".txt": "text/plain",
 	".csv": "text/csv", ".tsv": "text/tab-separated-values", ".json": "application/json", ".jsonl": "application/jsonl", ".log": "text/plain",
@@ -32,8 +32,9 @@ var texts = map[string]string{
 // Supported names the accepted types in error messages.
 const Supported = "PNG, JPEG, WebP and GIF images, and PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON documents"
 
-// mediaType returns the media type of a content that begins with head, or "" if it is not accepted. A
-// signature in the content takes precedence over the declared type and over the name's extension.
+// mediaType returns the media type of a content that begins with head, or "" if the type is not
+// accepted. A signature at the beginning of the content takes precedence over the declared type and
+// over the extension of the name.
 func mediaType(name, declared string, head []byte) string {
 	if image := imageinfo.Type(head); image != "" {
 		return image
@@ -67,7 +68,7 @@ func mediaType(name, declared string, head []byte) string {
 	}
 }
 
-// among returns the declared type if it is one of known, else the type of the extension.
+// among returns the declared type if known contains it, and otherwise the type of the extension.
 func among(known map[string]string, extension, said string) string {
 	for _, is := range known {
 		if is == said {
@@ -77,8 +78,8 @@ func among(known map[string]string, extension, said string) string {
 	return known[extension]
 }
 
-// isText reports whether the beginning of a content may be text: UTF-8 or UTF-16 with a mark, or
-// single bytes without control characters.
+// isText reports whether the beginning of a content may be text: UTF-8, UTF-16 with a byte order
+// mark, or a single-byte encoding without control characters.
 func isText(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return true

@@ -124,13 +124,13 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreBounded sends many callers to a hasher with one slot: one caller at a time
-// enters, waitersPerSlot callers wait, and all others are rejected immediately.
+// TestPasswordsAreBounded sends many callers to a hasher with one slot. One caller hashes at a
+// time, waitersPerSlot callers wait, and all others are rejected immediately.
 func TestPasswordsAreBounded(t *testing.T) {
 	t.Parallel()
 	const callers = 200
 	p := &Passwords{slots: make(chan struct{}, 1)}
-	p.slots <- struct{}{} // the slot is taken
+	p.slots <- struct{}{} // occupies the only slot
 	refused, entered := make(chan error, callers), make(chan struct{}, callers)
 	var inside, limit atomic.Int32
 	var wg sync.WaitGroup
@@ -147,13 +147,13 @@ func TestPasswordsAreBounded(t *testing.T) {
 			leave()
 		})
 	}
-	for range callers - waitersPerSlot { // refused while the slot is taken
+	for range callers - waitersPerSlot { // these callers are rejected while the slot is occupied
 		var coded *apierr.Error
 		if err := <-refused; !errors.As(err, &coded) || coded.Code != apierr.Overloaded || coded.RetryAfter < time.Second {
 			t.Errorf("beyond the queue: %v", err)
 		}
 	}
-	<-p.slots // the slot is freed
+	<-p.slots // frees the slot
 	wg.Wait()
 	if len(entered) != waitersPerSlot || len(refused) != 0 || limit.Load() != 1 || p.waiting.Load() != 0 {
 		t.Errorf("%d entered, %d refused late, %d at a time, %d still counted", len(entered), len(refused), limit.Load(), p.waiting.Load())

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	remember    = 4 * time.Second // a revocation takes effect within 5 s, even if a read is slow
+	remember    = 4 * time.Second // how long an entry is cached: a revocation takes effect within 5 s, even if a read is slow
 	lookupTime  = 3 * time.Second // timeout for reading a batch of credentials
 	lookupBatch = 256             // credentials read in one query
-	lookupQueue = 8192            // requests that may wait for a read; more are refused
+	lookupQueue = 8192            // maximum number of requests that wait for a read; further requests are refused
 	cacheSize   = 100_000         // maximum number of entries
 )
 
-// cache caches credentials and similar values, and their absence. A single query reads the missing
-// entries for many requests, so many rarely used credentials cost little more than one that is
-// often used.
+// cache caches credentials and similar values, and also their absence. One query reads the missing
+// entries of many requests. Many rarely used credentials therefore cost little more than one that
+// is used often.
 type cache[K comparable, V any] struct {
 	now    func() time.Time
 	absent time.Duration // how long absence is cached
@@ -35,18 +35,18 @@ type cache[K comparable, V any] struct {
 
 // entry is a cached value, or the cached absence of a value. It is valid until the given time.
 type entry[V any] struct {
-	found *V // nil: absent
+	found *V // nil if the value is absent
 	until time.Time
 }
 
-// newCache returns a cache that calls read to read missing values, many at a time. In the map that
-// read returns, the keys are the names that name derives from the cache's keys.
+// newCache returns a cache that reads missing values in batches with read. The map that read
+// returns is keyed by strings, which the function name derives from the keys of the cache.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {
 	c := &cache[K, V]{now: now, absent: absent, entries: map[K]entry[V]{}}
 	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry[V], error) {
-		began := c.now() // the time before the read, because the read may miss a later change
+		began := c.now() // taken before the read, because a change after the read begins may be missed
 		ctx, cancel := context.WithTimeout(ctx, lookupTime)
 		defer cancel()
 
@@ -95,7 +95,7 @@ func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], 
 	return e, nil
 }
 
-// busy returns the error for a request that would have to wait too long.
+// busy returns the error for a request that would have to wait too long for a read.
 func busy(err error) error {
 	e := apierr.Wrap(apierr.Overloaded, err, "too many requests are waiting for authentication; try again shortly")
 	e.RetryAfter = time.Second
@@ -117,10 +117,10 @@ func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 }
 
 // shrink drops expired entries, and a tenth of the rest if too many remain. A flood of random
-// credentials therefore costs reads, not memory.
+// credentials therefore costs database reads, but no additional memory.
 func (c *cache[K, V]) shrink() {
-	// A tenth is freed at a time, so that shrink is not called again for the next entry. The order
-	// of a map is random, and so is the choice.
+	// A tenth of the entries is dropped at once, so that the next entries fit without another call
+	// of shrink. The order of a map is random, and so are the dropped entries.
 	now, spare := c.now(), cacheSize/10
 	for key, e := range c.entries {
 		if !now.Before(e.until) {
@@ -142,8 +142,8 @@ func (c *cache[K, V]) forget(key K) {
 	delete(c.entries, key)
 }
 
-// forgetWhere drops the entries for which meant returns true. It checks all entries, which can take
-// milliseconds, so it is only for rare changes.
+// forgetWhere drops the entries for which meant returns true. It scans all entries, which can take
+// milliseconds. Call it only for rare changes.
 func (c *cache[K, V]) forgetWhere(meant func(*V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,21 +11,21 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// ClientSecret describes what a client secret permits: voice connections to one agent or template,
-// in one session.
+// ClientSecret describes the permission of a client secret: voice connections to one agent or
+// template, in one session.
 type ClientSecret struct {
 	Model     string
 	SessionID string
-	Named     bool            // the maker named the session
-	Session   json.RawMessage // settings for the session in the protocol; nil: none
+	Named     bool            // whether the creator of the client secret named the session
+	Session   json.RawMessage // settings for the session, in the format of the Realtime protocol; nil: none
 	Expires   time.Time
 }
 
-// sealedSecret is the content of a client secret. It identifies the credential that created it by
-// id and hash, neither of which can be used as a credential.
+// sealedSecret is the encrypted content of a client secret. It identifies the credential that
+// created it by id and hash, neither of which can be used as a credential.
 type sealedSecret struct {
 	KeyID     string          `json:"k,omitempty"` // the API key that created it, if any
-	Hash      []byte          `json:"h"`           // the hash of that key, or of the login session's token
+	Hash      []byte          `json:"h"`           // SHA-256 of that key, or of the login session's token
 	Org       string          `json:"o"`
 	Model     string          `json:"m"`
 	SessionID string          `json:"i"`
@@ -34,15 +34,15 @@ type sealedSecret struct {
 	Expires   int64           `json:"x"` // Unix time
 }
 
-// NewClientSecret returns a client secret, which is valid as long as the maker's credential, but
-// not after purpose.Expires. Errors are coded.
+// NewClientSecret returns a client secret for purpose. It is valid as long as the maker's
+// credential, but not after purpose.Expires. Errors are coded.
 func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
 		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,
 		Session: purpose.Session, Expires: purpose.Expires.Unix(),
 	}
 
-	// At each use, lasting compares this hash with the stored one.
+	// At each use of the client secret, lasting compares this hash with the stored one.
 	if s.KeyID == "" {
 		sum := hashed(maker.Token)
 		s.Hash = sum[:]
@@ -57,7 +57,7 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 		s.Hash = found.found.SecretHash
 	}
 
-	// A client secret travels in a header, which limits its size.
+	// A client secret is sent in a header, and the size of headers is limited.
 	plain := rendered(s)
 	if len(plain) > secrets.ClientSecretRoom {
 		return "", apierr.Invalid("session", "too_long", "exceeds the size limit of a client secret by %d bytes: send the rest in session.update",
@@ -66,9 +66,9 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 	return r.widgets.box.SealClientSecret(plain), nil
 }
 
-// secret checks a client secret. If before is set, the secret may have expired, because the
-// connection was accepted earlier. The holder of the secret acts as its maker, with the maker's
-// current rights, in the organization in which the secret was created.
+// secret checks a client secret. If before is set, an expired secret is accepted, because it was
+// valid when the connection was established. The holder of the secret acts as its maker, with the
+// maker's current rights, in the organization in which the secret was created.
 func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identity, error) {
 	var s sealedSecret
 	if r.widgets == nil {
@@ -91,14 +91,14 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 		return Identity{}, err
 	}
 
-	// The rights are those of the maker's credential now, and end with it.
+	// The caller has the current rights of the maker's credential, and loses them with it.
 	ident := Identity{Until: found.until, Via: ViaSecret, Caller: domain.Caller{
 		Kind: domain.CallerUser, UserID: found.found.UserID, KeyID: found.found.KeyID, Lineage: found.found.Lineage,
 		Credential: found.found.Label,
 	}}
 
-	// The maker chose the organization when the secret was created. That organization applies as if the
-	// header named it.
+	// The secret belongs to the organization in which it was created. The request is treated as if
+	// its header named that organization.
 	made := p
 	made.via, made.org = ViaKey, s.Org
 	standing, err := organization(found.found, made)

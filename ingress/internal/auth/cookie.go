@@ -19,9 +19,10 @@ func ClearCookie(w http.ResponseWriter, secure bool) {
 }
 
 // sessionCookie returns the cookie. A negative maxAge (seconds) deletes it. With SameSite=Lax,
-// browsers do not send the cookie with requests from other sites, unless a person follows a link.
+// browsers do not send the cookie with requests from other sites, except when a person follows a
+// link.
 func sessionCookie(token string, expires time.Time, maxAge int, secure bool) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // G124: Secure depends on the scheme, because there is no TLS in development
+	return &http.Cookie{ //nolint:gosec // G124: Secure depends on the scheme, because development servers have no TLS
 		Name: CookieName, Value: token, Path: "/", Expires: expires, MaxAge: maxAge,
 		HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode,
 	}

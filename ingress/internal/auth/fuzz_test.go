@@ -10,7 +10,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// seedHeaders are header values that clients and attackers send.
+// seedHeaders are header values that clients or attackers may send.
 var seedHeaders = []string{
 	"", " ", ",", "x", "tenant_demo", "TENANT_DEMO", "tenant_demo,", "Bearer x", "bearer  x", "Bearer", "Bearer ", "Basic eDp5", "Bearer ak_1", "ps_" + strings.Repeat("a", 32),
 	"ak_01h455vb4pex5vsknk084sn02q_0123456789abcdefghijklmnopqrstuv000000", "parley_session=x", "parley_session=x; parley_session=y", `parley_session="x"`,
@@ -22,15 +22,15 @@ func headersFor(key, authorization, cookie, organization, tenant string) *http.R
 	for name, value := range map[string]string{
 		headerKey: key, headerAuthorization: authorization, "Cookie": cookie, headerOrganization: organization, headerTenant: tenant,
 	} {
-		if value != "-" { // "-" means no header
+		if value != "-" { // "-" means that the header is absent
 			req.Header[name] = strings.Split(value, "\n") // "\n" separates the values of a repeated header
 		}
 	}
 	return req
 }
 
-// For any headers, read returns at most one credential, which has only visible characters, or an
-// error with a code.
+// FuzzRead checks that read returns at most one credential, which has only visible characters, or a
+// coded error.
 func FuzzRead(f *testing.F) {
 	for _, value := range seedHeaders {
 		f.Add(value, "-", "-", "-", "-")
@@ -66,7 +66,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// ClientAddr never returns an address that the client has made up.
+// FuzzClientAddr checks that ClientAddr never returns an address that the client has forged.
 func FuzzClientAddr(f *testing.F) {
 	for _, value := range []string{
 		"", "198.51.100.1", "198.51.100.1, 10.0.0.2", "10.0.0.1,10.0.0.2,", "unknown", "[2001:db8::1]:443", "2001:db8::1", "198.51.100.1:80", "fe80::1%eth0", "::ffff:10.0.0.9",
@@ -87,8 +87,8 @@ func FuzzClientAddr(f *testing.F) {
 		if got.IsValid() && got.Is4In6() || got.Zone() != "" {
 			t.Errorf("%s is not in its canonical form", got)
 		}
-		// Once a trusted proxy has appended the client's address, the entries to the left of that
-		// address have no effect.
+		// A trusted proxy appends the client's address. The entries to its left must have no
+		// effect.
 		if !proxies.Trust(got) && got != from {
 			req.Header["X-Forwarded-For"] = append([]string{"192.0.2.77"}, req.Header["X-Forwarded-For"]...)
 			if again := proxies.ClientAddr(req); again != got {
@@ -102,7 +102,8 @@ func FuzzClientAddr(f *testing.F) {
 	})
 }
 
-// A text that is recognized as a credential has one type and only visible characters.
+// FuzzCredentials checks that a text that is recognized as a credential has one type and only
+// visible characters.
 func FuzzCredentials(f *testing.F) {
 	key := secrets.NewAPIKey()
 	for _, text := range append(seedHeaders, key.Key, secrets.NewSessionToken(), secrets.NewLinkToken(), key.Key+"0", key.Key[1:], strings.ToUpper(key.Key)) {

@@ -18,10 +18,10 @@ func NormalizePassword(password string) (string, error) {
 	return normal, nil
 }
 
-// spellings returns the forms of a password to compare with a stored hash: the normalized form, and
-// the form as typed, which older hashes use.
+// spellings returns the two forms of a password that are compared with a stored hash: the
+// normalized form, and the form as typed. Older hashes were computed from the form as typed.
 func spellings(password string) []string {
-	// A password that cannot be normalized may still be one from before normalization.
+	// A password that cannot be normalized may have been set before passwords were normalized.
 	normal, err := NormalizePassword(password)
 	if err != nil || normal == password {
 		return []string{password}

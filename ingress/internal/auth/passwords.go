@@ -21,9 +21,10 @@ import (
 var PasswordCost = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 const (
-	// How long a request waits for a slot.
+	// passwordWait is the longest time for which a request waits for a slot.
 	passwordWait = 5 * time.Second
-	// waitersPerSlot is the maximum number of requests that wait for each slot. The last of them waits less than two seconds.
+	// waitersPerSlot is the maximum number of requests that wait for each slot. With this limit,
+	// every request waits less than two seconds.
 	waitersPerSlot = 64
 )
 
@@ -34,9 +35,9 @@ var errPasswordsBusy = errors.New("too many simultaneous password checks")
 // long.
 type Passwords struct {
 	cost    argon2id.Params
-	slots   chan struct{} // has an element for each hash in progress
+	slots   chan struct{} // contains an element for each hash in progress
 	waiting atomic.Int32  // requests that wait for a slot
-	dummy   string        // the scheme under which a hash is computed if no account exists
+	dummy   string        // scheme used to compute a hash if no account has the email address
 }
 
 // NewPasswords returns Passwords that compute as many hashes at a time as there are slots. If slots
@@ -52,12 +53,12 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	return p
 }
 
-// A stored password is $argon2id$v=…$m=…,t=…,p=…$SALT$KEY. The part before the last $ is
-// its scheme. All accounts that have or had an email address share a scheme, so a login computes
-// one key for all of them.
+// A stored password has the form $argon2id$v=…$m=…,t=…,p=…$SALT$KEY. Its scheme is the part before
+// the last $. All accounts that have or had the same email address share a scheme, so that a login
+// computes one key for all of them.
 
-// Hash returns the text to store for a password. It hashes the password's normalized form under the
-// first of the schemes that has the current cost, or else under a new scheme.
+// Hash returns the text to store for a password. It hashes the normalized form of the password. It
+// uses the first given scheme that has the current cost, or a new scheme if none has.
 func (p *Passwords) Hash(ctx context.Context, password string, schemes []string) (string, error) {
 	password, err := NormalizePassword(password)
 	if err != nil {
@@ -76,9 +77,10 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 	return hash(p.newScheme(), password)
 }
 
-// Hashes returns the texts that may be stored for a password under the schemes, both for its
-// normalized form and for the form as typed. Without schemes it returns no texts but takes the same
-// time, so that the time does not reveal which email addresses have accounts.
+// Hashes returns the texts that may be stored for a password under the given schemes, both for the
+// password's normalized form and for the form as typed. Without schemes it returns no texts but
+// takes the same time. The response time therefore does not reveal which email addresses have
+// accounts.
 func (p *Passwords) Hashes(ctx context.Context, password string, schemes []string) (hashes []string, err error) {
 	leave, err := p.enter(ctx)
 	if err != nil {
@@ -114,13 +116,13 @@ func (p *Passwords) prefix() string {
 // newScheme returns a scheme with the current cost and a new salt.
 func (p *Passwords) newScheme() string {
 	salt := make([]byte, p.cost.SaltLength)
-	_, _ = rand.Read(salt) // never fails
+	_, _ = rand.Read(salt) // rand.Read never returns an error
 	return p.prefix() + base64.RawStdEncoding.EncodeToString(salt)
 }
 
 // hash returns the text of a password under a scheme.
 func hash(scheme, password string) (string, error) {
-	// The library decodes only a complete hash, so the scheme gets a key of zeros.
+	// The library only decodes complete hashes, so a key of zeros is appended to the scheme.
 	noKey := base64.RawStdEncoding.EncodeToString(make([]byte, PasswordCost.KeyLength))
 	cost, salt, _, err := argon2id.DecodeHash(scheme + "$" + noKey)
 	if err != nil {
@@ -140,7 +142,7 @@ func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 	default:
 	}
 
-	// A longer queue would only delay the refusal.
+	// A longer queue would only delay the rejection of its last requests.
 	if int(p.waiting.Add(1)) > waitersPerSlot*cap(p.slots) {
 		p.waiting.Add(-1)
 		return nil, busy(errPasswordsBusy)

@@ -12,7 +12,7 @@ import (
 // Via says how a request presented its credential.
 type Via string
 
-// The ways to present a credential.
+// These constants are the ways to present a credential.
 const (
 	ViaNothing Via = ""
 	ViaCookie  Via = "cookie"
@@ -25,12 +25,12 @@ const (
 // CookieName is the name of the session cookie.
 const CookieName = "parley_session"
 
-// The headers that identify the caller, in the canonical form of net/http.
+// These constants are the headers that identify the caller, in the canonical form of net/http.
 const (
 	headerKey           = "X-Api-Key"
 	headerAuthorization = "Authorization"
 	headerOrganization  = "X-Organization-Id"
-	// The header of demo mode; its only value is domain.DemoTenant.
+	// headerTenant is the header that selects demo mode. Its only valid value is domain.DemoTenant.
 	headerTenant = "X-Tenant-Id"
 )
 
@@ -39,17 +39,17 @@ const (
 type presented struct {
 	via   Via
 	token string
-	org   string // empty: the header is missing
+	org   string // empty if the header is missing
 	demo  bool
 }
 
-// read takes the credentials from a request. It reads the cookie only if cookies is set. A
-// malformed credential is an error; it is never treated as missing.
+// read extracts the credentials of a request. It reads the session cookie only if cookies is set. A
+// malformed credential is an error. It is never treated as missing.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 
-	// Malformed headers are rejected even if no credential is needed. Otherwise a typing error
-	// would look like a missing credential.
+	// Malformed headers are rejected even if no credential is needed. Otherwise the request would
+	// be treated as anonymous because of a typing error.
 	tenant, err := single(req, headerTenant, "x-tenant-id")
 	if err != nil {
 		return p, err
@@ -82,8 +82,8 @@ func read(req *http.Request, cookies bool) (presented, error) {
 	return p, err
 }
 
-// explicit returns the credential of the headers: a key or a bearer token. Both headers may have the
-// same one, because clients of several protocols send a key in each.
+// explicit returns the credential of the headers: an API key or a bearer token. Both headers may
+// contain the same credential, because clients that support several protocols send it in both.
 func explicit(req *http.Request) (key, bearer string, err error) {
 	if key, err = single(req, headerKey, "x-api-key"); err != nil {
 		return "", "", err
@@ -99,7 +99,7 @@ func explicit(req *http.Request) (key, bearer string, err error) {
 	return key, "", nil
 }
 
-// bearing returns the kind of credential that a bearer token looks like.
+// bearing returns the kind of a bearer token, which it recognizes by the token's prefix.
 func bearing(token string) Via {
 	switch {
 	case secrets.IsAPIKey(token):
@@ -111,9 +111,9 @@ func bearing(token string) Via {
 	}
 }
 
-// single returns a header that may occur once, or "" if it is absent. Values that are empty,
-// repeated, joined by commas or contain spaces are rejected, because two proxies might interpret
-// them differently.
+// single returns the value of a header that may occur at most once, or "" if it is absent. It
+// rejects values that are empty, repeated, joined by commas or contain spaces, because two proxies
+// might interpret them differently.
 func single(req *http.Request, header, field string) (string, error) {
 	// The map is read directly, because Header.Get would ignore repeated headers.
 	values, present := req.Header[header]
@@ -140,8 +140,8 @@ func isVisible(s string) bool {
 	return true
 }
 
-// bearerToken returns the token of the Authorization header, or "" without the header. A scheme
-// other than Bearer is an error.
+// bearerToken returns the token of the Authorization header, or "" if the header is absent. It
+// returns an error for a scheme other than Bearer.
 func bearerToken(req *http.Request) (string, error) {
 	const field = "authorization"
 	values, present := req.Header[headerAuthorization]
@@ -167,7 +167,7 @@ func bearerToken(req *http.Request) (string, error) {
 	return token, nil
 }
 
-// cookieToken returns the token of the session cookie, or "" without the cookie.
+// cookieToken returns the token of the session cookie, or "" if the cookie is absent.
 func cookieToken(req *http.Request) (string, error) {
 	cookies := req.CookiesNamed(CookieName)
 	switch {
@@ -177,14 +177,14 @@ func cookieToken(req *http.Request) (string, error) {
 		return "", apierr.Invalid("cookie", "duplicate", "the session cookie must be sent only once")
 	case cookies[0].Value == "":
 		return "", apierr.Invalid("cookie", "required", "the session cookie is empty")
-	case !isVisible(cookies[0].Value): // net/http accepts spaces
+	case !isVisible(cookies[0].Value): // net/http accepts spaces in cookies, Parley does not
 		return "", apierr.Invalid("cookie", "invalid_value", "the session cookie must not contain spaces")
 	}
 	return cookies[0].Value, nil
 }
 
-// SaysDemo reports whether a request has the demo header, even a malformed one. Each such request
-// counts against the demo limit.
+// SaysDemo reports whether a request has the demo header, even with an invalid value. Every request
+// with the header counts against the demo limit.
 func SaysDemo(req *http.Request) bool {
 	for _, value := range req.Header[headerTenant] {
 		if strings.Contains(value, domain.DemoTenant) {

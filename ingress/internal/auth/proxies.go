@@ -19,8 +19,8 @@ func (p Proxies) Trust(addr netip.Addr) bool {
 	return false
 }
 
-// peer returns the address at the other end of the connection. It is the zero Addr for a unix
-// socket, which no proxy list contains.
+// peer returns the IP address at the other end of the connection. For a unix socket it returns the
+// zero Addr, which no list of proxies contains.
 func peer(req *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	if err != nil {
@@ -46,16 +46,16 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 	return true
 }
 
-// ClientAddr returns the client's IP address: the rightmost address in the chain that does not
-// belong to a trusted proxy. The client may have invented the addresses further left.
+// ClientAddr returns the client's IP address: the rightmost address in X-Forwarded-For that does
+// not belong to a trusted proxy. The client may have forged the addresses to its left.
 func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 	addr := peer(req)
 	if !p.Trust(addr) {
 		return addr
 	}
 
-	// Each proxy appends the address of its peer. So the chain is read from the right, and as long
-	// as the addresses are those of trusted proxies.
+	// Each proxy appends the address of its peer. The list is therefore read from the right, until
+	// an address is not that of a trusted proxy.
 	hops := strings.Split(strings.Join(req.Header["X-Forwarded-For"], ","), ",")
 	for i := len(hops) - 1; i >= 0 && p.Trust(addr); i-- {
 		hop, ok := parseHop(strings.TrimSpace(hops[i]))
@@ -81,13 +81,13 @@ func parseHop(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// Secure reports whether the client reached the service, or the proxy in front of it, over TLS.
+// Secure reports whether the client used TLS to reach the service or the proxy in front of it.
 func (p Proxies) Secure(req *http.Request) bool {
 	if req.TLS != nil {
 		return true
 	}
 
-	// The header counts only from a trusted proxy, because a client could set it.
+	// The header is used only if it comes from a trusted proxy, because clients can set it.
 	proto := req.Header["X-Forwarded-Proto"]
 	return len(proto) == 1 && strings.EqualFold(proto[0], "https") && p.Trust(peer(req))
 }

@@ -18,20 +18,20 @@ import (
 // Need says which callers an endpoint accepts.
 type Need int
 
-// The needs of endpoints.
+// These constants are the requirements that an endpoint can have.
 const (
 	NeedUser    Need = iota // a user or a key
 	NeedDemo                // a user, a key, or a visitor of the demo or a widget
-	NeedUpload              // a user, a key, or a visitor of a widget that takes attachments
+	NeedUpload              // a user, a key, or a visitor of a widget that accepts attachments
 	NeedPublic              // anyone, but an invalid credential is rejected
-	NeedNobody              // credentials are ignored: sign-up and login
-	NeedKey                 // an API key, and no browser: the caller is a system
+	NeedNobody              // no credential is read: sign-up and login
+	NeedKey                 // an API key, sent by a system and not by a browser
 	NeedUserKey             // an API key that acts for its user
-	NeedPage                // like NeedNobody, but the origin of the page that sends the request is checked
+	NeedPage                // like NeedNobody, but the Origin header of the request is checked
 	NeedVoice               // a user or a key without a cookie, or the holder of a client secret
 )
 
-// ofKeys reports whether the endpoint requires an API key.
+// ofKeys reports whether n requires an API key.
 func (n Need) ofKeys() bool { return n == NeedKey || n == NeedUserKey }
 
 // Lookup reads credentials. The store implements it.
@@ -51,8 +51,8 @@ type Resolver struct {
 	widgets *Widgets
 }
 
-// New returns a resolver that reads credentials from l and checks widget tokens with w (nil: no
-// token is valid). It trusts only proxies to forward client addresses.
+// New returns a resolver that reads credentials from l and checks widget tokens with w. If w is
+// nil, it rejects all widget tokens. It trusts only the given proxies to forward client addresses.
 func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	r := &Resolver{proxies: proxies, now: time.Now, widgets: w}
 	now := func() time.Time { return r.now() }
@@ -68,7 +68,7 @@ func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	return r
 }
 
-// Run reads credentials and records their use, until ctx ends.
+// Run reads credentials and records when they are used, until ctx ends.
 func (r *Resolver) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.keys.group.Run(ctx) })
@@ -81,30 +81,30 @@ func (r *Resolver) Run(ctx context.Context) {
 }
 
 // Identity is an identified caller. Via says how the caller presented the credential. Token is the
-// token of a login session, else empty. Organizations lists the organizations in which the
-// credential is valid, oldest membership first. Until, if set, is the time at which work that
-// continues after the request must resolve the caller again, because the credential may have been
-// changed or revoked.
+// token of a login session, and otherwise empty. Organizations lists the organizations in which the
+// credential is valid, oldest membership first. If Until is set, work that continues after this
+// time must resolve the caller again, because the credential may have been changed or revoked.
 type Identity struct {
 	Until         time.Time
 	Caller        domain.Caller
 	Via           Via
 	Token         string
 	Organizations []accountdb.Standing
-	Secret        *ClientSecret // the client secret presented, if any
+	Secret        *ClientSecret // the client secret that the request presented; nil: none
 }
 
-// Resolve identifies the sender of a request to an endpoint with this need. Its errors are coded.
+// Resolve identifies the sender of a request to an endpoint with the given need. Its errors are
+// coded.
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	ident, err := r.resolve(req, need)
-	if need == NeedKey && fromBrowser(req) { // rejected with any credential; the identity only selects the limit to show
+	if need == NeedKey && fromBrowser(req) { // rejected whatever the credential; the identity only selects the rate limit to report
 		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint does not accept requests from browsers")
 	}
 	return ident, err
 }
 
-// resolve is Resolve without the check for browsers. The order of the cases determines which error
-// is returned for a request with several faults.
+// resolve is Resolve without the check for browsers. The order of the cases determines the error
+// for a request that has several faults.
 func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	if need == NeedVoice {
 		return r.voice(req, false)
@@ -133,8 +133,7 @@ func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	return r.known(req.Context(), p, need)
 }
 
-// fromBrowser reports whether a request has headers that browsers set and servers have no reason to
-// send.
+// fromBrowser reports whether a request has headers that browsers set and servers do not need.
 func fromBrowser(req *http.Request) bool {
 	_, origin := req.Header["Origin"]
 	_, fetch := req.Header["Sec-Fetch-Site"]
@@ -146,8 +145,8 @@ func keyRequired() error {
 	return apierr.New(apierr.APIKeyRequired, "this endpoint accepts only an API key, in x-api-key or as a bearer token")
 }
 
-// noKey returns the error for a request without an API key to an endpoint that needs one. An
-// unknown bearer token is treated as a wrong key.
+// noKey returns the error for a request without an API key to an endpoint that requires one. It
+// treats an unknown bearer token as a wrong key.
 func noKey(p presented) error {
 	if p.via == ViaBearer && !secrets.IsSessionToken(p.token) {
 		return apierr.New(apierr.APIKeyRequired, "the bearer token is not a Parley API key; Parley keys begin with ak_")
@@ -155,8 +154,8 @@ func noKey(p presented) error {
 	return keyRequired()
 }
 
-// nobody returns the identity of a request without a credential, or the error if the endpoint needs
-// one.
+// nobody returns the identity of a request without a credential, or an error if the endpoint
+// requires a credential.
 func nobody(need Need) (Identity, error) {
 	switch need {
 	case NeedPublic:
@@ -185,15 +184,16 @@ func DemoRestricted() error {
 	return apierr.New(apierr.DemoRestricted, "demo mode only allows listing templates and chatting with them")
 }
 
-// known verifies a presented credential and chooses the organization.
+// known verifies the presented credential and determines the organization in which the request
+// acts.
 func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity, error) {
 	found, err := r.credential(ctx, p)
 	if err != nil {
 		return Identity{}, err
 	}
 
-	// The kind of caller depends on the endpoint and not on the credential: the same key may start
-	// chats and automations.
+	// The kind of caller depends on the endpoint and not on the credential, because the same key
+	// may start both chats and automations.
 	cred := found.found
 	ident := Identity{Until: found.until, Via: p.via, Organizations: cred.Memberships}
 	ident.Caller = domain.Caller{Kind: domain.CallerUser, UserID: cred.UserID, KeyID: cred.KeyID, Lineage: cred.Lineage}
@@ -208,7 +208,7 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 
 	standing, err := organization(cred, p)
 	if err != nil && need != NeedPublic { // public endpoints need no organization
-		return Identity{Caller: ident.Caller}, err // the caller is known, so the request counts against its limit
+		return Identity{Caller: ident.Caller}, err // the caller is identified, so the request counts against the caller's limit
 	}
 	ident.Caller.OrganizationID, ident.Caller.Role = standing.OrganizationID, standing.Role
 	return ident, nil
@@ -235,7 +235,7 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[acc
 	return r.lasting(found, hashed(p.token))
 }
 
-// lasting returns the entry found if its hash matches and it is still valid.
+// lasting returns the cached entry if its hash matches sum and the credential is still valid.
 func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (entry[accountdb.Credential], error) {
 	// The comparison takes constant time, so that its duration reveals nothing about the stored
 	// hash.
@@ -252,15 +252,16 @@ func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (ent
 	return found, nil
 }
 
-// Used records that a request acted as a key without presenting the key, as deliveries to a hook do.
+// Used records a use of a key by a request that did not present the key, such as a delivery to a
+// hook.
 func (r *Resolver) Used(keyID string) { r.touches.note(keyID, r.now()) }
 
-// ended returns the error for a credential that is not valid. It does not say which of the possible
-// reasons applies.
+// ended returns the error for an invalid credential. It does not reveal whether the credential is
+// unknown, revoked or expired.
 func ended() error { return unauthenticated("the credential is unknown, revoked or expired") }
 
-// malformed describes the expected form of a credential. Clients that are made for other services
-// send the keys of those services.
+// malformed describes the expected form of a credential. Clients that were configured for another
+// service often send that service's key.
 func malformed(p presented) error {
 	switch {
 	case p.via == ViaCookie:
@@ -279,10 +280,10 @@ func malformed(p presented) error {
 // unauthenticated returns an error with the code unauthenticated.
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
 
-// organization returns the organization in which a request acts. An organization's key acts in its
-// own organization. A user's key acts in the organization that the header names. A login session
-// also acts in that organization or, without the header, in the organization of the user's oldest
-// membership.
+// organization returns the organization in which a request acts. A key of an organization acts in
+// that organization. A user's key acts in the organization that the header names. A login session
+// also acts in the organization that the header names. Without the header, it acts in the
+// organization of the user's oldest membership.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	// A key that belongs to an organization has the rights of an administrator there.
 	if cred.OrganizationID != "" {
@@ -322,7 +323,7 @@ func (r *Resolver) ForgetKey(keyID string) { r.keys.forget(keyID) }
 // ForgetToken drops the token of a login session from the cache.
 func (r *Resolver) ForgetToken(token string) { r.logins.forget(hashed(token)) }
 
-// ForgetLogin is ForgetToken for the hash of a token.
+// ForgetLogin drops the login session whose token has this hash from the cache.
 func (r *Resolver) ForgetLogin(hash []byte) {
 	if len(hash) == sha256.Size {
 		r.logins.forget([sha256.Size]byte(hash))
@@ -332,15 +333,16 @@ func (r *Resolver) ForgetLogin(hash []byte) {
 // ForgetUser drops all login sessions and keys of a user from the cache, after the user's rights
 // have changed.
 func (r *Resolver) ForgetUser(userID string) {
-	// A user may have many credentials, and the caches are not indexed by user.
+	// A user may have many credentials. The caches are not indexed by user, so they are searched.
 	theirs := func(cred *accountdb.Credential) bool { return cred.UserID == userID }
 	r.keys.forgetWhere(theirs)
 	r.logins.forgetWhere(theirs)
 }
 
 // Person returns the owner of the request's login session, for endpoints that require no
-// credential. The identity is empty if the request presents nothing, a key, or an expired cookie,
-// which browsers send anyway. Any other invalid credential is an error.
+// credential. The identity is empty if the request presents no credential or an API key. It is also
+// empty if the cookie has expired, because browsers keep sending such a cookie. Any other invalid
+// credential is an error.
 func (r *Resolver) Person(req *http.Request) (Identity, error) {
 	ident, err := r.Resolve(req, NeedPublic)
 	if err == nil && ident.Via != ViaCookie && ident.Via != ViaBearer {

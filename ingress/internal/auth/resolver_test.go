@@ -283,7 +283,7 @@ func TestRevocationTakesEffectWithinFiveSeconds(t *testing.T) {
 	}
 	keyID, _ := secrets.APIKeyID(w.orgKey)
 	w.lookup.mu.Lock()
-	delete(w.lookup.keys, keyID) // as if another ingress had revoked it
+	delete(w.lookup.keys, keyID) // simulates a revocation by another ingress
 	w.lookup.mu.Unlock()
 	clock = clock.Add(5 * time.Second)
 	if apierr.CodeFor(resolve()) != apierr.Unauthenticated {

@@ -8,23 +8,24 @@ import (
 
 const (
 	touchEvery = time.Minute     // per credential
-	touchPause = time.Second     // time in which the credentials of many requests are collected for one write
+	touchPause = time.Second     // pause during which uses are collected for one write
 	touchTime  = 3 * time.Second // timeout of one write
-	touchSize  = 100_000         // credentials whose last use is remembered
+	touchSize  = 100_000         // maximum number of credentials whose last use is cached
 )
 
-// touches records when API keys and login sessions were last used. It writes outside of requests,
-// and the records are lost if the database is unreachable.
+// touches records when API keys and login sessions were last used. It writes the records
+// independently of requests. If the database is unreachable, it drops them.
 type touches struct {
 	write func(context.Context, map[string]time.Time) error
 	wake  chan struct{}
 
 	mu      sync.Mutex
-	last    map[string]time.Time // the last use that was noted for each credential
-	pending map[string]time.Time // uses to be written
+	last    map[string]time.Time // time of the last recorded use, by credential
+	pending map[string]time.Time // uses that have not been written yet, by credential
 }
 
-// newTouches returns a touches that passes its records to write, as a map from a credential's id to its last use.
+// newTouches returns a touches that stores its records with write. The argument of write maps the
+// id of a credential to the time of its last use.
 func newTouches(write func(context.Context, map[string]time.Time) error) *touches {
 	return &touches{
 		write: write, wake: make(chan struct{}, 1),
@@ -41,12 +42,12 @@ func (t *touches) note(name string, now time.Time) {
 		return
 	}
 	if len(t.last) >= touchSize {
-		clear(t.last) // emptying the map costs at most one extra write for each credential
+		clear(t.last) // after clearing the map, each credential costs at most one extra write
 	}
 
 	t.last[name], t.pending[name] = now, now
 
-	// The pause makes one write of the uses in many requests.
+	// During this pause, the uses of many requests accumulate, so that they need only one write.
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -82,5 +83,5 @@ func (t *touches) flush(ctx context.Context) {
 
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
-	_ = t.write(ctx, used) // the next use, a minute later, writes it again
+	_ = t.write(ctx, used) // on failure the use is lost; the next recorded use is written a minute later
 }

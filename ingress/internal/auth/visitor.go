@@ -8,12 +8,13 @@ import (
 	"parley/shared/domain"
 )
 
-// headerOrigin is the header with the origin of the page that sends a request. Browsers set it; pages cannot.
+// headerOrigin is the header with the origin of the page that sends a request. Browsers set it, and
+// scripts of a page cannot change it.
 const headerOrigin = "Origin"
 
-// visitor identifies the widget visitor who sends req. Visitors may chat, read public resources and,
-// if the widget takes attachments, upload files.
-// If visitor returns an error, the identity says only that a widget token was presented.
+// visitor identifies the widget visitor who sends req. Visitors may chat and read public resources.
+// They may also upload files if the widget accepts attachments. If visitor returns an error, the
+// identity says only that a widget token was presented.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
 	if err == nil && need != NeedDemo && need != NeedPublic && (need != NeedUpload || !ident.Caller.Visitor.Attachments) {
@@ -30,8 +31,8 @@ func WidgetRestricted() error {
 	return apierr.New(apierr.PermissionDenied, "a widget token is valid only for chatting with its agent")
 }
 
-// visiting checks a widget token and the page that uses it. If before is set, the token may have
-// expired, because the request was accepted earlier.
+// visiting checks a widget token and the page that uses it. If before is set, an expired token is
+// accepted, because it was valid when the request was accepted.
 func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identity, error) {
 	if r.widgets == nil {
 		return Identity{}, unauthenticated("the widget token is malformed")
@@ -45,14 +46,15 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 		return Identity{}, unauthenticated("the widget token has expired")
 	}
 
-	// A browser sends the origin of the page. So a token that was copied to another website does
-	// not work in browsers.
+	// Browsers send the real origin of the page. A token that was copied to another website
+	// therefore does not work in browsers.
 	denied := apierr.New(apierr.PermissionDenied, "the widget is not allowed on this page")
 	if origins := req.Header[headerOrigin]; len(origins) != 1 || origins[0] != token.Origin {
 		return Identity{}, denied
 	}
 
-	// The token is only a claim: the widget may have been disabled since the token was created.
+	// The token alone is not sufficient, because the widget may have been disabled since the token
+	// was created.
 	found, err := r.widgets.embedded(req.Context(), token.Agent, token.Origin)
 	if err != nil {
 		return Identity{}, err
@@ -73,8 +75,9 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	}}, nil
 }
 
-// Again resolves the caller of an accepted request once more while the response is in progress. An
-// expired widget token stays valid for this request as long as the agent's widget is enabled.
+// Again resolves the caller of an accepted request again while the response is in progress. A
+// widget token that has expired meanwhile stays valid for this request as long as the agent's
+// widget is enabled.
 func (r *Resolver) Again(req *http.Request) (Identity, error) {
 	p, err := read(req, true)
 	if err == nil && p.via == ViaWidget {

@@ -8,14 +8,15 @@ import (
 	"parley/shared/secrets"
 )
 
-// The header in which browsers send credentials, because they cannot set most headers of a
-// WebSocket request: in net/http's canonical form and in the usual spelling.
+// These constants name the header in which browsers send the credentials of a WebSocket request,
+// because they cannot set most other headers. The first has net/http's canonical form, the second
+// the usual spelling.
 const (
 	headerProtocol = "Sec-Websocket-Protocol"
 	nameProtocol   = "Sec-WebSocket-Protocol"
 )
 
-// Subprotocols that clients of OpenAI's Realtime API offer in addition to "realtime".
+// These are the subprotocols that clients of OpenAI's Realtime API offer in addition to "realtime".
 const (
 	protocolKey          = "openai-insecure-api-key."
 	protocolOrganization = "openai-organization."
@@ -36,8 +37,8 @@ func Protocols(req *http.Request) ([]string, error) {
 	return out, nil
 }
 
-// readVoice takes the credential from a WebSocket request. It ignores cookies, because browsers
-// send them with requests from any page.
+// readVoice extracts the credential of a WebSocket request. It ignores cookies, because browsers
+// send them with requests from the pages of any website.
 func readVoice(req *http.Request) (presented, error) {
 	p, err := read(req, false)
 	if err != nil {
@@ -49,7 +50,8 @@ func readVoice(req *http.Request) (presented, error) {
 		return p, err
 	}
 
-	// A page cannot set the headers of a WebSocket request, but it chooses the subprotocols.
+	// Scripts of a page cannot set the headers of a WebSocket request, but they can choose its
+	// subprotocols.
 	for _, name := range offered {
 		if token, ok := strings.CutPrefix(name, protocolKey); ok {
 			switch {
@@ -71,12 +73,12 @@ func readVoice(req *http.Request) (presented, error) {
 	return p, nil
 }
 
-// VoiceAgain resolves the caller of an established voice connection again. An expired client secret
-// stays valid for this connection as long as the maker's credential is valid.
+// VoiceAgain resolves the caller of an established voice connection again. A client secret that has
+// expired meanwhile stays valid for this connection as long as the maker's credential is valid.
 func (r *Resolver) VoiceAgain(req *http.Request) (Identity, error) { return r.voice(req, true) }
 
-// voice identifies the caller of a voice connection: a user or a key, or the holder of a client
-// secret that one of these has created.
+// voice identifies the caller of a voice connection: a user, a key, or the holder of a client
+// secret that a user or a key has created.
 func (r *Resolver) voice(req *http.Request, before bool) (Identity, error) {
 	p, err := readVoice(req)
 	switch {

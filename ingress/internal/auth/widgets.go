@@ -25,7 +25,7 @@ const (
 	// WidgetTokenLife is the lifetime of a widget token.
 	WidgetTokenLife = 10 * time.Minute
 
-	unlisted = time.Second // how long the absence of a widget or origin is cached; short, because people test a change immediately
+	unlisted = time.Second // how long the absence of a widget or an origin is cached; short, because people test a new widget immediately
 )
 
 // WidgetLookup reads the widgets of agents of any organization. The store implements it.
@@ -34,14 +34,14 @@ type WidgetLookup interface {
 	WidgetOrigins(ctx context.Context, origins []string) (map[string]*agentdb.Origin, error)
 }
 
-// Widgets decides which pages may embed which agents, and creates visitors' tokens. A Resolver runs
-// it.
+// Widgets decides which pages may embed which agents, and creates the tokens of widget visitors.
+// Its caches are filled while the Resolver runs.
 type Widgets struct {
 	box     *secrets.Box
 	secrets Opener
 	now     func() time.Time
-	agents  *cache[string, agentdb.Widget] // widgets by agent id
-	origins *cache[string, agentdb.Origin] // the origins that any widget lists
+	agents  *cache[string, agentdb.Widget] // widgets, by agent id
+	origins *cache[string, agentdb.Origin] // origins that at least one widget allows
 }
 
 // Opener opens stored secrets, and reports secrets that cannot be opened with any key.
@@ -74,10 +74,10 @@ func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentd
 	return found.found, err
 }
 
-// embedded is like Embedded, and also returns the time until which the result is cached. found is
-// nil if the origin may not embed the widget.
+// embedded is like Embedded, and also returns the time until which the result is cached. The field
+// found is nil if pages of the origin may not embed the widget.
 func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[agentdb.Widget], error) {
-	// The cached widget contains all of its origins, so that the origin needs no further query.
+	// The cached widget contains all of its origins, so the origin needs no further query.
 	found, err := w.agents.get(ctx, agentID, w.now())
 	if err == nil && found.found != nil && !slices.Contains(found.found.Origins, origin) {
 		found.found = nil
@@ -100,7 +100,8 @@ func (w *Widgets) Forget(agentID string, origins ...string) {
 	}
 }
 
-// pass is the content of a widget token. The agent's organization is looked up at each use.
+// pass is the content of a widget token. It does not contain the agent's organization, which is
+// looked up at each use.
 type pass struct {
 	Agent   string `json:"a"`
 	Origin  string `json:"o"`
@@ -114,7 +115,7 @@ func (w *Widgets) NewToken(agentID, origin, visitorID string) (token string, exp
 	return w.box.SealWidgetToken(rendered(pass{agentID, origin, visitorID, expires.Unix()})), expires
 }
 
-// open opens a widget token, even if the token has expired.
+// open decrypts a widget token, even if the token has expired.
 func (w *Widgets) open(token string) (p pass, err error) {
 	plain, err := w.box.OpenWidgetToken(token)
 	if err != nil {
@@ -126,8 +127,9 @@ func (w *Widgets) open(token string) (p pass, err error) {
 	return p, nil
 }
 
-// visitorName identifies a visitor and is stored by the browser. If the website's server named the
-// visitor, visitorName includes the server's signature and is valid as long as the signature is.
+// visitorName identifies a visitor. The browser stores it in encrypted form. If the website's
+// server named the visitor, visitorName contains that server's signature and is valid as long as
+// the signature is.
 type visitorName struct {
 	ID        string `json:"i"`
 	Signature string `json:"s,omitempty"`
@@ -143,9 +145,10 @@ func (w *Widgets) NewVisitor(of *agentdb.Widget) (visitorID, name string) {
 	return visitorID, w.seal(of, visitorName{ID: visitorID})
 }
 
-// Returning reads the visitor name that a browser has stored. ok is false if the name is malformed,
-// has expired, or belongs to another agent. fresh is the name to store from now on; it differs from
-// name if an older key sealed name. An error reports that the agent's secret cannot be opened.
+// Returning decrypts the visitor name that a browser has stored. ok is false if the name is
+// malformed, has expired, or belongs to another agent. fresh is the name that the browser must
+// store from now on. It differs from name if name was encrypted with an older key. Returning
+// returns an error if the agent's secret cannot be decrypted.
 func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh string, ok bool, err error) {
 	v, ok := w.readName(of, name)
 	switch {
@@ -167,7 +170,7 @@ func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh s
 	return visitorID, fresh, ok, nil
 }
 
-// readName opens a name that was sealed for this widget. It returns false for any other.
+// readName decrypts a name that was created for this widget. It returns false for any other name.
 func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok bool) {
 	plain, err := w.box.OpenVisitorToken(name, visitorContext(of))
 	if err != nil || json.Unmarshal(plain, &v) != nil {
@@ -193,20 +196,20 @@ func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name stri
 	}
 
 	mac := hmac.New(sha256.New, []byte(secret))
-	_, _ = mac.Write([]byte(of.AgentID + "\n" + who.ID)) // a hash never fails
+	_, _ = mac.Write([]byte(of.AgentID + "\n" + who.ID)) // writing to a hash never fails
 	if !hmac.Equal(mac.Sum(nil), given) {
 		return "", "", wrong
 	}
 	return domain.VisitorKnown + who.ID, w.seal(of, visitorName(who)), nil
 }
 
-// seal returns the name in the form that the browser stores. Only the widget of the same agent can
-// open it.
+// seal encrypts a name for storage in the browser. Only the widget of the same agent can decrypt
+// it.
 func (w *Widgets) seal(of *agentdb.Widget, v visitorName) string {
 	return w.box.SealVisitorToken(rendered(v), visitorContext(of))
 }
 
-// visitorContext returns the context that binds a sealed name to its organization and agent.
+// visitorContext returns the context that binds an encrypted name to its organization and agent.
 func visitorContext(of *agentdb.Widget) string { return of.OrganizationID + "|" + of.AgentID }
 
 // rendered returns the JSON of a token's content.

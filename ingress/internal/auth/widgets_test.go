@@ -71,7 +71,7 @@ type widgetEnv struct {
 	clock  time.Time
 }
 
-// watchFor returns a sealed.Watch that opens stored secrets with box and discards its reports.
+// watchFor returns a sealed.Watch that decrypts stored secrets with box and discards its reports.
 func watchFor(t *testing.T, box *secrets.Box) *sealed.Watch {
 	t.Helper()
 	watch, err := sealed.NewWatch(box, prometheus.NewRegistry(), zerolog.Nop())
@@ -195,8 +195,8 @@ func TestBadWidgetTokens(t *testing.T) {
 	}
 }
 
-// A widget is cached for 4 s and its absence for 1 s. Changes take effect within 5 s, and a new
-// widget works within a second.
+// Widgets are cached for 4 s and their absence for 1 s. Therefore a change takes effect within 5 s,
+// and a new widget works within a second.
 func TestWidgetsAreCachedBriefly(t *testing.T) {
 	t.Parallel()
 	l := newWidgetEnv(t)
@@ -241,7 +241,7 @@ func TestWidgetsAreCachedBriefly(t *testing.T) {
 		t.Error("the absence of a widget expired too soon")
 	}
 	l.clock = l.clock.Add(1)
-	want("listed again", page, true, 1) // the agent is still cached
+	want("listed again", page, true, 1) // works immediately, because the agent is still cached
 	set()
 	w.Forget(l.widget.AgentID, page)
 	want("forgotten", page, false, 2)
@@ -281,7 +281,7 @@ func TestSignedVisitors(t *testing.T) {
 		}
 	}
 	for what, of := range map[string]*agentdb.Widget{"another agent's": &sibling, "another organization's": &foreign} {
-		// A sealed secret that is copied from another agent or organization cannot be opened.
+		// A sealed secret that was copied from another agent or organization cannot be decrypted.
 		if got, _, err := w.Identify(of, Signed{"4711", sign(of.AgentID + "\n4711")}); err == nil {
 			t.Errorf("%s secret opened: %q", what, got)
 		}

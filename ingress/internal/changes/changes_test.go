@@ -19,7 +19,7 @@ import (
 // fakeBus is a bus controlled by the test.
 type fakeBus struct {
 	mu     sync.Mutex
-	follow []string // calls of Follow (+) and Unfollow (-)
+	follow []string // calls of Follow (+) and Unfollow (-), in order
 	away   bool
 	err    error
 	f      func(bus.Change)
@@ -85,7 +85,7 @@ func watching(t *testing.T, test func(b testHub)) {
 	})
 }
 
-// log returns the changes that a watcher receives within d, each with its time in milliseconds.
+// log returns the changes that a watcher receives within d. Each has its time in milliseconds.
 func (w *Watcher) log(t testHub, d time.Duration) string {
 	t.Helper()
 	var out []string
@@ -109,7 +109,7 @@ func TestChangesAreCoalescedAndTheLastIsDelivered(t *testing.T) {
 		defer w.Close()
 		due := make(chan string)
 		go func() { due <- w.log(t, 10*time.Second) }()
-		for range 13 { // one change every 100 ms for 1.3 s
+		for range 13 { // one change every 100 ms, for 1.3 s
 			t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 			<-time.After(100 * time.Millisecond)
 		}
@@ -136,8 +136,8 @@ func TestWatchersReceiveOnlyChangesOfTheirOrganization(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", name, got, c.want)
 			}
 		}
-		t.f(bus.Change{Kind: domain.ChangedDocuments}) // may concern any organization
-		t.f(bus.Change{OrganizationID: "org_b"})       // may be of any kind
+		t.f(bus.Change{Kind: domain.ChangedDocuments}) // without an organization, the change may concern any
+		t.f(bus.Change{OrganizationID: "org_b"})       // without a kind, the change may be of any kind
 		if got := a.log(t, time.Second); got != "0 documents" {
 			t.Errorf("a change of an unknown organization = %q", got)
 		}
@@ -168,7 +168,7 @@ func TestADisconnectedWatcherReceivesAllKindsPeriodically(t *testing.T) {
 				due = append(due, got)
 			}
 		}
-		for range 3 { // 6 s without a confirmed subscription
+		for range 3 { // 6 s in which the subscription is not confirmed
 			step()
 		}
 		if got := strings.Join(due, "; "); got != "2000 runs, 2000 documents, 2000 notifications" {

@@ -10,8 +10,9 @@ import (
 	"parley/shared/domain"
 )
 
-// Bus delivers the changes of organizations. Calling Follow for a followed organization retries its
-// subscription. A single Unfollow ends it.
+// Bus delivers the changes of organizations. A second call of Follow for the same organization
+// retries a failed subscription. One call of Unfollow ends the subscription, however often Follow
+// was called.
 type Bus interface {
 	Follow(org string) error
 	Unfollow(org string)
@@ -28,7 +29,7 @@ type Hub struct {
 	drain   func()
 
 	mu       sync.Mutex
-	watchers map[string]map[*Watcher]struct{} // by organization
+	watchers map[string]map[*Watcher]struct{} // watchers by organization
 }
 
 // New returns a hub. It receives nothing before Run.
@@ -44,14 +45,14 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all watchers, and every watcher that Watch returns afterwards.
+// Drain ends all watchers. Watchers that Watch returns afterwards end immediately.
 func (h *Hub) Drain() { h.drain() }
 
 // Watch returns a watcher of an organization. It reports every change made after Watch returns. The
 // caller must close it.
 func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
-	// The subscription is confirmed before Watch returns, so that the caller's first read misses no
-	// change.
+	// The subscription must be confirmed before Watch returns. Otherwise the caller could miss a
+	// change that follows its first read.
 	w := &Watcher{hub: h, org: org, wake: make(chan struct{}, 1)}
 	h.enter(w)
 	w.flush(ctx)
@@ -71,7 +72,7 @@ func (h *Hub) enter(w *Watcher) {
 	}
 }
 
-// leave removes a watcher. The last watcher of an organization ends the subscription.
+// leave removes a watcher. When the last watcher of an organization leaves, the subscription ends.
 func (h *Hub) leave(w *Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +87,7 @@ func (h *Hub) leave(w *Watcher) {
 	}
 }
 
-// receive handles a change from the bus. One goroutine calls it.
+// receive handles a change from the bus. Only one goroutine calls it.
 func (h *Hub) receive(c bus.Change) {
 	marks := all
 	if c.Kind != "" {
@@ -103,20 +104,21 @@ func (h *Hub) receive(c bus.Change) {
 	}
 }
 
-// markEach sets the marks of each watcher.
+// markEach sets the marks on every given watcher.
 func markEach(watchers map[*Watcher]struct{}, marks uint32) {
 	for w := range watchers {
 		w.mark(marks)
 	}
 }
 
-// all is the mark of all kinds together.
+// all is the combination of the marks of all kinds.
 const all uint32 = 1<<kinds - 1
 
-// kinds is the number of kinds.
+// kinds is the number of kinds of changes.
 const kinds = 3
 
-// markFor returns the mark of a kind, or 0 for a kind of a later release.
+// markFor returns the mark of a kind, or 0 for an unknown kind, which a later release may have
+// published.
 func markFor(kind domain.ChangeKind) uint32 {
 	for n, known := range domain.ChangeKinds {
 		if known == kind {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	noticePace = 500 * time.Millisecond // minimum time between two notices of a kind
-	retryPace  = 5 * time.Second        // time between checks of a subscription that is not confirmed
+	noticePace = 500 * time.Millisecond // minimum time between two notices of the same kind
+	retryPace  = 5 * time.Second        // pause between checks of a subscription that is not confirmed
 )
 
 // ErrDrained ends the watchers of a stopping hub. Another process can watch instead.
@@ -22,14 +22,14 @@ type Watcher struct {
 	hub    *Hub
 	org    string
 	wake   chan struct{}
-	marks  atomic.Uint32    // kinds to deliver; set by any goroutine
-	next   [kinds]time.Time // no notice of the kind before this time
-	sure   bool             // the bus has confirmed the subscription
+	marks  atomic.Uint32    // marks of the kinds to deliver; any goroutine may set them
+	next   [kinds]time.Time // earliest time of the next notice of each kind
+	sure   bool             // whether the bus has confirmed the subscription
 	lookAt time.Time
 	timer  *time.Timer
 }
 
-// Close ends the watcher. It may be called again.
+// Close ends the watcher. Further calls do nothing.
 func (w *Watcher) Close() {
 	w.hub.leave(w)
 	if w.timer != nil {
@@ -42,12 +42,12 @@ func (w *Watcher) mark(marks uint32) {
 	w.marks.Or(marks)
 	select {
 	case w.wake <- struct{}{}:
-	default: // the watcher has a wake-up pending already
+	default: // the watcher has a pending wake-up already
 	}
 }
 
-// Next returns the kinds that have changed since the last call. It waits for a change until the
-// given time, and then returns none.
+// Next returns the kinds that have changed since the last call. If none has changed, it waits for a
+// change until the given time. It returns no kinds if none has changed by then.
 func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKind, error) {
 	for {
 		now := time.Now()
@@ -68,7 +68,7 @@ func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKin
 // take returns the marked kinds that may be delivered now. If there are none, wait is the time to
 // check again.
 func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time.Time) {
-	// A kind whose last notice is too recent stays marked until its time comes.
+	// A kind whose last notice is too recent stays marked until noticePace has passed.
 	marks := w.marks.Load()
 	for n, kind := range domain.ChangeKinds {
 		switch {
@@ -78,7 +78,7 @@ func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time
 				until = w.next[n]
 			}
 		default:
-			w.marks.And(^uint32(1 << n)) // cleared before delivery, so later changes are delivered again
+			w.marks.And(^uint32(1 << n)) // the mark is cleared before the delivery, so a later change sets it again
 			w.next[n] = now.Add(noticePace)
 			due = append(due, kind)
 		}
@@ -88,7 +88,7 @@ func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time
 
 // listens marks all kinds every retryPace while the subscription is not confirmed or the connection
 // is lost, because changes may have been missed. It does not wake the watcher, because callers call
-// Next every few seconds.
+// Next every few seconds anyway.
 func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	if now.Before(w.lookAt) {
 		return
@@ -96,7 +96,7 @@ func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	w.lookAt = now.Add(retryPace)
 	switch {
 	case !w.hub.bus.Connected():
-		w.marks.Or(all) // all kinds are delivered again once the connection is back
+		w.marks.Or(all) // changes may have been missed, so all kinds are delivered once the connection is restored
 	case !w.sure:
 		w.flush(ctx)
 		w.marks.Or(all)

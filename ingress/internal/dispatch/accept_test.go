@@ -15,8 +15,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// A job message is published only after its run is saved. A worker that received the message
-// earlier would treat the run as finished and discard the message.
+// TestOnlyAcceptedRunsGetJobMessages checks that a job is published only after its run is saved. A
+// worker that received the job earlier would find no run and discard the job.
 func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
@@ -37,12 +37,13 @@ func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 	}
 }
 
-// A run may finish between the read of its row and the subscription to its result. A new waiter
-// therefore makes the run due for another read immediately, not at the next poll.
+// TestAttachingReadsTheRunAgain checks that a new waiter makes its run due for an immediate read.
+// Without it, a run that finishes between the first read and the subscription would be noticed only
+// by the next poll.
 func TestAttachingReadsTheRunAgain(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
-	ws := newWaiters(d.store, d.bus, zerolog.Nop()) // no goroutine polls for these waiters
+	ws := newWaiters(d.store, d.bus, zerolog.Nop()) // poll is not running for these waiters
 	of := rundb.RunRef{OrganizationID: d.org, RunID: "run_1"}
 	w := ws.attach(t.Context(), of, "")
 	if due := ws.takeDue(false); len(due) != 1 || due[0] != of {

@@ -13,16 +13,16 @@ import (
 
 // Attachment is an attachment as the request contains it. Exactly one of FileID, URL and Data is set.
 type Attachment struct {
-	Field     string // the request's field, such as attachments[0]
-	Exact     bool   // Field is the whole path; the attachment has no inner fields of ours
+	Field     string // field of the request, such as attachments[0]
+	Exact     bool   // whether Field is the complete path, without a field of the attachment to append
 	FileID    string
 	URL       string
 	Data      []byte
-	Name      string // empty: unknown
-	MediaType string // as declared; empty: unknown
+	Name      string // file name; empty: unknown
+	MediaType string // media type that the client declared; empty: unknown
 }
 
-// At returns the path of an inner field of the attachment, for an error.
+// At returns the path of a field of the attachment, for an error.
 func (a *Attachment) At(inner string) string {
 	if a.Exact || inner == "" {
 		return a.Field
@@ -36,14 +36,15 @@ type Attacher interface {
 	Resolve(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error)
 }
 
-// WithAttachments makes the Submitter store attachments with a. maxBytes is the limit on the bytes of
-// an organization's files; 0: no limit.
+// WithAttachments makes the Submitter store attachments with a. maxBytes is the limit on the total
+// bytes of an organization's files. If it is 0, there is no limit.
 func (r *Submitter) WithAttachments(a Attacher, maxBytes int64) *Submitter {
 	r.attacher, r.maxFileBytes = a, maxBytes
 	return r
 }
 
-// SentAttachments returns what a request says about its attachments, for the fingerprint.
+// SentAttachments returns a description of the attachments as the request contains them. It is part
+// of the request's fingerprint.
 func SentAttachments(list []Attachment) []string {
 	if len(list) == 0 {
 		return nil
@@ -59,7 +60,7 @@ func SentAttachments(list []Attachment) []string {
 	return asked
 }
 
-// resolveAttachments stores the submission's attachments. Afterwards Options contains them.
+// resolveAttachments stores the submission's attachments and adds them to Options.
 func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]blobdb.NewAttachment, error) {
 	if len(s.Attachments) == 0 {
 		return nil, nil

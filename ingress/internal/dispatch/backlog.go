@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// A count decides about new runs for up to backlogEvery.
+	// backlogEvery is the time for which a count of the queued runs is used.
 	backlogEvery = time.Second
 
-	// When the backlog may be full, the runs are counted again sooner than after backlogEvery. The
-	// pause between two counts is at least backlogLeast and at least backlogPart times as long as
-	// the last count took.
+	// If the backlog may be full, the runs are counted again earlier than after backlogEvery. The
+	// pause between two counts is at least backlogLeast, and at least backlogPart times the
+	// duration of the last count.
 	backlogLeast = 50 * time.Millisecond
 	backlogPart  = 10
 
@@ -22,33 +22,34 @@ const (
 )
 
 // backlog refuses new runs while too many runs are queued, in total or in their organization. It
-// decides by the last count and by the number of runs that this process has admitted since. When
-// these may have filled the backlog, it counts again. Each ingress counts for itself.
+// decides by the last count and by the number of runs that this process has admitted since. If
+// these together may have reached a limit, it counts again. Each ingress process counts
+// independently.
 type backlog struct {
 	count   func(ctx context.Context, maximum int) (map[string]int, error)
-	maximum int           // queued runs of all organizations
-	share   int           // queued runs of one organization
-	look    chan struct{} // asks watch for a count before the next tick
+	maximum int           // limit on the queued runs of all organizations
+	share   int           // limit on the queued runs of one organization
+	look    chan struct{} // requests a count from watch before its next tick
 
 	mu sync.Mutex
-	// The levels since the last count. recount replaces them, so a run that was claimed in the
-	// meantime stops counting then.
+	// These fields contain the numbers of queued runs. recount replaces them, so a run that a
+	// worker has claimed stops counting at the next recount.
 	total         level
-	organizations map[string]*level // organizations with queued runs at the last count or admitted runs since
+	organizations map[string]*level // organizations that had queued runs at the last count or have had runs admitted since
 }
 
-// level is the number of queued runs at the last count, and the number admitted since.
+// level is the number of queued runs at the last count and the number of runs admitted since then.
 type level struct{ counted, admitted int }
 
-// over reports whether the queue is full. It is full if the last count reached the limit, or if the
-// count and the runs admitted since then reach twice the limit: workers have executed some of these
-// runs since the count.
+// over reports whether the queue is full. It is full if the last count reached the maximum. It is
+// also full if the count and the runs admitted since then reach twice the maximum. The second limit
+// is higher, because workers have executed some of these runs since the count.
 func (l level) over(maximum int) bool {
 	return l.counted >= maximum || l.counted+l.admitted >= 2*maximum
 }
 
-// newBacklog returns a backlog that admits up to maximum runs, of which one organization may have
-// share. It counts nothing until watch runs.
+// newBacklog returns a backlog that admits up to maximum queued runs, of which one organization may
+// have at most share. It counts nothing until watch runs.
 func newBacklog(count func(context.Context, int) (map[string]int, error), maximum, share int) *backlog {
 	return &backlog{count: count, maximum: maximum, share: share, look: make(chan struct{}, 1), organizations: map[string]*level{}}
 }
@@ -67,20 +68,21 @@ func (b *backlog) admit(org string) error {
 		b.organizations[org] = of
 	}
 
-	// If other organizations have filled most of the backlog, the share shrinks with the free part.
-	// It never shrinks to 0, because then an organization without queued runs could start none.
+	// If other organizations have filled most of the backlog, the share is reduced to the free
+	// part. It is never reduced to 0, because otherwise an organization without queued runs could
+	// start none.
 	share := max(1, min(b.share, b.maximum-b.total.counted))
 
-	// One more run could reach a limit, so the decision needs a newer count.
+	// One more run could reach a limit, so a newer count is requested.
 	full, over := b.total.over(b.maximum), of.over(share)
 	if full || over || b.total.counted+b.total.admitted+1 >= b.maximum || of.counted+of.admitted+1 >= share {
 		select {
 		case b.look <- struct{}{}:
-		default: // a count is due already
+		default: // a count has already been requested
 		}
 	}
 
-	// Both refusals have the same Retry-After; only the text says whose limit is reached.
+	// Both errors have the same Retry-After. Only the text says whose limit is reached.
 	switch {
 	case full:
 		return overloaded(nil)
@@ -90,8 +92,8 @@ func (b *backlog) admit(org string) error {
 		return e
 	}
 
-	// A request that starts no run in the end, such as a replay, is counted here too. The next
-	// count corrects that.
+	// A request that starts no run after all, such as a replay, is counted here too. The next count
+	// corrects the number.
 	b.total.admitted++
 	of.admitted++
 	return nil
@@ -140,8 +142,8 @@ func (b *backlog) recount(ctx context.Context) {
 		total += n
 	}
 
-	// The new levels forget the runs admitted while the query ran. The next count includes these
-	// runs.
+	// The new levels do not include the runs that were admitted during the query. The next count
+	// includes these runs.
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.total, b.organizations = level{counted: total}, organizations

@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// queues replaces the store: it counts the queued runs of each organization.
+// queues replaces the store. It returns the number of queued runs of each organization.
 type queues struct {
 	mu      sync.Mutex
 	runs    map[string]int
@@ -36,8 +36,8 @@ func (q *queues) set(org string, runs int, failing bool) {
 	q.runs[org], q.failing = runs, failing
 }
 
-// offer submits the given number of runs for an organization, all before the next count, and
-// returns how many are admitted.
+// offer submits the given number of runs of an organization before the next count. It returns how
+// many are admitted.
 func (q *queues) offer(t *testing.T, b *backlog, org string, calls int) (admitted int) {
 	t.Helper()
 	for range calls {
@@ -69,7 +69,7 @@ func watching(t *testing.T, share int) (*queues, *backlog) {
 	return q, b
 }
 
-// If an organization fills its share, only its own runs are refused.
+// If one organization fills its share, only the runs of that organization are refused.
 func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 	})
 }
 
-// Several organizations that fill their shares together leave room for others.
+// Several organizations that fill their shares together leave room for other organizations.
 func TestManyOrganizationsCannotFillTheBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestBacklogIsCountedWhenItMightBeFull(t *testing.T) {
 	})
 }
 
-// While the count fails, at most twice the share is admitted.
+// While the count fails, at most twice the share of an organization is admitted.
 func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// checkToolNames returns an error if a tool of the client has the name of a tool of the agent. The
-// names of an MCP server's tools are checked when the run starts.
+// checkToolNames returns an error if a tool of the client has the same name as a tool of the agent.
+// The tools of MCP servers are not known yet. Their names are checked when the run starts.
 func (r *Submitter) checkToolNames(ctx context.Context, s *Submission) error {
 	if s.Options.ClientTools == nil {
 		return nil

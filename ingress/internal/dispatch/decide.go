@@ -12,35 +12,35 @@ import (
 // Answer is a person's decision about the action that a run waits for.
 type Answer struct {
 	OrganizationID string
-	Principal      string // the run's principal; "" allows any
+	Principal      string // principal whose run it must be; "" allows any
 	RunID          string
-	ToolCallID     string // the call that the decision is about
+	ToolCallID     string // id of the tool call that the decision is about
 	Decision       domain.Decision
 	By             string // the person who decides
 }
 
 // Decide applies a decision to a waiting run. A run that continues takes a slot like any other run.
-// If the decision finishes the run, its waiters are notified.
+// If the decision finishes the run, Decide notifies the requests that wait for the run.
 func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, error) {
 	decided, err := d.store.Executions.Decide(ctx, a.OrganizationID, a.Principal, a.RunID, a.ToolCallID, a.Decision, a.By)
 	return d.decided(ctx, a.OrganizationID, decided, err)
 }
 
-// TakeResults passes the client's results of its calls to a waiting run. The fields of a for a
-// decision are not used.
+// TakeResults passes the results of a client's tool calls to the waiting run. The fields of a that
+// describe a person's decision are not used.
 func (d *Dispatcher) TakeResults(ctx context.Context, a Answer, results []domain.ClientResult) (rundb.StoredRun, error) {
 	decided, err := d.store.Executions.TakeResults(ctx, a.OrganizationID, a.Principal, a.RunID, results, a.By)
 	return d.decided(ctx, a.OrganizationID, decided, err)
 }
 
-// decided publishes the result of a decision.
+// decided publishes the effect of a decision on its run.
 func (d *Dispatcher) decided(ctx context.Context, org string, decided executiondb.Decided, err error) (rundb.StoredRun, error) {
 	if err != nil {
 		return rundb.StoredRun{}, refusal(err)
 	}
 
-	// A repeated decision has neither ended nor resumed the run. It is published as a change all
-	// the same, which is harmless.
+	// A repeated decision neither finishes nor resumes the run. It is published as a change
+	// nevertheless, which is harmless.
 	d.bus.Changed(domain.ChangedRuns, org)
 	d.notifyFinished(ctx, decided.Ended)
 	if decided.Resumed {

@@ -12,40 +12,41 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// deliverWaiting bounds the deliveries that wait to be accepted. Each has its body in memory.
+// deliverWaiting is the maximum number of deliveries that wait to be accepted. The limit is low,
+// because each delivery keeps its body in memory.
 const deliverWaiting = 1024
 
-// The runs of one organization's hooks may use this part of the backlog, so the deliveries of one
-// organization leave room for the runs of all others.
+// These constants limit the part of the backlog that the runs of one organization's hooks may use,
+// so that room remains for the runs of other organizations.
 const (
 	// The limit for one organization is BacklogMax/hookRunsPart queued runs, but at least
 	// hookRunsLeast.
 	hookRunsPart  = 10 // 10,000 by default
 	hookRunsLeast = 1000
-	// A count is valid for hookRunsCounted and may take hookRunsTime.
+	// A count is valid for hookRunsCounted. The query may take up to hookRunsTime.
 	hookRunsCounted = time.Second
 	hookRunsTime    = 3 * time.Second
-	hookRunsWait    = 10 * time.Second // the Retry-After sent to the source
+	hookRunsWait    = 10 * time.Second // Retry-After of the response to the sender of the delivery
 )
 
 // hookRuns caches which organizations have too many queued runs from hooks.
 type hookRuns struct {
 	count   func(ctx context.Context, org string, maximum int) (int, error)
-	maximum int // queued runs from the hooks of one organization
+	maximum int // limit on the queued runs that hooks of one organization have started
 
 	mu sync.Mutex
 	// known is keyed by organization.
 	known map[string]hookRunsOf
-	swept time.Time // when expired entries were last removed
+	swept time.Time // when expired entries were last removed from known
 }
 
-// hookRunsOf is the cached value of one organization. It is valid until the given time.
+// hookRunsOf is the cached result for one organization. It is valid until the given time.
 type hookRunsOf struct {
 	full  bool
 	until time.Time
 }
 
-// newHookRuns returns an empty cache. backlogMax is the maximum of queued runs of all
+// newHookRuns returns an empty cache. backlogMax is the maximum number of queued runs of all
 // organizations.
 func newHookRuns(count func(context.Context, string, int) (int, error), backlogMax int) *hookRuns {
 	return &hookRuns{count: count, maximum: max(backlogMax/hookRunsPart, hookRunsLeast), known: map[string]hookRunsOf{}}
@@ -58,11 +59,11 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	if fresh {
 		return full
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // other requests share the count
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // other requests use this query's result
 	defer cancel()
 
-	// After an error the old value stays valid for hookRunsTime. Otherwise each delivery would
-	// repeat the failing query.
+	// After an error, the previous value stays valid for hookRunsTime. Otherwise each delivery
+	// would repeat the failing query.
 	n, err := h.count(ctx, org, h.maximum)
 	if err != nil {
 		return full
@@ -73,14 +74,16 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	return n >= h.maximum
 }
 
-// recall returns the cached value of an organization. A stale value is marked fresh for the next
-// caller, so only one caller counts.
+// recall returns the cached value of an organization. If the value has expired, recall returns
+// fresh as false and extends the value's validity. Therefore only one caller counts, and others use
+// the old value meanwhile.
 func (h *hookRuns) recall(org string) (full, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
 
-	// Without this, the map would keep an entry for each organization that ever had a delivery.
+	// Without this cleanup, the map would keep an entry for each organization that ever received a
+	// delivery.
 	if now.Sub(h.swept) > time.Minute {
 		h.swept = now
 		maps.DeleteFunc(h.known, func(_ string, of hookRunsOf) bool { return now.After(of.until) })
@@ -90,7 +93,7 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 		return of.full, true
 	}
 
-	// The new value is valid for as long as the count may take.
+	// The old value remains valid for as long as the new count may take.
 	h.known[org] = hookRunsOf{of.full, now.Add(hookRunsTime)}
 	return of.full, false
 }
@@ -105,7 +108,7 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 	// A delivery that starts no run is not limited here: it adds nothing to the queue.
 	if delivery.Run != nil {
 		// A delivery may be a repetition whose run exists. It is answered with that run even if the
-		// queue is full, because its source would otherwise send it again and again.
+		// queue is full. Otherwise the sender would repeat it again and again.
 		if d.byHooks.full(ctx, delivery.OrganizationID) {
 			return d.delivered(ctx, &delivery, tooManyByHooks())
 		}
@@ -116,14 +119,14 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 	ctx, span := tracing.Child(ctx, tracing.Producer, "hook.deliver", "")
 	defer span.End()
 	if span.On() && delivery.Run != nil {
-		// The caller's run is copied, because the caller may still use it.
+		// The run is copied, because the caller may still use its own copy.
 		run := *delivery.Run
 		run.Traceparent = tracing.Traceparent(ctx)
 		delivery.Run = &run
 	}
 
-	// The batch's error and the delivery's own error are handled alike: both mean that nothing was
-	// stored for this delivery.
+	// An error of the batch and an error of the delivery are handled alike. In both cases nothing
+	// was stored for this delivery.
 	accepted, err := whileLocked(ctx, func() (queuedb.AcceptedDelivery, error) {
 		accepted, err := d.arrived.Do(ctx, tracing.For(ctx, delivery))
 		if err == nil {
@@ -138,7 +141,8 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 	return accepted, nil
 }
 
-// delivered returns the run of a repeated delivery. If there is none, it returns the error full.
+// delivered returns the existing run of a repeated delivery. If the delivery is new, it returns the
+// error for an organization with too many queued runs.
 func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDelivery, full error) (queuedb.AcceptedDelivery, error) {
 	seen, err := d.store.Hooks.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
 	switch {
@@ -159,8 +163,8 @@ func tooManyByHooks() error {
 	return e
 }
 
-// deliver logs a batch and publishes the jobs of its runs, as accept does. A delivery without a run
-// is published as a change of the hook's log.
+// deliver stores a batch of deliveries and publishes the jobs of their runs, as accept does. For a
+// delivery without a run, it publishes a change of the hook's log.
 func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
@@ -169,7 +173,8 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([
 		return nil, err
 	}
 
-	// Only new deliveries are published. A repetition was published when it arrived first.
+	// Only new deliveries are published. A repetition was published when the delivery arrived
+	// first.
 	var next []domain.Job
 	for i, a := range accepted {
 		if a.Err != nil || a.Existing {
@@ -178,8 +183,8 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([
 		if a.Job != nil {
 			next = append(next, *a.Job)
 		} else if rows[i].Run != nil && rows[i].Collect == nil {
-			// The run waits for a slot. A delivery that joins a collection waits for a time
-			// instead, and the sweeper queues its run.
+			// The run waits for a slot. A delivery that is coalesced with others waits for a time
+			// instead, and the sweeper dispatches its run.
 			d.left.add(queuedb.Lane{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Run.Lane})
 		}
 		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)

@@ -49,7 +49,7 @@ func (d *testEnv) delivery(hook, name string) queuedb.NewDelivery {
 	return queuedb.NewDelivery{HookID: hook, OrganizationID: d.org, ID: name, Status: domain.DeliveryAccepted, Run: &run}
 }
 
-// jobMessages returns the runs that have job messages, once there are n of them.
+// jobMessages waits until n runs have job messages, and returns these runs.
 func (d *testEnv) jobMessages(n int) map[string]bool {
 	d.Helper()
 	out, lane := map[string]bool{}, d.bus.Lane(domain.LaneAutomation)
@@ -121,7 +121,7 @@ func TestAFullBacklogRefusesNewDeliveriesAndReplaysOldOnes(t *testing.T) {
 	hook := d.hook()
 	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
 	must(t, err)
-	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // does not run, so it never counts the backlog
+	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // not running, so that it never counts the backlog
 	full.backlog.total.counted = full.backlog.maximum
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
 	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
@@ -135,14 +135,14 @@ func TestAFullBacklogRefusesNewDeliveriesAndReplaysOldOnes(t *testing.T) {
 	}
 }
 
-// The queued runs of an organization's webhooks are limited separately, so the backlog has room for
-// other runs.
+// The queued runs that an organization's webhooks start have a separate limit, so that the backlog
+// has room for other runs.
 func TestQueuedRunsOfWebhooksAreLimited(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
 	d.byHooks.maximum = 3
 	hook := d.hook()
-	for range 8 { // 8 is the dispatch limit: these runs are dispatched immediately, later runs are queued
+	for range 8 { // fills the dispatch limit of 8, so that later runs stay queued
 		d.submit()
 	}
 	before := 0

@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	batchMax      = 256  // rows of one acceptance, lookup or cancellation
-	acceptWaiting = 8192 // requests that may wait to be accepted; more are refused
+	batchMax      = 256  // maximum number of rows of one acceptance, lookup or cancellation
+	acceptWaiting = 8192 // maximum number of requests that wait to be accepted; further requests are refused
 	acceptTimeout = 10 * time.Second
 )
 
 // Config has the limits for accepting runs.
 type Config struct {
-	BacklogMax    int             // queued runs of all organizations; more are refused
-	OrgBacklogMax int             // queued runs of one organization; 0: a quarter of BacklogMax
+	BacklogMax    int             // maximum number of queued runs of all organizations; further runs are refused
+	OrgBacklogMax int             // the same limit for one organization; 0: a quarter of BacklogMax
 	Tracer        *tracing.Tracer // nil: no traces
 }
 
@@ -44,17 +44,17 @@ type Dispatcher struct {
 	bus   *bus.Bus
 	log   zerolog.Logger
 
-	inbox   string                                                                  // subject of the replies from workers to this process
+	inbox   string                                                                  // subject of the workers' replies to this process
 	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]                            // reads runs by their idempotency keys
 	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]              // inserts runs
-	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery] // inserts deliveries to hooks
+	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery] // inserts deliveries to hooks and their runs
 	waiting *waiters
 	backlog *backlog
 	left    *leftovers
 	byHooks *hookRuns
 	seen    *seen
 	drained chan struct{} // closed by Drain
-	drains  atomic.Bool   // Drain was called
+	drains  atomic.Bool   // whether Drain was called
 }
 
 // New returns a dispatcher. It accepts runs once Run has started.
@@ -62,19 +62,20 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
 
-	// By default four busy organizations are needed to fill the backlog.
+	// By default, four organizations with full queues are needed to fill the backlog.
 	share := cfg.OrgBacklogMax
 	if share == 0 {
 		share = max(1, cfg.BacklogMax/4)
 	}
 	d.backlog, d.left = newBacklog(st.Queue.Backlog, cfg.BacklogMax, share), newLeftovers()
 
-	// Lookups run without waiting for more to arrive: each one delays a request.
+	// A lookup does not wait for a batch to fill, because it would delay its request.
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 
-	// Batches of runs and of deliveries are limited in bytes, too. Inputs of up to some megabytes
-	// are in memory and in one statement until the commit. Two batches of deliveries run in
-	// parallel: the database executes one while this process handles the results of the other.
+	// Batches of runs and of deliveries are also limited in bytes, because their inputs are kept in
+	// memory and in one statement until the commit, and one input can have some megabytes. Two
+	// batches of deliveries run in parallel: the database executes one while this process handles
+	// the results of the other.
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
 		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewRun]) int { return r.Request.Size() })
 	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver)).Parallel(2).
@@ -85,15 +86,16 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 // Run serves until ctx ends. Requests that are being accepted at that time still receive their
 // result.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	// Replies must be received before any run is accepted with this inbox.
+	// The subscription must exist before a run is accepted, because the run names this inbox for
+	// its reply.
 	stop, err := d.bus.OnReplies(d.inbox, d.waiting.reply)
 	if err != nil {
 		return fmt.Errorf("receiving replies: %w", err)
 	}
 	defer stop()
 
-	// The batch groups finish their current batch after ctx has ended. Run therefore waits for
-	// them, so that no request loses the result of a commit.
+	// The batch groups finish their current batch after ctx has ended. Run waits for them, so that
+	// no request loses the result of a commit.
 	var loops sync.WaitGroup
 	for _, run := range []func(context.Context){d.lookups.Run, d.accepts.Run, d.arrived.Run, d.waiting.poll, d.dispatchLeftovers} {
 		loops.Go(func() { run(ctx) })
@@ -106,14 +108,14 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 
 // Drain ends all waits. Their requests are answered with the current state of their runs.
 func (d *Dispatcher) Drain() {
-	// Drain may be called more than once, and a channel can be closed only once.
+	// Drain may be called more than once, but the channel can be closed only once.
 	if d.drains.CompareAndSwap(false, true) {
 		close(d.drained)
 	}
 }
 
-// ByKey returns the run of an organization that has this hash of an idempotency key, or nil.
-// Expired runs release their keys.
+// ByKey returns the run of an organization whose idempotency key has this hash, or nil. The keys of
+// expired runs can be used again.
 func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb.StoredRun, error) {
 	run, err := d.lookups.Do(ctx, rundb.KeyRef{OrganizationID: org, Hash: hash})
 	if run != nil {
@@ -122,11 +124,12 @@ func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb
 	return run, refusal(err)
 }
 
-// Seen reports whether this process has recently found a run with this hash of an idempotency key.
-// It is a hint: the key may be free again, and keys that other processes have accepted are unknown.
+// Seen reports whether this process has recently found a run whose idempotency key has this hash.
+// The result is only a hint: the key may be free again, and keys accepted by other processes are
+// unknown.
 func (d *Dispatcher) Seen(hash []byte) bool { return d.seen.has(hash) }
 
-// lookup reads a batch of runs by their keys. It is the function of the group lookups.
+// lookup reads a batch of runs by their keys. The group lookups calls it.
 func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.StoredRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
@@ -134,17 +137,17 @@ func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.
 }
 
 // Submitted is an accepted run, or the existing run with the same idempotency key. The result of an
-// existing run may be Deferred.
+// existing run may be Deferred, which means that it must be read separately.
 type Submitted struct {
 	Run      rundb.StoredRun
-	Existing bool  // found by its idempotency key, and not accepted by this request
-	waits    bool  // accepted by this request, and waits for an earlier run of its session or for a slot
-	wait     *wait // nil: no wait has begun
+	Existing bool  // whether the run was found by its idempotency key instead of being accepted for this request
+	waits    bool  // whether the run was accepted for this request and waits for an earlier run of its session or for a slot
+	wait     *wait // the wait for the run's result; nil: none has begun
 }
 
 // Submit accepts a run and publishes its job. The caller must call Release with the result.
 func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted, error) {
-	// The backlog check comes first, because it needs no query.
+	// The check of the backlog comes first, because it needs no query.
 	if err := d.backlog.admit(run.OrganizationID); err != nil {
 		return nil, err
 	}
@@ -159,8 +162,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		span.Str("parley.run.id", run.ID)
 	}
 
-	// The batch accepts the run even if the client leaves. The caller learns its result nevertheless,
-	// because a run without a reader may have to be cancelled.
+	// The batch accepts the run even if the client disconnects. Submit still waits for the result,
+	// because a run that no client reads may have to be cancelled.
 	accepted, err := whileLocked(ctx, func() (queuedb.Accepted, error) {
 		accepted, err := d.accepts.Do(context.WithoutCancel(ctx), tracing.For(ctx, run))
 		if err == nil {
@@ -174,8 +177,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 		return nil, refusal(err)
 	}
 
-	// The key is in use now, whether this request or an earlier one used it. A retry finds its run
-	// with one lookup and is not charged.
+	// The key is in use now, by this request's run or by an earlier one. A retry with this key will
+	// find the run with one lookup and will not be charged.
 	d.seen.add(run.KeyHash)
 	if accepted.Existing {
 		d.waiting.remove(w)
@@ -185,7 +188,7 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 }
 
 // accept inserts a batch of runs and publishes the jobs of those that may start. It does not use a
-// request's context: a client that disconnects does not cancel its run.
+// request's context, because a client that disconnects must not cancel its run.
 func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queuedb.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
@@ -196,7 +199,7 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	}
 	failpoint.Here(failpoint.AcceptAfter)
 
-	// Nothing is published before the commit. A worker that received a job for an uncommitted run
+	// The jobs are published after the commit. Before the commit, a worker that received a job
 	// would find no run to claim.
 	var next []domain.Job
 	for i, a := range accepted {
@@ -216,15 +219,16 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	return accepted, nil
 }
 
-// Release removes the waiter of a submitted run.
+// Release ends the wait for a submitted run.
 func (d *Dispatcher) Release(s *Submitted) {
 	if s.wait != nil {
 		d.waiting.remove(s.wait)
 	}
 }
 
-// Result is the outcome of a wait. If Ended is set, Run is the finished run. It may contain only
-// the result, its size, or that the run was erased.
+// Result is the outcome of a wait. If Ended is set, Run is the finished run. Run may be incomplete:
+// it may contain only the result, only the size of the result, or only the fact that the run was
+// erased.
 type Result struct {
 	Ended bool
 	Run   rundb.StoredRun
@@ -243,8 +247,8 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 		return &Result{}, nil
 	}
 
-	// Only the process that accepted the run gets its reply. Every other request subscribes and
-	// polls.
+	// Only the process that accepted the run receives the worker's reply. Other processes subscribe
+	// to the done notice and poll the row.
 	if s.wait == nil {
 		d.attach(ctx, s, limit)
 	}
@@ -265,7 +269,7 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	}
 }
 
-// ended returns the result of a run that had finished when it was found.
+// ended returns the result of a run that had already finished when it was read.
 func (s *Submitted) ended() *Result { return &Result{Ended: true, Run: s.Run} }
 
 // stoppedWaiting returns the error of a wait whose context has ended.
@@ -281,8 +285,8 @@ func (d *Dispatcher) attach(ctx context.Context, s *Submitted, limit time.Durati
 // Attach returns a Submitted for a run read from the store.
 func Attach(run rundb.StoredRun) *Submitted { return &Submitted{Run: run, Existing: true} }
 
-// Cancel finishes an open run as cancelled, and notifies its worker and its waiters. It does not
-// change a finished run.
+// Cancel cancels an unfinished run, and notifies its worker and the requests that wait for it. It
+// does not change a finished run.
 func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, error) {
 	run, ended, err := d.store.Executions.Cancel(ctx, org, principal, runID)
 	d.notifyFinished(ctx, ended)
@@ -307,16 +311,16 @@ func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) erro
 
 // notifyFinished publishes that runs have finished, and dispatches waiting runs to the freed slots.
 func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.Ended) {
-	// The freed slots of several runs are added up by lane, so that one dispatch fills all of them.
+	// The freed slots are added up by lane, so that one dispatch fills the slots of several runs.
 	freed := queuedb.FreedSlots{}
 	for _, e := range ended {
 		// The worker that executes the run, if any, cancels its attempt.
 		d.bus.Cancelled(e.RunID)
-		// The process that accepted the run receives the result itself; other processes receive a
-		// notice and read the row.
+		// The process that accepted the run receives the result itself. Other processes receive a
+		// notice and then read the row.
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		d.bus.Changed(domain.ChangedRuns, e.OrganizationID)
-		// A run that was never dispatched had no slot to free.
+		// A run that was never dispatched did not occupy a slot.
 		slots := 0
 		if e.Dispatched {
 			slots = 1
@@ -338,23 +342,23 @@ func (d *Dispatcher) dispatchNext(ctx context.Context, freed queuedb.FreedSlots)
 	d.bus.PublishJobs(next...)
 }
 
-// A request waits up to lockedTime for rows that another transaction has locked. Most locks last
-// some milliseconds.
+// A request waits up to lockedTime for rows that another transaction has locked. Most locks last a
+// few milliseconds.
 const (
 	lockedTime  = 2 * time.Second
 	lockedFirst = 5 * time.Millisecond
 	maxLocked   = 320 * time.Millisecond
 )
 
-// whileLocked repeats a request while another transaction has locked its rows. Other requests of
-// the same batch do not wait for it.
+// whileLocked repeats do while another transaction has locked the request's rows. Other requests of
+// the same batch do not have to wait for these rows.
 func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
 	for wait := lockedFirst; ; wait = min(2*wait, maxLocked) {
 		answer, err := do()
 
-		// If the next try would begin after lockedTime, the caller receives the retryable error
-		// now.
+		// If the next attempt would begin after lockedTime, the caller receives the retryable error
+		// immediately.
 		if !pg.IsLocked(err) || time.Now().Add(wait).After(end) {
 			return answer, err
 		}
@@ -368,7 +372,8 @@ func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	}
 }
 
-// refusal returns the coded error for a full or unreachable service.
+// refusal returns the coded error for a service whose queue is full or whose database is
+// unreachable.
 func refusal(err error) error {
 	if errors.Is(err, batch.ErrFull) {
 		return overloaded(err)
@@ -381,7 +386,8 @@ func refusal(err error) error {
 	return pg.Unavailable(err)
 }
 
-// overloaded returns the retryable error for a full backlog, with the cause for the log.
+// overloaded returns the retryable error for a full backlog. The error contains the cause for the
+// log.
 func overloaded(cause error) error {
 	e := apierr.Wrap(apierr.Overloaded, cause, "too many runs are queued; try again shortly")
 	e.RetryAfter = overloadedWait

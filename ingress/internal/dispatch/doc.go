@@ -1,7 +1,8 @@
 // Package dispatch accepts runs, publishes their jobs, and waits for their results.
 //
-// A run is accepted by a committed insert, which several runs share. The job message is published
-// after the commit. If the message is lost, the sweeper finds the row.
+// A run is accepted when the transaction that inserts it commits. One transaction can insert
+// several runs. The job message is published after the commit. If the message is lost, the sweeper
+// finds the run's row and publishes the job again.
 //
 // A waiting request is an owner or an attacher:
 //

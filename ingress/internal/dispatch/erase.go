@@ -11,7 +11,7 @@ import (
 // their waiters that the runs were erased.
 func (d *Dispatcher) EraseSession(ctx context.Context, name sessiondb.SessionName) error {
 	ended, err := d.store.Sessions.EraseSession(ctx, name)
-	d.bus.Changed(domain.ChangedRuns, name.OrganizationID) // even after an error, which may leave a long session partly erased
+	d.bus.Changed(domain.ChangedRuns, name.OrganizationID) // even after an error, because a long session may have been erased in part
 	d.notifyFinished(ctx, ended)
 	return refusal(err)
 }
@@ -20,7 +20,7 @@ func (d *Dispatcher) EraseSession(ctx context.Context, name sessiondb.SessionNam
 // of their sessions. It stops the workers of the open runs and notifies the waiters.
 func (d *Dispatcher) DeleteDocument(ctx context.Context, org, documentID string) error {
 	ended, err := d.store.Knowledge.DeleteDocument(ctx, org, documentID)
-	d.bus.Changed(domain.ChangedDocuments, org) // even after an error, because the document may already be hidden from searches
+	d.bus.Changed(domain.ChangedDocuments, org) // published even after an error, because the document may already be hidden from searches
 	d.bus.Changed(domain.ChangedRuns, org)
 	d.notifyFinished(ctx, ended)
 	return refusal(err)

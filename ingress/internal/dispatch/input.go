@@ -10,12 +10,12 @@ import (
 	"parley/shared/domain"
 )
 
-// input returns the run's input, the JSON of a domain.Input, with minimal escapes and without
-// spaces between tokens. Escaped for HTML, a message of 2 MiB could take 12 MiB. Data is valid JSON
-// and is copied: a JSON encoder would parse it again.
+// input returns the JSON of the run's input, a domain.Input. It escapes as few characters as
+// possible and writes no spaces between tokens. Escaped for HTML, a message of 2 MiB could take 12
+// MiB. Data is known to be valid JSON and is copied, because a JSON encoder would parse it again.
 func (s *Submission) input() ([]byte, error) {
-	// Most requests have only a message and data. Their input is written here, without an encoder. Lists
-	// of runs read its beginning; see domain.ReadQuestion.
+	// Most requests have only a message and data. Their input is written without an encoder. Lists
+	// of runs parse only the beginning of the input; see domain.ReadQuestion.
 	out := append(make([]byte, 0, len(s.Message)+len(s.Data)+64), '{')
 	if s.Unstored {
 		out = append(out, domain.UnstoredInput[1:]...)
@@ -29,7 +29,7 @@ func (s *Submission) input() ([]byte, error) {
 		out = append(append(append(out, domain.AttachmentsKey...), list...), ',')
 		options.Attachments = nil
 	}
-	out, _ = jsontext.AppendQuote(append(out, `"message":`...), s.Message) // it replaces invalid UTF-8, like encoding/json
+	out, _ = jsontext.AppendQuote(append(out, `"message":`...), s.Message) // replaces invalid UTF-8, like encoding/json
 	if len(s.Data) > 0 {
 		out = appendCompact(append(out, `,"data":`...), s.Data)
 	}
@@ -37,8 +37,8 @@ func (s *Submission) input() ([]byte, error) {
 		return append(out, '}'), nil
 	}
 
-	// The other fields are rare, and an encoder writes them. Its output begins with an empty
-	// message, which is cut off, because the message is already written.
+	// The other fields are rare, so an encoder writes them. Its output begins with an empty
+	// message, which is removed, because the message was written before.
 	var rest bytes.Buffer
 	enc := json.NewEncoder(&rest)
 	enc.SetEscapeHTML(false)
@@ -49,15 +49,15 @@ func (s *Submission) input() ([]byte, error) {
 	return append(out, bytes.TrimSpace(bytes.TrimPrefix(rest.Bytes(), []byte(`{"message":""`)))...), nil
 }
 
-// appendCompact appends valid JSON without the spaces between its tokens.
+// appendCompact appends valid JSON without the spaces between tokens.
 func appendCompact(to, value []byte) []byte {
 	copied, quoted := 0, false
 
-	// The parts between spaces are copied as they are. Spaces inside strings are kept.
+	// Text between spaces is copied unchanged, and spaces within strings are kept.
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; {
 		case quoted && c == '\\':
-			i++ // the escaped character
+			i++ // skips the escaped character
 		case c == '"':
 			quoted = !quoted
 		case !quoted && c <= ' ':

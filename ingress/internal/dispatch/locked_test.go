@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// lockSession locks a session of the test's organization until release is called.
+// lockSession locks a session of the test's organization. The caller must call release.
 func (d *testEnv) lockSession(session string) (release func()) {
 	d.Helper()
 	tx, err := d.raw.BeginTx(d.Context(), nil)
@@ -22,8 +22,8 @@ func (d *testEnv) lockSession(session string) (release func()) {
 	return func() { d.Helper(); must(d.T, tx.Rollback()) }
 }
 
-// While a session is locked, its callers get 503. Callers of other organizations are served without
-// delay.
+// While a session is locked, its callers get the status 503. Callers of other organizations are
+// served without delay.
 func TestALockedSessionDelaysOnlyItsCallers(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
@@ -59,7 +59,7 @@ func TestALockedSessionDelaysOnlyItsCallers(t *testing.T) {
 	}
 }
 
-// A request waits for a session lock that is released in time.
+// A request succeeds if the lock of its session is released in time.
 func TestABriefLockIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)

@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// maxSeen is the number of keys in each half of the memory, about 1 MB in total.
+// maxSeen is the maximum number of keys in each of the two maps, which take about 1 MB in total.
 const maxSeen = 1 << 15
 
-// seen remembers the idempotency keys that this process has found in use most recently, by the
-// first bytes of their hashes. It is a hint: only the row decides whether a key is in use.
+// seen remembers the idempotency keys that this process has recently found in use, by the first
+// bytes of their hashes. It is only a hint: the database decides whether a key is in use.
 type seen struct {
 	mu sync.Mutex
-	// add fills newer. When newer is full, it becomes older, and the previous older is dropped.
+	// add inserts keys into newer. When newer is full, it replaces older, and the previous older is
+	// dropped.
 	newer, older map[uint64]struct{}
 }
 
@@ -27,7 +28,7 @@ func (s *seen) add(hash []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// The older half is dropped as a whole, so that no order of use must be kept.
+	// The older keys are dropped all together, so that the order of use need not be tracked.
 	if len(s.newer) == maxSeen {
 		s.newer, s.older = map[uint64]struct{}{}, s.newer
 	}

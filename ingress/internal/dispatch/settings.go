@@ -10,15 +10,16 @@ import (
 // codeInvalidValue is the code of a setting that the agent or its model does not accept.
 const codeInvalidValue = "invalid_value"
 
-// SettingNames are the names of model settings in another protocol.
+// SettingNames contains the names of model settings in a protocol other than Parley's.
 type SettingNames struct {
 	// Fields maps a setting to its name in the request. A setting that is not in the map keeps
 	// Parley's name.
 	Fields      map[domain.Setting]string
-	Unsupported string // the code of a setting that the agent or its model accepts with no value
+	Unsupported string // error code for a setting that the agent or its model does not accept at all, with any value
 }
 
-// fault returns a problem of a setting in the request's own words.
+// fault returns the problem of a setting, described with the names that the request's protocol
+// uses.
 func (n *SettingNames) fault(f domain.SettingFault) apierr.Field {
 	out := apierr.Field{Field: string(f.Setting), Code: codeInvalidValue, Message: f.Message}
 	if n == nil {
@@ -33,15 +34,16 @@ func (n *SettingNames) fault(f domain.SettingFault) apierr.Field {
 	return out
 }
 
-// checkSettings returns an error if the request changes a model setting that the agent does not let
-// requests change, or that one of its models does not accept. A missing agent is reported later.
+// checkSettings returns an error for a model setting that the agent does not let requests change,
+// or that one of its models does not accept. It reports no error if the agent does not exist,
+// because a later step does.
 func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 	asked := s.Options.Settings
 	if asked == nil {
 		return nil
 	}
 
-	// A template restricts no setting, so only its model decides.
+	// A template does not restrict settings, so only its model decides.
 	var agent domain.Agent
 	var err error
 	if s.AgentID != "" {
@@ -58,8 +60,8 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		return err
 	}
 
-	// First the settings that the agent does not let requests change. They are not checked against
-	// the model, so that each setting is reported once.
+	// The settings that the agent does not let requests change are reported first. They are not
+	// checked against the model, so that each setting is reported once.
 	var found []apierr.Field
 	changed := map[domain.Setting]bool{}
 	for _, name := range asked.Names() {
@@ -77,7 +79,7 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		switch {
 		case changed[fault.Setting]:
 			found = append(found, s.SettingNames.fault(fault))
-		case changed[fault.With]: // the agent has the setting, and the request only the other one
+		case changed[fault.With]: // the agent has this setting, and the request has only the other one
 			found = append(found, s.SettingNames.fault(domain.SettingFault{Setting: fault.With, Message: fault.WithMessage}))
 		}
 	}

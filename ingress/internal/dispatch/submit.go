@@ -24,36 +24,36 @@ type Submission struct {
 	Endpoint     contract.Endpoint
 	Lane         domain.Lane
 	Caller       domain.Caller
-	Principal    string // whose session the run belongs to
-	AgentID      string // either AgentID or TemplateID is set
+	Principal    string // principal to whom the session belongs
+	AgentID      string // exactly one of AgentID and TemplateID is set
 	TemplateID   string
 	SessionID    string // empty: a new session for this run
 	Message      string
-	Data         json.RawMessage   // further input; nil: none
-	History      []domain.Exchange // the messages before this one, when the request contains its conversation
+	Data         json.RawMessage   // further input, as JSON; nil: none
+	History      []domain.Exchange // messages before this one, if the request contains its conversation
 	Instructions string            // added to the agent's own instructions
-	Previous     *string           // the run of the session that this one continues; see queuedb.NewRun
-	Echo         json.RawMessage   // fields to repeat when the run is read; nil: none
-	Options      domain.RunOptions // what the request asks besides its message
-	SettingNames *SettingNames     // how the request names the model settings; nil: as Parley does
-	ToolField    string            // the part of a tool with its name, in errors; empty: the tool itself
-	Attachments  []Attachment      // as the request contains them; acceptance stores them and adds them to Options
-	Unstored     bool              // the run cannot be read as a response of OpenAI's protocol
+	Previous     *string           // id of the run that this run continues in its session; see queuedb.NewRun
+	Echo         json.RawMessage   // fields that responses repeat when the run is read; nil: none
+	Options      domain.RunOptions // options of the request besides its message
+	SettingNames *SettingNames     // names of the model settings in the request's protocol; nil: Parley's own names
+	ToolField    string            // path from a tool to the object with its name, for errors; empty: the tool itself
+	Attachments  []Attachment      // attachments of the request; acceptance stores them and adds them to Options
+	Unstored     bool              // whether the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none
-	KeyScope     string            // the key's scope, in addition to organization and endpoint
+	KeyScope     string            // scope of the key, in addition to organization and endpoint
 	TriggerType  string
-	AutomationID string          // name of the automation or hook; empty: none
-	Traceparent  string          // the request's W3C traceparent
-	Retention    time.Duration   // 0: until the session is erased
-	Last         domain.EventID  // Follow returns the events after this one
-	Attempt      readers.Attempt // the request, if its client announces retries; without a key
+	AutomationID string          // name of the automation or hook that starts the run; empty: none
+	Traceparent  string          // W3C traceparent of the request
+	Retention    time.Duration   // how long the session is kept after the run; 0: until it is erased
+	Last         domain.EventID  // last event that the client has; Follow returns later events
+	Attempt      readers.Attempt // identifies the request if its client announces retries; not used with a key
 
-	// Before prepares what else the run needs. It is called after the rate charge, and not for a
-	// request that exceeds its limit. nil: nothing to prepare.
+	// Before looks up further values that the run needs. It is called after the rate charge, so
+	// that a request over its rate limit causes no lookups. nil: nothing to look up.
 	Before    func(context.Context) error
-	beforeErr error    // the error of Before, once called
-	Sent      []string // what the request says about what Before looks up; part of its fingerprint
-	asked     []byte   // the fingerprint, once Before was called
+	beforeErr error    // result of the call of Before
+	Sent      []string // names of the values that Before looks up; part of the fingerprint
+	asked     []byte   // fingerprint computed before the call of Before
 }
 
 // Target returns the id of the agent or template.
@@ -67,19 +67,20 @@ func (s *Submission) keyHash() []byte {
 	return contract.Hash(s.Caller.OrganizationID, string(s.Endpoint), s.KeyScope, s.Key)
 }
 
-// fingerprint distinguishes a retry from a different request with the same key. It is that of the
-// request as it was sent: what Before looks up can change until the retry.
+// fingerprint distinguishes a retry from a different request with the same key. It covers the
+// request as it was sent. The values that Before looks up are excluded, because they can change
+// before the retry.
 func (s *Submission) fingerprint() []byte {
-	// After Before was called, the submission may contain looked-up values. The fingerprint that
-	// was computed from the request alone is used then.
+	// After the call of Before, the submission may contain values that were looked up. In that
+	// case, the fingerprint that was computed earlier is returned.
 	if s.asked != nil {
 		return s.asked
 	}
 
-	// Fields that a request does not use add nothing. So a retry that reaches a newer release has
-	// the same fingerprint as its first attempt.
+	// Fields that a request does not use are not part of the fingerprint. Therefore a retry has the
+	// same fingerprint even if it reaches a newer release with more fields.
 	asked := []string{s.Target(), s.SessionID, s.Message, string(contract.Canonical(s.Data))}
-	if len(s.History) > 0 || s.Instructions != "" { // fields that older releases did not have
+	if len(s.History) > 0 || s.Instructions != "" { // fields that the first releases did not have
 		for _, e := range s.History {
 			asked = append(asked, e.Message, e.Answer)
 			asked = append(asked, sentRounds(e.Rounds)...)
@@ -101,7 +102,7 @@ func (s *Submission) fingerprint() []byte {
 	return contract.Hash(asked...)
 }
 
-// sentRounds returns the rounds of an exchange for the fingerprint.
+// sentRounds returns a description of an exchange's rounds of tool calls, for the fingerprint.
 func sentRounds(rounds []domain.CallRound) (sent []string) {
 	for _, round := range rounds {
 		sent = append(sent, "round", round.Text)
@@ -116,15 +117,15 @@ func sentRounds(rounds []domain.CallRound) (sent []string) {
 // options returns the JSON of Options.
 func (s *Submission) options() []byte {
 	raw, err := json.Marshal(&s.Options)
-	if err != nil { // a schema that is not JSON; requests are checked before
+	if err != nil { // a schema is not valid JSON; requests are checked earlier, so this does not happen
 		panic("dispatch: encoding run options: " + err.Error())
 	}
 	return raw
 }
 
-// NewRun returns the run to store, with a new id and no fingerprint.
+// NewRun returns the run to store, with a new id but without a fingerprint.
 func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
-	// The input is encoded first, because no later step can fail.
+	// The input is encoded first, because only this step can fail.
 	input, err := s.input()
 	if err != nil {
 		return queuedb.NewRun{}, err
@@ -138,13 +139,14 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		KeyID: s.Caller.KeyID, Previous: s.Previous,
 	}
 
-	// A run without a session gets a session for itself. Its id is derived from the run's id.
+	// A run without a session gets its own session. The session's id is derived from the run's id.
 	if run.SessionID == "" {
 		run.SessionID, run.OwnSession = sessiondb.OwnSessionPrefix+id.Suffix(runID), true
 	}
 	run.SessionKey = contract.Hash(run.OrganizationID, s.Target(), s.Principal, run.SessionID)
 
-	// Without an idempotency key the run's id is unique, so the run is never a duplicate.
+	// Without an idempotency key, the run's unique id takes the key's place, so that the run is
+	// never a duplicate.
 	unique := s.KeyScope + "\x00" + s.Key
 	if s.Key == "" {
 		unique = runID
@@ -155,22 +157,22 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 
 // Charge is the rate charge of a request that starts a run. A replay is not charged.
 type Charge interface {
-	// Pay takes the charge. It returns an error if the caller has exceeded its rate limit.
+	// Pay charges the request. It returns an error if the caller has exceeded a rate limit.
 	Pay() error
-	Refund()       // called if another request with the same key was charged
-	Returns() bool // whether Refund restores everything that Pay took, with no effect on other requests in between
+	Refund()       // returns the charge, if another request with the same key was charged already
+	Returns() bool // whether Refund restores the charge exactly, without an effect on requests in between
 }
 
-// Consumed is the charge of a request that was charged before.
+// Consumed is the Charge of a request that has already been charged. Its methods do nothing.
 type Consumed struct{}
 
 // Pay charges nothing.
 func (Consumed) Pay() error { return nil }
 
-// Refund refunds nothing.
+// Refund does nothing.
 func (Consumed) Refund() {}
 
-// Returns reports true, because nothing was charged.
+// Returns reports true, because there is no charge to restore.
 func (Consumed) Returns() bool { return true }
 
 // Submitter turns submissions into runs.
@@ -179,12 +181,12 @@ type Submitter struct {
 	dispatch    *Dispatcher
 	streams     *stream.Hub
 	readers     *readers.Watch
-	runDeadline time.Duration // counted from acceptance
+	runDeadline time.Duration // time from acceptance to the deadline of a run
 
-	// Models says which settings the models accept.
+	// Models contains the rules for the settings that each model accepts.
 	Models domain.ModelRules
 
-	attacher     Attacher // nil: requests have no attachments
+	attacher     Attacher // nil: requests cannot have attachments
 	maxFileBytes int64
 }
 
@@ -195,8 +197,8 @@ func NewSubmitter(
 	return &Submitter{store: s, dispatch: d, streams: streams, readers: watch, runDeadline: runDeadline}
 }
 
-// Begin accepts a run for the submission, or returns the existing run with its idempotency key, or
-// the run of an earlier attempt. The caller must release the result.
+// Begin accepts a run for the submission. If a run with the same idempotency key exists, or a run
+// of an earlier attempt, Begin returns that run. The caller must release the result.
 func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	if sub, err := r.retried(ctx, s); sub != nil || err != nil {
 		return sub, err
@@ -206,12 +208,13 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 
 // findOrBegin accepts a run, or returns the existing run with the idempotency key.
 //
-// A replay must not be charged, but most keys are new, and the insert detects a duplicate anyway.
-// So findOrBegin looks a key up first only if the charge cannot be refunded in full, or if this
-// process has seen the key before. Otherwise it looks the key up after a refusal.
+// A replay must not be charged. Most keys are new, and the insert of the run detects a duplicate
+// key. Therefore findOrBegin looks the key up first only if the charge cannot be refunded in full,
+// or if this process has seen the key before. Otherwise it looks the key up if the request is
+// refused.
 func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
-	// checked says that the key needs no lookup any more, either because there is no key or because
-	// the lookup found no run.
+	// checked is set if the key needs no further lookup, because there is no key or because a
+	// lookup found no run.
 	hash := s.keyHash()
 	checked := hash == nil
 
@@ -222,7 +225,7 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 		}
 	}
 
-	// A request that exceeds its limit starts nothing. It may still be a replay, which is checked
+	// A request over its rate limit starts no run. It may still be a replay, which is checked
 	// below.
 	refused := t.Pay()
 	sub, err := (*Submitted)(nil), refused
@@ -234,16 +237,16 @@ func (r *Submitter) findOrBegin(ctx context.Context, s *Submission, t Charge, ac
 		// A new run was accepted, and its charge stays.
 		return sub, nil
 	case err == nil:
-		// The insert has found a run with the key. This request is a replay.
+		// The insert has found an existing run with the key, so this request is a replay.
 		t.Refund()
 		return attach(s, &sub.Run)
 	case checked:
-		// The key was looked up before and had no run, so the error is the answer.
+		// An earlier lookup found no run with the key, so the error is final.
 		return nil, err
 	}
 
-	// The request was refused, or its acceptance failed. A run that already has the key is returned
-	// nevertheless, because a replay is free.
+	// The request was refused, or its acceptance failed. If a run with its key exists, that run is
+	// returned nevertheless, because a replay is not charged.
 	holder, held, holderErr := r.held(ctx, s, hash)
 	if !held && holderErr == nil {
 		return nil, err
@@ -268,9 +271,9 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 
 // beginNew accepts a run for the submission, or returns the existing run with its key.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
-	// A request that one of these checks refuses has stored nothing. Prepare follows the budget,
-	// because it may read the database, and precedes the rest, because it may change the
-	// submission.
+	// If one of these checks fails, nothing has been stored. Prepare follows the check of the
+	// budget, because it may read the database. It precedes the other checks, because it may change
+	// the submission.
 	err := r.WithinBudget(ctx, s.Caller.OrganizationID, s.AgentID, s.Caller.KeyID, s.AutomationID)
 	if err != nil {
 		return nil, err
@@ -297,10 +300,11 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 		return nil, err
 	}
 
-	// The caller subscribes to the run's events here, so it misses none of them.
+	// The callback lets the caller subscribe to the run's events before the run exists, so that it
+	// misses none.
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
-	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID { // another request has the same key; the sweeper repairs a failure
+	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID { // another request has the same key; the sweeper repeats a failed cleanup
 		_ = r.store.Blobs.UnlinkAttachments(ctx, run.OrganizationID, run.ID)
 	}
 	if err == nil && sub.waits && !run.OwnSession {
@@ -309,11 +313,12 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	return sub, err
 }
 
-// next reports which runs of its session an accepted run waits for. A run that continues none waits
-// for none.
+// next reports to package readers which runs of its session an accepted run waits for. A run that
+// continues no other run waits for none.
 func (r *Submitter) next(run *queuedb.NewRun) {
-	// Without Previous the run follows the session's last run. With a named previous run it belongs
-	// to that branch of the conversation. An empty name begins a new branch.
+	// Without Previous, the run follows the session's last run. If Previous names a run, the new
+	// run belongs to that run's branch of the conversation. If Previous is empty, the new run
+	// begins a branch.
 	switch session := readers.SessionFor(run.SessionKey); {
 	case run.Previous == nil:
 		r.readers.Next(run.OrganizationID, session, run.ID, "")
@@ -328,45 +333,46 @@ func (s *Submission) Prepare(ctx context.Context) error {
 		return s.beforeErr
 	}
 
-	// A request whose new run turns out to exist is prepared only once.
+	// Before is cleared, so that it is called only once even if the run turns out to exist.
 	before := s.Before
 	s.Before, s.asked = nil, s.fingerprint()
 	s.beforeErr = before(ctx)
 	return s.beforeErr
 }
 
-// attach returns the existing run with the key if the caller may read it and the request is the
-// same. A user who has lost the admin role since may not read it.
+// attach returns the existing run with the key. It returns an error if the caller may not read the
+// run, for example after losing the admin role, or if the request differs.
 func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")
 	}
 
-	// The fingerprint of an erased run is not compared: its readers get ErasedKey instead.
+	// The fingerprint of an erased run is not compared, because the caller gets ErasedKey in any
+	// case.
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
 		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
 	}
 	return Attach(*run), nil
 }
 
-// ErasedKey returns the error for a key whose run was erased. For a run named by its id see
-// [ErasedRun].
+// ErasedKey returns the error for a key whose run was erased. For a run that a request names by its
+// id, see [ErasedRun].
 func ErasedKey() error {
 	return apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
 }
 
-// ExpiredKey returns the error for a key whose run expired while it was read.
+// ExpiredKey returns the error for a key whose run expired while the request read it.
 func ExpiredKey() error {
 	e := apierr.New(apierr.Unavailable, "the run of this idempotency key has just expired; try again")
 	e.RetryAfter = time.Second
 	return e
 }
 
-// ReadResult returns the run object of a finished run. It waits for memory before it reads a
-// Deferred result. It fails with ErasedKey if the run was erased.
+// ReadResult returns the run object of a finished run. Before it reads a Deferred result, it waits
+// until memory can be reserved for the result. It returns ErasedKey if the run was erased.
 func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserve stream.Reserve) ([]byte, error) {
-	// A batch of lookups leaves out large results. Their size is known, so memory can be reserved
-	// before they are read.
+	// A batch of lookups omits large results. Their sizes are known, so memory is reserved before
+	// they are read.
 	if run.Deferred > 0 {
 		if err := reserve(run.Deferred); err != nil {
 			return nil, err
@@ -388,12 +394,12 @@ func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserv
 	return run.Result()
 }
 
-// Follow returns the events of a submission's run. It waits for memory before it reads the log of
-// an existing run. Once the run is known, Follow returns it even with an error.
+// Follow returns the events of a submission's run. Before it reads the log of an existing run, it
+// waits until memory can be reserved. Once the run is known, Follow returns it even with an error.
 func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
-	var reader *stream.Reader // subscribes before the run exists, to miss no event
+	var reader *stream.Reader // created before the run exists, so that it misses no event
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
-	if reader != nil && (err != nil || sub.Existing) { // that run was not accepted
+	if reader != nil && (err != nil || sub.Existing) { // the reader is for a run that was not accepted
 		reader.Close()
 	}
 	if err != nil {
@@ -404,7 +410,7 @@ func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve
 	switch {
 	case run.Erased:
 		return nil, run, ErasedKey()
-	case !sub.Existing: // accepted: the response must contain its id, whatever fails later
+	case !sub.Existing: // the run was accepted, so the response must contain its id even if a later step fails
 		reader.Begin(run, s.Last)
 		return reader, run, nil
 	}
@@ -412,10 +418,10 @@ func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve
 	return reader, run, err
 }
 
-// WithinBudget returns budget_exceeded if a budget that would count the run is used up. keyID and
-// automationID are empty for none.
+// WithinBudget returns budget_exceeded if a budget that applies to the run is used up. keyID and
+// automationID may be empty.
 func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
-	if org == domain.DemoOrganization { // limited by DEMO_DAILY_TOKENS instead
+	if org == domain.DemoOrganization { // demo runs are limited by DEMO_DAILY_TOKENS instead
 		return nil
 	}
 	return r.store.Budgets.WithinBudget(ctx, org, agentID, keyID, automationID)
@@ -424,12 +430,13 @@ func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, autom
 // OrganizationScope is the scope of idempotency keys shared by all API keys of an organization.
 const OrganizationScope = ""
 
-// UnnamedRetention is the retention of runs whose request names no session. Nothing can refer to
-// such a session later.
+// UnnamedRetention is the retention of runs whose requests name no session. No later request can
+// continue such a session.
 const UnnamedRetention = 30 * 24 * time.Hour
 
 // AutomationScope returns the scope of an automation's idempotency key, in addition to organization
-// and endpoint: the user whose key calls, or the organization for its own keys.
+// and endpoint. The scope of a user's key is that user. The scope of an organization's key is the
+// organization.
 func AutomationScope(who domain.Caller) string {
 	if who.UserID == "" {
 		return OrganizationScope
@@ -437,7 +444,8 @@ func AutomationScope(who domain.Caller) string {
 	return "user:" + who.UserID
 }
 
-// NewAutomation returns the submission of a system caller: run-automation, or a hook's delivery.
+// NewAutomation returns the submission of a system, which calls run-automation or sends a delivery
+// to a hook.
 func NewAutomation(who domain.Caller, agentID string, retention time.Duration) Submission {
 	return Submission{
 		Endpoint: contract.EndpointAutomation, Lane: domain.LaneAutomation, Caller: who, Principal: domain.SystemPrincipal,

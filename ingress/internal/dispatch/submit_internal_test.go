@@ -60,7 +60,8 @@ func TestInputIsTheRequest(t *testing.T) {
 	}
 }
 
-// A retry is recognized by what its request says, not by what Before finds.
+// The fingerprint of a request depends on the request as it was sent. It does not depend on the
+// values that Before looks up.
 func TestAFingerprintIsThatOfTheRequest(t *testing.T) {
 	t.Parallel()
 	s := &Submission{Message: "m", Sent: []string{"previous", "run_1"}}

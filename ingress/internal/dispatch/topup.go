@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// The minimum pause between two queries. Acceptances during the pause share the next query.
+	// topUpEvery is the minimum pause between two queries. Lanes of runs that are accepted during
+	// the pause share the next query.
 	topUpEvery = 50 * time.Millisecond
-	topUpDuty  = 20 // minimum pause between two queries, as a multiple of the last query's duration
+	topUpDuty  = 20 // minimum pause between two queries, as a multiple of the duration of the last query
 )
 
-// leftovers are the lanes with runs that were accepted but not dispatched. Usually they are
-// dispatched when the lane's next run finishes. But if the lane's last run finished just before the
-// acceptance, slots are free and no further run finishes.
+// leftovers are the lanes with runs that were accepted but not dispatched. Usually such a run is
+// dispatched when an earlier run of its lane finishes. If the last running run of the lane finished
+// just before the acceptance, slots are free but no further run will finish.
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool
@@ -28,14 +29,14 @@ func newLeftovers() *leftovers {
 	return &leftovers{lanes: map[queuedb.Lane]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// add marks a lane for the next top-up and wakes dispatchLeftovers. It never blocks.
+// add marks a lane for the next query and wakes dispatchLeftovers. It never blocks.
 func (l *leftovers) add(lane queuedb.Lane) {
 	l.mu.Lock()
 	l.lanes[lane] = true
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
-	default: // already awake
+	default: // dispatchLeftovers has already been woken
 	}
 }
 
@@ -51,7 +52,7 @@ func (l *leftovers) take() []queuedb.Lane {
 	return lanes
 }
 
-// dispatchLeftovers dispatches accepted runs of lanes that turn out to have free slots, until ctx
+// dispatchLeftovers dispatches the accepted runs of marked lanes that have free slots, until ctx
 // ends.
 func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 	for {
@@ -75,16 +76,16 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 	}
 }
 
-// topUp dispatches waiting runs of lanes that have free slots, and publishes their jobs.
+// topUp dispatches waiting runs of the given lanes that have free slots, and publishes their jobs.
 func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
-	// If the query fails after it has dispatched some lanes, the jobs of these lanes are returned
-	// with the error. They are published in any case.
+	// If the query fails after some lanes were dispatched, it returns the jobs of these lanes
+	// together with the error. These jobs are published in any case.
 	next, err := d.store.Queue.TopUp(ctx, lanes)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 	}
 	d.bus.PublishJobs(next...)
-	for _, job := range next { // more runs may be waiting
+	for _, job := range next { // these lanes may have more waiting runs
 		d.left.add(queuedb.Lane{OrganizationID: job.OrganizationID, Lane: job.Lane})
 	}
 }

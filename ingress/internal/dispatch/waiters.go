@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// A wait whose reply was lost ends up to twice this time after the run has finished.
+	// pollEvery is the interval of the poll. A request whose reply was lost waits up to twice this
+	// time after the run has finished.
 	pollEvery = 2 * time.Second
-	pollMax   = 1000 // runs read in one statement
+	pollMax   = 1000 // maximum number of runs read in one statement
 )
 
-// waiters are the requests of this process that wait for runs, by run.
+// waiters contains the requests of this process that wait for runs, grouped by run.
 type waiters struct {
 	store *store.Store
 	bus   *bus.Bus
 	log   zerolog.Logger
 
 	mu sync.Mutex
-	// By the id of the run.
+	// runs is keyed by the run's id.
 	runs map[string]*watched
-	due  map[string]bool // runs to read now
+	due  map[string]bool // ids of the runs to read now
 	wake chan struct{}   // signals that due is not empty
 }
 
@@ -38,19 +39,20 @@ type waiters struct {
 type watched struct {
 	org string
 
-	since time.Time // the beginning of the first wait
+	since time.Time // when the first request began to wait
 	waits map[*wait]struct{}
-	stop  func() // ends the subscription to the done notice, if there is one
+	stop  func() // ends the subscription to the run's done notice; nil: no subscription
 }
 
-// wait is the wait of one request. result is buffered, so senders never block.
+// wait is one request's wait for a run. The channel result is buffered, so sending to it never
+// blocks.
 type wait struct {
 	runID  string
-	known  string // the decision that the run waited for when the wait began
+	known  string // decision that the run was waiting for when the wait began
 	result chan *Result
 }
 
-// waitsFor names the decision that a run waits for; "" means none.
+// waitsFor returns a name of the decision that a run waits for, or "" if it waits for none.
 func waitsFor(run domain.Run) string {
 	if run.RequiredAction == nil {
 		return ""
@@ -58,19 +60,19 @@ func waitsFor(run domain.Run) string {
 	return strings.Join(run.RequiredAction.CallIDs(), " ") + " " + run.RequiredAction.ExpiresAt.UTC().Format(time.RFC3339Nano)
 }
 
-// newWaiters returns the map without waits. Its waits end only while poll runs.
+// newWaiters returns an empty map of waits. The waits end only while poll runs.
 func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 	return &waiters{store: st, bus: b, log: log, runs: map[string]*watched{}, due: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// add begins a wait for a run. known is the decision that the caller already knows of, as waitsFor
-// names it. The caller must call remove.
+// add begins a wait for a run. known is the decision that the caller already knows the run to wait
+// for, in the form that waitsFor returns. The caller must call remove.
 func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	w := &wait{runID: of.RunID, known: known, result: make(chan *Result, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 
-	// Several requests may wait for the same run. They share one entry and one subscription.
+	// If several requests wait for the same run, they share one entry and one subscription.
 	run := ws.runs[of.RunID]
 	if run == nil {
 		run = &watched{org: of.OrganizationID, since: time.Now(), waits: map[*wait]struct{}{}}
@@ -80,13 +82,13 @@ func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	return w
 }
 
-// attach waits for a run that another request has accepted. It subscribes first and then reads the
-// row, so it cannot miss the finish in between.
+// attach begins a wait for a run that another request has accepted. It first subscribes and then
+// reads the row, so that it cannot miss the end of the run.
 func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *wait {
 	w, runID := ws.add(of, known), of.RunID
 
-	// If the bus is unreachable, the poll alone ends the wait. It is slower, but it needs only the
-	// database.
+	// If the bus is unreachable, only the poll ends the wait. The poll is slower, but it depends
+	// only on the database.
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
 		ws.log.Debug().Err(err).Str("run_id", runID).Msg("cannot subscribe to finished runs, polling")
@@ -97,13 +99,13 @@ func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *w
 	return w
 }
 
-// keepStop keeps one subscription per run and ends duplicates.
+// keepStop keeps one subscription per run, and ends any further subscription.
 func (ws *waiters) keepStop(runID string, stop func()) {
 	ws.mu.Lock()
 	run := ws.runs[runID]
 
-	// Two requests may subscribe for the same run simultaneously, and the run's last wait may end
-	// while one of them subscribes. In both cases the new subscription is superfluous.
+	// Two requests may subscribe to the same run simultaneously. The run's last wait may also end
+	// during the subscription. In both cases the new subscription is not needed.
 	if run != nil && run.stop == nil {
 		run.stop, stop = stop, nil
 	}
@@ -113,8 +115,8 @@ func (ws *waiters) keepStop(runID string, stop func()) {
 	}
 }
 
-// remove ends a wait. The last wait of a run also ends the run's subscription, outside the lock,
-// because that calls the bus.
+// remove ends a wait. The last wait of a run also ends the run's subscription. The lock is not held
+// then, because ending a subscription calls the bus.
 func (ws *waiters) remove(w *wait) {
 	ws.mu.Lock()
 	run := ws.runs[w.runID]
@@ -132,15 +134,16 @@ func (ws *waiters) remove(w *wait) {
 	}
 }
 
-// reply ends the waits for a run with its rendered object. An empty body means that the object did
-// not fit into a message or that the run waits for a person; then the row is read.
+// reply ends the waits for a run and passes them the rendered run object. An empty body means that
+// the object did not fit into a message or that the run waits for a person. In these cases the row
+// is read.
 func (ws *waiters) reply(runID string, body []byte) {
 	if len(body) == 0 {
 		ws.look(runID)
 		return
 	}
 
-	// The rendered object is passed on as it is. Nothing of it needs to be parsed here.
+	// The rendered object is passed on unchanged, so it is not parsed here.
 	ended := rundb.StoredRun{Run: domain.Run{ID: runID}}
 	ended.SetResult(body)
 	ws.resolve(ended)
@@ -155,7 +158,7 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 		return
 	}
 
-	// All waits share one Result, because a result can be large and none of them changes it.
+	// All waits share one Result, because a result can be large and the receivers do not modify it.
 	ended.OrganizationID = run.org
 	r := &Result{Ended: true, Run: ended}
 
@@ -168,8 +171,8 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	}
 }
 
-// parked ends the waits for a run that waits for a person, except the waits that began in the same
-// state.
+// parked ends the waits for a run that waits for a person's decision. Waits that began when the run
+// already waited for this decision continue.
 func (ws *waiters) parked(run domain.Run) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -178,8 +181,8 @@ func (ws *waiters) parked(run domain.Run) {
 		return
 	}
 
-	// A request that began to wait while the run was parked already knows of this action. It waits
-	// for the next state.
+	// A request that began to wait when the run was parked already knows this action. It continues
+	// to wait for the next state.
 	action := waitsFor(run)
 	for w := range watched.waits {
 		if w.known == action {
@@ -192,14 +195,14 @@ func (ws *waiters) parked(run domain.Run) {
 	}
 }
 
-// look makes the poll read a run now.
+// look makes the poll read a run immediately.
 func (ws *waiters) look(runID string) {
 	ws.mu.Lock()
 	ws.due[runID] = true
 	ws.mu.Unlock()
 	select {
 	case ws.wake <- struct{}{}:
-	default: // the poll is awake already
+	default: // the poll has already been woken
 	}
 }
 
@@ -221,19 +224,19 @@ func (ws *waiters) poll(ctx context.Context) {
 }
 
 // takeDue returns the runs that look has marked, and clears the marks. If all is set, it also
-// returns the runs whose waits are older than pollEvery, because their replies may be lost.
+// returns the runs with waits older than pollEvery, whose replies may have been lost.
 func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	var due []rundb.RunRef
 	for id := range ws.due {
 		if run := ws.runs[id]; run != nil {
-			// A run that has no waits any more is not read.
+			// A run without remaining waits is not read.
 			due = append(due, rundb.RunRef{OrganizationID: run.org, RunID: id})
 		}
 	}
 
-	// Younger waits are omitted, because their replies may still arrive.
+	// Newer waits are omitted, because their replies may still arrive.
 	if all {
 		old := time.Now().Add(-pollEvery)
 		for id, run := range ws.runs {
@@ -246,20 +249,21 @@ func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	return due
 }
 
-// read reads the rows of runs in statements of pollMax and ends the waits for runs that have
-// finished or wait for a person.
+// read reads the rows of runs, up to pollMax in each statement. It ends the waits for runs that
+// have finished or wait for a person.
 func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
 		n := min(len(due), pollMax)
 		if err := ws.readSome(ctx, due[:n]); err != nil {
 			ws.log.Warn().Err(err).Msg("cannot read awaited runs, retrying")
-			return // the next tick reads all of them again
+			return // the next tick reads all these runs again
 		}
 		due = due[n:]
 	}
 }
 
-// readSome ends the waits for finished runs, and for runs that wait for a person.
+// readSome reads the rows of at most pollMax runs, and ends the waits for runs that have finished
+// or wait for a person.
 func (ws *waiters) readSome(ctx context.Context, due []rundb.RunRef) error {
 	awaited, err := ws.store.Runs.AwaitedRuns(ctx, due)
 	if err != nil {

@@ -104,8 +104,8 @@ func (d *testEnv) run(session string) queuedb.NewRun {
 	return run
 }
 
-// park parks the run until a person approves a call. It notifies no waiter until notifyFinished is
-// called.
+// park parks the run until a person approves the call. It notifies no waiter before notifyFinished
+// is called.
 func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	d.Helper()
 	ctx := d.Context()
@@ -122,7 +122,7 @@ func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	return func() { d.bus.Done(runID, d.inbox, nil) }
 }
 
-// read returns the run as it is read by a request that did not submit the run.
+// read returns the run as a request reads it that has not submitted the run.
 func (d *testEnv) read(runID string) *Submitted {
 	d.Helper()
 	run, err := d.store.Runs.RunByID(d.Context(), d.org, "", runID)
@@ -142,7 +142,7 @@ func (d *testEnv) wait(s *Submitted) chan Result {
 		}
 		out <- *r
 	}()
-	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // an owner's wait was registered on submission
+	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // an owner's wait was registered by Submit
 		if time.Now().After(deadline) {
 			d.Fatal("the wait was not registered")
 		}
@@ -159,7 +159,7 @@ func (d *testEnv) count(s *Submitted) int {
 	return 0
 }
 
-// wantEnd fails the test if the wait lasts until its timeout.
+// wantEnd fails the test if the wait does not end before its timeout.
 func (d *testEnv) wantEnd(what string, got chan Result, ended bool) {
 	d.Helper()
 	began := time.Now()
@@ -169,7 +169,7 @@ func (d *testEnv) wantEnd(what string, got chan Result, ended bool) {
 	}
 }
 
-// wantOpen fails the test if the wait has ended. It reads the run first.
+// wantOpen makes the dispatcher read the run. It fails the test if the wait has ended.
 func (d *testEnv) wantOpen(what string, got chan Result, runID string) {
 	d.Helper()
 	must(d.T, d.waiting.readSome(d.Context(), []rundb.RunRef{{OrganizationID: d.org, RunID: runID}}))
@@ -261,8 +261,8 @@ func TestADecisionPublishesTheJob(t *testing.T) {
 	}
 }
 
-// If a waiter did not submit the run, it receives only the size of a large result. It reads the
-// result later, once it has reserved memory for it.
+// A waiter that did not submit the run receives only the size of a large result. It reads the
+// result later, after it has reserved memory.
 func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)

@@ -17,17 +17,18 @@ import (
 // Path is the path of links. The token is the query's only parameter, because logs contain paths.
 const Path = "/files"
 
-// Token is the name of the query's parameter.
+// Token is the name of the query parameter that contains the token.
 const Token = "token"
 
-// ErrInvalid means that a link was not signed by this service or has expired.
+// ErrInvalid is the error for a link that has expired or was not signed by this service.
 var ErrInvalid = errors.New("the link is invalid or has expired")
 
-// purpose is part of each signature, so that no other signed claims are accepted as a link.
+// purpose is part of each signature. It prevents other claims that the service has signed from
+// being accepted as a link.
 const purpose = "parley file link v1"
 
-// step is the unit of expiry times. The links of one file within a step are equal, so that replayed
-// answers do not differ.
+// step is the unit to which expiry times are rounded. All links to one file that are created within
+// a step are equal, so that a replayed answer equals the original.
 const step = time.Hour
 
 // Signer signs claims together with a body, and verifies them.
@@ -39,13 +40,14 @@ type Signer interface {
 // Links creates and reads links. It is safe for concurrent use.
 type Links struct {
 	signer  Signer
-	baseURL string // where browsers reach the service, without a slash at the end
+	baseURL string // URL at which browsers reach the service, without a trailing slash
 	life    time.Duration
 	now     func() time.Time
 }
 
-// New returns Links that work for at least life, and up to an hour longer. If life is 0, there are no
-// links: URL returns an empty string, and Read rejects links from the time before the setting.
+// New returns Links whose links work for at least life, and up to an hour longer. If life is 0,
+// links are disabled: URL returns an empty string, and Read rejects links that were created
+// earlier.
 func New(signer Signer, baseURL string, life time.Duration, now func() time.Time) *Links {
 	return &Links{signer: signer, baseURL: baseURL, life: life, now: now}
 }
@@ -62,15 +64,16 @@ func (l *Links) URL(org, fileID string) string {
 	return l.baseURL + Path + "?" + url.Values{Token: {l.signer.Sign([]byte(claims), []byte(purpose))}}.Encode()
 }
 
-// Read returns the organization and the file of a link's token. It returns ErrInvalid if the token is
-// not valid now.
+// Read returns the organization and the file that a link's token names. It returns ErrInvalid if
+// the token is not valid now.
 func (l *Links) Read(token string) (org, fileID string, err error) {
 	claims, err := l.signer.Verify(token, []byte(purpose))
 	if err != nil || l.life == 0 {
 		return "", "", ErrInvalid
 	}
 
-	// The signature is valid, but a later release may sign other claims for the same purpose.
+	// The signature is valid, but a later release may have signed claims of another form for the
+	// same purpose.
 	parts := strings.Split(string(claims), " ")
 	if len(parts) != 3 || !id.Valid(id.File, parts[1]) {
 		return "", "", ErrInvalid

@@ -14,10 +14,10 @@ import (
 	"parley/docs"
 )
 
-// Guide is the documentation: its pages by chapter.
+// Guide is the documentation, with its pages grouped in chapters.
 type Guide struct {
 	Chapters []Chapter
-	sections []section // of all pages, in order
+	sections []section // sections of all pages, in order
 	pages    map[string]*Page
 }
 
@@ -29,18 +29,18 @@ type Chapter struct {
 
 // Page is a page of the documentation.
 type Page struct {
-	Path     string // after /docs/, such as "webhooks" or "guides/cron"
+	Path     string // path after /docs/, such as "webhooks" or "guides/cron"
 	Title    string
-	Summary  string // the first paragraph
+	Summary  string // first paragraph
 	Body     template.HTML
-	Headings []Heading // of the second level
+	Headings []Heading // headings of the second level
 	sections []section
 }
 
 // Heading is a heading and the anchor of its section.
 type Heading struct{ Text, Anchor string }
 
-// chapters are the chapters with the paths of their pages. Every page is in one of them.
+// chapters lists the chapters and the paths of their pages. Every page belongs to one chapter.
 var chapters = []struct{ title, paths string }{
 	{"Start", "quickstart dashboard cli"},
 	{"Agents", "models structured-output attachments tools knowledge sandbox budgets"},
@@ -51,10 +51,11 @@ var chapters = []struct{ title, paths string }{
 	{"Background", "reliability architecture prove performance dependencies"},
 }
 
-// errorsPage is a page of the repository for which the service has its own page.
+// errorsPage is the path of a page that exists in the repository but is replaced by a page of the
+// service.
 const errorsPage = "errors"
 
-// Read returns the documentation. It renders the pages once in a process.
+// Read returns the documentation. It renders the pages at the first call.
 var Read = sync.OnceValues(func() (*Guide, error) { return read(docs.Pages) })
 
 // read renders the pages of a file system.
@@ -83,7 +84,7 @@ func read(files fs.FS) (*Guide, error) {
 // Result is a section that a search found. Path contains the section's anchor.
 type Result struct{ Path, Page, Heading, Excerpt string }
 
-// Limits of a search.
+// These constants limit a search.
 const (
 	MaxQuery   = 200 // characters
 	maxWords   = 8
@@ -94,20 +95,21 @@ const (
 // section is a part of a page under one heading.
 type section struct {
 	page    *Page
-	heading Heading // zero: the beginning of the page
-	text    string  // without markup
+	heading Heading // zero for the beginning of the page
+	text    string  // text without markup
 	lower   string  // text in lower case
 }
 
-// Search returns up to 20 sections that contain all words of a query, the best ones first. A word also
-// matches the beginning of a longer word. Sections whose title or heading has all words come first.
+// Search returns up to 20 sections that contain all words of a query, the best matches first. A
+// word of the query also matches the beginning of a longer word. Sections whose title or heading
+// contains all words come first.
 func (g *Guide) Search(query string) []Result {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
 		return nil
 	}
 
-	// Further words would rarely change the result.
+	// Further words would rarely change the result, so they are ignored.
 	words = words[:min(len(words), maxWords)]
 
 	type hit struct {
@@ -138,7 +140,8 @@ func (s *section) score(words []string) int {
 	title, heading := strings.ToLower(s.page.Title), strings.ToLower(s.heading.Text)
 	total, inTitle, inHeading, inEither := 0, 0, 0, 0
 	for _, w := range words {
-		// A long section must not win only because it repeats a word.
+		// Repetitions are limited, so that a long section does not win only because it repeats a
+		// word.
 		found := min(countStarts(s.lower, w), 5)
 		ofTitle, ofHeading := countStarts(title, w) > 0, countStarts(heading, w) > 0
 		if ofTitle {
@@ -158,12 +161,12 @@ func (s *section) score(words []string) int {
 		total += found
 	}
 
-	// The words in the text add less than these steps.
+	// Each of these amounts is larger than the score that the words in the text can add.
 	switch len(words) {
 	case inTitle:
 		total += 1_000
 		if s.heading.Text == "" {
-			total += 3_000 // the beginning of the page
+			total += 3_000 // beginning of the page
 		}
 		if inHeading == len(words) {
 			total += 1_000
@@ -198,7 +201,7 @@ func isWordByte(b byte) bool {
 // excerpt returns the beginning of the section, or the text around the first match.
 func (s *section) excerpt(words []string) string {
 	from := max(strings.Index(s.lower, words[0]), 0)
-	if from > len(s.text) { // the lower case of some letters has another length
+	if from > len(s.text) { // the lower-case form of some letters has a different length
 		from = 0
 	}
 	if from < maxExcerpt/2 {
@@ -217,8 +220,8 @@ func (s *section) excerpt(words []string) string {
 	return text
 }
 
-// resolve returns the address under /docs to which a link on a page leads. It returns false for a link
-// to a file that the service does not show.
+// resolve returns the address under /docs of the page to which a link leads. It returns false for a
+// link to a file that the service does not show.
 func resolve(page, link string) (string, bool) {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "#") || strings.HasPrefix(link, "/") {
 		return link, true

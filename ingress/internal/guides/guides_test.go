@@ -11,8 +11,8 @@ import (
 
 var target = regexp.MustCompile(`href="(/docs/[^"#]*)?(?:#([^"]*))?"`)
 
-// TestPages checks that every page is in a chapter, and that every link from page to page has a
-// target.
+// TestPages checks that every page belongs to a chapter, and that the target of every link between
+// pages exists.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	guide, err := Read()
@@ -78,7 +78,7 @@ func TestSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for query, want := range map[string]string{ // the path of the best result
+	for query, want := range map[string]string{ // query, and path of the best result
 		"cron":                 "guides/cron",
 		"rotating secrets_key": "operations#rotating-secrets_key",
 		"webhooks":             "webhooks",

@@ -15,13 +15,14 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// markdown renders the pages. It omits HTML in them.
+// markdown renders the pages. It omits raw HTML.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
 // errNoTitle is the error for a page that does not begin with a heading of the first level.
 var errNoTitle = errors.New("the page does not begin with a title")
 
-// anchors are the ids of a page's headings, in the form that code hosts use: the pages link to them.
+// anchors are the ids of a page's headings. They have the form that code hosts use, because the
+// pages contain links in that form.
 type anchors map[string]bool
 
 // Generate returns the id of a heading: in lower case, with hyphens instead of spaces and without
@@ -63,12 +64,13 @@ func render(at string, source []byte) (*Page, error) {
 	relink(at, root)
 	page.divide(root, source)
 
-	root.RemoveChild(root, title) // the template writes it
+	root.RemoveChild(root, title) // the template renders the title
 	var body bytes.Buffer
 	if err := markdown.Renderer().Render(&body, source, root); err != nil {
 		return nil, err //nolint:wrapcheck // read adds the page
 	}
-	// A wide table or line of code scrolls, also by keyboard. An empty cell is no header.
+	// Wide tables and long lines of code get a scroll area that is reachable by keyboard. An empty
+	// header cell becomes an ordinary cell.
 	rendered := strings.NewReplacer("<table>", `<div class="scroll" tabindex="0"><table>`, "</table>", "</table></div>",
 		"<th></th>", "<td></td>",
 		"<pre>", `<pre tabindex="0">`).Replace(body.String())
@@ -76,7 +78,8 @@ func render(at string, source []byte) (*Page, error) {
 	return page, nil
 }
 
-// relink makes the links of a page lead to pages of the service. Links to other files become text.
+// relink changes the links between pages to addresses of the service. Links to other files become
+// plain text.
 func relink(at string, root ast.Node) {
 	var links []*ast.Link
 	_ = ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
@@ -97,12 +100,12 @@ func relink(at string, root ast.Node) {
 	}
 }
 
-// divide divides the page into sections, and lists its headings of the second level.
+// divide splits the page into sections and collects its headings of the second level.
 func (p *Page) divide(root ast.Node, source []byte) {
 	current := section{page: p}
 	var words strings.Builder
 	flush := func() {
-		// The excerpts of a search have no line breaks.
+		// Search results show excerpts in one line, so line breaks are removed.
 		current.text = strings.Join(strings.Fields(words.String()), " ")
 		current.lower = strings.ToLower(current.text)
 		p.sections = append(p.sections, current)
@@ -152,7 +155,7 @@ func plain(n ast.Node, source []byte) string {
 				out.Write(n.Value)
 			}
 		case *ast.FencedCodeBlock, *ast.CodeBlock:
-			return ast.WalkSkipChildren, nil // code around a match explains nothing
+			return ast.WalkSkipChildren, nil // code is not searched, because an excerpt of code explains nothing
 		default:
 			if !entering && n.Type() == ast.TypeBlock {
 				out.WriteByte(' ')

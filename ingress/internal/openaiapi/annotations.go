@@ -5,8 +5,8 @@ import "parley/shared/domain"
 // ResponseAnnotation is a citation in the form of this protocol.
 type ResponseAnnotation = annotation
 
-// Annotations returns the citations of an answer in the form of this protocol, for other protocols
-// that share it. It returns nil if there are none.
+// Annotations returns the citations of an answer in the form of this protocol, for other packages
+// that use the same form. It returns nil if there are no citations.
 func Annotations(citations []domain.Citation) []ResponseAnnotation {
 	var out []ResponseAnnotation
 	for _, c := range citations {

@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Attached is an image or a file in a message. Exactly one of FileID, URL and Data is set.
+// Attached is an image or a file of a message. Exactly one of FileID, URL and Data is set.
 type Attached struct {
 	Field     string
 	FileID    string
@@ -19,7 +19,8 @@ type Attached struct {
 	Name      string
 }
 
-// Types of parts that are images or files, in either API.
+// These constants are the types of the parts of a message that are images or files, in either of
+// OpenAI's APIs.
 const (
 	partImageURL   = "image_url"
 	partInputImage = "input_image"
@@ -27,7 +28,7 @@ const (
 	partInputFile  = "input_file"
 )
 
-// FilePart is the file of a part of type file.
+// FilePart is the file in a part whose type is file.
 type FilePart struct {
 	FileData *string `json:"file_data"`
 	FileID   *string `json:"file_id"`
@@ -44,10 +45,11 @@ func (p *Part) attached() bool {
 	}
 }
 
-// AttachedText stands for an earlier message that had only images or files: models reject an empty one.
+// AttachedText replaces the text of an earlier message that had only images or files, because
+// models reject empty messages.
 const AttachedText = "(see the attachment)"
 
-// readAttached returns the image or file of a part.
+// readAttached returns the image or file of a part. at is the part's path in errors.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	out.Field = at
 	switch p.Type {
@@ -67,7 +69,7 @@ func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	}
 }
 
-// imageAddress returns the URL of an image: a text, or an object with the URL.
+// imageAddress returns the URL of an image. The URL is either a text or a member of an object.
 func (p *Part) imageAddress() string {
 	if p.ImageURL == nil {
 		return ""
@@ -85,8 +87,8 @@ func (p *Part) imageAddress() string {
 	return object.URL
 }
 
-// Given sets the source of the attachment: data or a URL, or the id that is set already. inner is the
-// field that errors name.
+// Given sets the source of the attachment: the data, the URL, or the id, which is already set. at
+// and inner are the path and the field that errors name.
 func (a Attached) Given(data, address, at, inner string, wrong Wrong) (Attached, bool) {
 	switch {
 	case a.FileID != "" && data == "" && address == "":
@@ -114,7 +116,7 @@ func (a Attached) Given(data, address, at, inner string, wrong Wrong) (Attached,
 // maxAttachedURL is the maximum length of a URL in bytes.
 const maxAttachedURL = 2048
 
-// decode decodes a data URL, or base64 alone.
+// decode decodes a data URL or plain base64.
 func (a Attached) decode(data, field string, wrong Wrong) (Attached, bool) {
 	encoded := data
 	if rest, isURL := strings.CutPrefix(data, "data:"); isURL {
@@ -135,7 +137,7 @@ func (a Attached) decode(data, field string, wrong Wrong) (Attached, bool) {
 	return a, true
 }
 
-// attachedMessage is a message whose attachments are read.
+// attachedMessage is a message whose attachments are still to be read.
 type attachedMessage struct {
 	role    string
 	content *Content
@@ -143,9 +145,9 @@ type attachedMessage struct {
 }
 
 // attachedFiles returns the images and files of messages. If a conversation has more than a run may
-// have, the oldest are left out.
+// have, the oldest are omitted.
 func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
-	current := len(messages) - 1 // the message to answer; results of tools may follow it
+	current := len(messages) - 1 // index of the message to answer; results of tools may follow it
 	for current > 0 && messages[current].role != RoleUser {
 		current--
 	}
@@ -177,7 +179,7 @@ func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 	return out[max(len(out)-domain.MaxAttachments, 0):]
 }
 
-// Attachments returns the images and files in the request's messages.
+// Attachments returns the images and files in the messages of the request.
 func (r *CompletionRequest) Attachments(wrong Wrong) []Attached {
 	messages := make([]attachedMessage, len(r.Messages))
 	for i, m := range r.Messages {
@@ -186,7 +188,7 @@ func (r *CompletionRequest) Attachments(wrong Wrong) []Attached {
 	return attachedFiles(messages, wrong)
 }
 
-// Attachments returns the images and files in the request's input.
+// Attachments returns the images and files in the input of the request.
 func (body *ResponseBody) Attachments(wrong Wrong) []Attached {
 	if body.Input == nil {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"parley/shared/id"
 )
 
-// CompletionRequest is the body of POST /v1/chat/completions. Other fields are ignored.
+// CompletionRequest is the body of POST /v1/chat/completions. Fields that it does not list are
+// ignored.
 type CompletionRequest struct {
 	Model          string              `json:"model" required:"true"`
 	Messages       []Message           `json:"messages" required:"true"`
@@ -26,9 +27,10 @@ type CompletionRequest struct {
 	Audio      *json.RawMessage `json:"audio"`
 	Modalities *[]string        `json:"modalities"`
 
-	// AppendSources is the request's choice about a list of sources; set by Conversation.
+	// AppendSources says whether the client wants a list of sources after the answer. Conversation
+	// sets it. nil: the agent's setting applies.
 	AppendSources *bool
-	// Output is the schema that the answer must match; set by Conversation.
+	// Output is the schema that the answer must match. Conversation sets it.
 	Output AskedOutput
 }
 
@@ -37,25 +39,25 @@ type StreamOptions struct {
 	IncludeUsage *bool `json:"include_usage"`
 }
 
-// Streamed reports whether the request is for a stream.
+// Streamed reports whether the client requests a stream.
 func (r *CompletionRequest) Streamed() bool { return r.Stream != nil && *r.Stream }
 
-// WantsUsage reports whether the stream ends with its usage.
+// WantsUsage reports whether the client wants the token usage at the end of the stream.
 func (r *CompletionRequest) WantsUsage() bool {
 	return r.StreamOptions != nil && r.StreamOptions.IncludeUsage != nil && *r.StreamOptions.IncludeUsage
 }
 
-// Session returns the session that the request names, or "".
+// Session returns the id of the session that the request names, or "" if it names none.
 func (r *CompletionRequest) Session() string {
 	return deref(value(r.Metadata)[sessionName])
 }
 
-// Conversation validates the request and returns its content.
+// Conversation validates the request and returns the conversation that it contains.
 func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	r.refuse(wrong)
 	metadata := map[string]string{}
 	for name, text := range value(r.Metadata) {
-		// Null stands for a missing value.
+		// a null value is stored as an empty text
 		metadata[name] = deref(text)
 	}
 	if value(r.Metadata)[sessionName] != nil {
@@ -74,7 +76,8 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 			wrong(field, CodeUnsupported, "%s", message)
 		}
 	}
-	// Parameters with a neutral value are accepted, because many clients always send them.
+	// A parameter with a neutral value is accepted, because many clients always send such
+	// parameters.
 	unsupported(r.N != nil && *r.N != 1, "n", "must be 1: a run has one answer")
 	unsupported(r.Functions != nil && len(*r.Functions) > 0, "functions", "is not supported: use tools")
 	unsupported(chooses(r.FunctionCall), "function_call", "is not supported: use tool_choice")
@@ -87,15 +90,16 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 	}
 }
 
-// ClientTools returns the client's tools in the request; nil: none. Names and schemas are not checked.
+// ClientTools returns the tools that the client offers in the request, or nil if it offers none. It
+// does not check their names and schemas.
 func (r *CompletionRequest) ClientTools(wrong Wrong) *domain.ClientTools {
 	return readTools(r.Tools, r.ToolChoice, CompletionFunction, wrong)
 }
 
-// CompletionFunction is the part of a tool that describes its function, in errors.
+// CompletionFunction is the path from a tool to the object with its function, for errors.
 const CompletionFunction = ".function"
 
-// chooses reports whether a choice requires a call of a function.
+// chooses reports whether the choice of tools requires a call of a function.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }
@@ -103,7 +107,7 @@ func chooses(choice *json.RawMessage) bool {
 // Completion is a completed run in the form of a chat completion.
 type Completion struct {
 	ID      string      `json:"id"`
-	Object  string      `json:"object"` // chat.completion
+	Object  string      `json:"object"` // always chat.completion
 	Created int64       `json:"created"`
 	Model   string      `json:"model"`
 	Choices []Choice    `json:"choices"`
@@ -111,7 +115,7 @@ type Completion struct {
 	Parley  RunNames    `json:"parley"`
 }
 
-// Choice is the only answer in a completion.
+// Choice is the only choice of a completion: the agent's answer.
 type Choice struct {
 	Index        int           `json:"index"`
 	Message      AnswerMessage `json:"message"`
@@ -122,16 +126,16 @@ type Choice struct {
 // AnswerMessage is an answer in the form of a message.
 type AnswerMessage struct {
 	Role        string       `json:"role"`
-	Content     *string      `json:"content"` // null if there are only calls
+	Content     *string      `json:"content"` // null if the answer consists only of calls
 	Refusal     *string      `json:"refusal"`
 	Annotations []Annotation `json:"annotations"`
 
 	ToolCalls []CompletionCall `json:"tool_calls,omitempty"`
 }
 
-// Annotation is a citation of a page, a document or a file. This API has citations with URLs only,
-// and clients reject any other type. FileCitation, an addition for documents, repeats the citation in
-// the form of the Responses API.
+// Annotation is a citation of a page, a document or a file. All citations have the type for URLs,
+// because clients of this API reject any other type. For a document, the additional field
+// FileCitation repeats the citation in the form of the Responses API.
 type Annotation struct {
 	Type         string        `json:"type"`
 	URLCitation  URLCitation   `json:"url_citation"`
@@ -161,7 +165,7 @@ type TokenCounts struct {
 	Total      int64 `json:"total_tokens"`
 }
 
-// RunNames identifies a run and its session. Its fields extend the protocol.
+// RunNames identifies a run and its session. The protocol does not define these fields.
 type RunNames struct {
 	RunID     string `json:"runId"`
 	SessionID string `json:"sessionId"`
@@ -184,10 +188,10 @@ func NewCompletion(run *domain.Run, view View) Completion {
 	}
 }
 
-// finishReason returns the protocol's reason for the end of a completed run's answer.
+// finishReason returns the protocol's reason why a completed run's answer ended.
 func finishReason(run *domain.Run) string {
 	if run.FinishReason != nil {
-		return string(*run.FinishReason) // the names are the protocol's
+		return string(*run.FinishReason) // the protocol uses the same names
 	}
 	return string(domain.FinishStop)
 }
@@ -200,12 +204,13 @@ func tokenCounts(u domain.Usage) TokenCounts {
 	return TokenCounts{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}
 }
 
-// annotations returns the citations of an answer, and a citation for each file that programs made.
+// annotations returns the citations of an answer, and a citation for each file that the run's
+// programs created.
 func (v View) annotations(run *domain.Run, answer shownAnswer) []Annotation {
 	out := make([]Annotation, len(run.Citations), len(run.Citations)+len(answer.files))
 	for i, c := range run.Citations {
 		out[i] = urlCitation(c.StartIndex, c.EndIndex, cmp.Or(c.Title, c.URL), c.URL)
-		// The address of a document is a path of this service, but clients need a full URL.
+		// The address of a document is a path of this service. Clients need a complete URL.
 		if c.DocumentID != nil {
 			out[i].URLCitation.URL = v.BaseURL + c.URL
 			out[i].FileCitation = &FileCitation{*c.DocumentID, c.Title, c.StartIndex, c.EndIndex}

@@ -12,18 +12,18 @@ import (
 //
 //	role ─► content … ─► tool_calls … ─► finish_reason, annotations ─► usage, if requested ─► [DONE]
 //
-// or an error, which is not followed by [DONE].
+// A stream that fails ends with an error instead, without [DONE].
 type CompletionStream struct {
 	runID string
-	usage bool // requested
+	usage bool // whether the client requested the usage
 	view  View
 	head  chunkHead
 	told  stream.SentText
-	calls map[string]bool // the client's calls that were sent, by their ids
+	calls map[string]bool // ids of the client's calls that were sent
 	ended bool
 }
 
-// NewCompletionStream returns an encoder. The encoder must get all of the run's events from the beginning.
+// NewCompletionStream returns an encoder, which must receive all events of the run in order.
 func NewCompletionStream(runID string, wantsUsage bool, view View) *CompletionStream {
 	head := chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}
 	return &CompletionStream{runID: runID, usage: wantsUsage, view: view, head: head, calls: map[string]bool{}}
@@ -67,7 +67,8 @@ type chunkDelta struct {
 	ToolCalls []CompletionCall `json:"tool_calls,omitempty"`
 }
 
-// Append appends the encoding of an event to b. It reports whether the stream has ended.
+// Append appends the encoding of an event to b. ended reports whether the stream ends with this
+// event.
 func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended bool, err error) {
 	if s.ended {
 		return b, true, nil
@@ -78,10 +79,10 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 	return out, s.ended, nil
 }
 
-// Cut appends an error to b which says that the stream ends before its run.
+// Cut appends an error to b. The error says that the stream ends although the run continues.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
-// take encodes an event. It ignores types without a counterpart in the protocol.
+// take encodes an event. It ignores event types that have no counterpart in the protocol.
 func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 	switch e.Type {
 	case domain.EventRunCreated:
@@ -133,8 +134,8 @@ func (s *CompletionStream) created(b, data []byte) ([]byte, error) {
 	return s.choice(b, chunkChoice{Delta: chunkDelta{Role: RoleAssistant, Content: new("")}}, nil)
 }
 
-// text writes a piece of the answer. If ok is false, the run was restarted with another text, and
-// the stream fails.
+// text writes a piece of the answer. If ok is false, a restarted run has produced a different text,
+// and the stream fails.
 func (s *CompletionStream) text(b []byte, fresh string, ok bool) ([]byte, error) {
 	switch {
 	case !ok:
@@ -145,7 +146,8 @@ func (s *CompletionStream) text(b []byte, fresh string, ok bool) ([]byte, error)
 	return s.choice(b, chunkChoice{Delta: chunkDelta{Content: &fresh}}, nil)
 }
 
-// call writes a call of the client, once. An attempt that takes over a run repeats the calls.
+// call writes a call for the client, unless it was sent before. An attempt that takes over a run
+// repeats earlier calls.
 func (s *CompletionStream) call(b []byte, call domain.ToolCall) ([]byte, error) {
 	if !call.Client || s.calls[call.ID] {
 		return b, nil
@@ -155,12 +157,13 @@ func (s *CompletionStream) call(b []byte, call domain.ToolCall) ([]byte, error) 
 	return s.choice(b, chunkChoice{Delta: chunkDelta{ToolCalls: []CompletionCall{sent}}}, nil)
 }
 
-// end writes the rest of the answer and the last chunks, or the reason why the run has no answer.
+// end writes the remaining answer and the last chunks. If the run has no answer, it writes the
+// reason as an error.
 func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if run.Status != domain.RunCompleted {
 		return s.fail(b, Unanswered(run)), nil
 	}
-	// The events may lack the end of the text, but the run contains all of it.
+	// The last events of the text may be missing, but the run contains the whole text.
 	fresh, ok := s.told.Rest(deref(run.Message))
 	b, err := s.text(b, fresh, ok)
 	if err != nil || !ok {
@@ -190,7 +193,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	return append(b, "data: [DONE]\n\n"...), nil
 }
 
-// choice writes a chunk. names, if not nil, identifies the run.
+// choice writes a chunk. If names is not nil, it is included in the chunk.
 func (s *CompletionStream) choice(b []byte, c chunkChoice, names *RunNames) ([]byte, error) {
 	out := chunk{s.head, []chunkChoice{c}, names}
 	if s.usage {

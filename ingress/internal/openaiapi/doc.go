@@ -1,5 +1,6 @@
 // Package openaiapi converts between OpenAI's HTTP API and Parley's: it converts requests to
-// Parley's terms, and renders runs in the form of OpenAI's API. It uses neither routes nor stores.
+// Parley's types, and renders runs as OpenAI's objects. It contains neither HTTP handlers nor
+// database queries.
 //
 //	POST /v1/chat/completions ──► ParseCompletion ──┐                ┌──► NewCompletion     ──► 200
 //	                                                ├──► a run ──────┤

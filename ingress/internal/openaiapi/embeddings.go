@@ -11,15 +11,15 @@ import (
 
 const (
 	maxInputs       = 2_048
-	maxInput        = 100_000 // characters of one text; no model reads more
+	maxInput        = 100_000 // maximum characters of one text; no model accepts more
 	maxDimensions   = 16_384
 	maxModelName    = 256
-	floatBytes      = 12 // estimated length of a number in JSON
+	floatBytes      = 12 // estimated length of a number in JSON, in bytes
 	encodingBase64  = "base64"
 	encodingDefault = "float"
 )
 
-// EmbeddingRequest is the body of POST /v1/embeddings. Other fields are ignored.
+// EmbeddingRequest is the body of POST /v1/embeddings. Fields that it does not list are ignored.
 type EmbeddingRequest struct {
 	Model          string          `json:"model" required:"true"`
 	Input          json.RawMessage `json:"input" required:"true"`
@@ -61,7 +61,7 @@ func readTexts(input json.RawMessage, wrong Wrong) []string {
 	var list []json.RawMessage
 	switch {
 	case len(input) == 0:
-		return nil // the decoder has reported the missing field
+		return nil // the decoder has already reported the missing field
 	case json.Unmarshal(input, &one) == nil && input[0] == '"':
 		return []string{one}
 	case json.Unmarshal(input, &list) != nil || len(list) == 0:
@@ -84,7 +84,7 @@ func readTexts(input json.RawMessage, wrong Wrong) []string {
 	return texts
 }
 
-// Size returns the number of dimensions that the request asks for, or 0.
+// Size returns the number of dimensions that the client requests, or 0 for the model's default.
 func (r *EmbeddingRequest) Size() int {
 	if r.Dimensions == nil {
 		return 0
@@ -96,8 +96,8 @@ func (r *EmbeddingRequest) base64() bool {
 	return r.EncodingFormat != nil && *r.EncodingFormat == encodingBase64
 }
 
-// ResponseBytes estimates the length of the response for vectors that each have the given number of
-// bytes.
+// ResponseBytes estimates the length of the response, for the given number of vectors of the given
+// size in bytes.
 func (r *EmbeddingRequest) ResponseBytes(vectors, bytes int) int {
 	one := bytes / 4 * floatBytes
 	if r.base64() {
@@ -106,7 +106,8 @@ func (r *EmbeddingRequest) ResponseBytes(vectors, bytes int) int {
 	return vectors * (one + 64)
 }
 
-// Embeddings renders vectors of 32-bit floating-point numbers in little-endian order.
+// Embeddings renders the response. Each vector consists of 32-bit floating-point numbers in
+// little-endian order.
 func (r *EmbeddingRequest) Embeddings(model string, vectors [][]byte, tokens int64) []byte {
 	out := make([]byte, 0, r.ResponseBytes(len(vectors)+1, len(vectors[0])))
 	out = append(out, `{"object":"list","data":[`...)
@@ -137,12 +138,12 @@ func (r *EmbeddingRequest) Embeddings(model string, vectors [][]byte, tokens int
 func appendText(out []byte, text string) []byte {
 	raw, err := json.Marshal(text)
 	if err != nil {
-		return append(out, `""`...) // unreachable: texts have a JSON form
+		return append(out, `""`...) // unreachable, because every text has a JSON form
 	}
 	return append(out, raw...)
 }
 
-// appendNumbers appends a vector as a list.
+// appendNumbers appends a vector as a JSON list of numbers.
 func appendNumbers(out, vector []byte) []byte {
 	out = append(out, '[')
 	for at := 0; at+4 <= len(vector); at += 4 {

@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Types of errors.
+// These constants are the types of errors in OpenAI's API.
 const (
 	TypeAuthentication = "authentication_error"
 	TypePermission     = "permission_error"
@@ -20,7 +20,7 @@ const (
 	TypeRun            = "run_error" // TypeRun is the type for a run that was started but has no answer.
 )
 
-// Error codes that only this protocol has.
+// These error codes exist only in OpenAI's API.
 const (
 	CodeInvalidKey      = "invalid_api_key"
 	CodeModelNotFound   = "model_not_found"
@@ -30,7 +30,7 @@ const (
 	CodeVoiceNotEnabled = "voice_not_enabled"
 )
 
-// Error is an error in the form of this protocol.
+// Error is an error in the form of OpenAI's API.
 type Error struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -44,18 +44,18 @@ func (e Error) Body() []byte {
 		Error Error `json:"error"`
 	}{e})
 	if err != nil {
-		return []byte(`{"error":{"message":"","type":"server_error","param":null,"code":"internal"}}`) // unreachable: texts have a JSON form
+		return []byte(`{"error":{"message":"","type":"server_error","param":null,"code":"internal"}}`) // unreachable
 	}
 	return body
 }
 
-// Refused converts an error of the service, with the given status, to the form of this protocol.
+// Refused converts an error of the service and its HTTP status to the form of OpenAI's API.
 func Refused(status int, e *apierr.Error) Error {
 	out := Error{Message: e.Detail, Type: typeName(status), Code: string(e.Code)}
 	if e.Code == apierr.Unauthenticated {
 		out.Code = CodeInvalidKey
 	}
-	// Clients retry rate limits, but not an exhausted quota.
+	// Clients retry after a rate limit error, but not after an exhausted quota.
 	if e.Code == apierr.BudgetExceeded {
 		out.Type = TypeQuota
 	}
@@ -63,7 +63,8 @@ func Refused(status int, e *apierr.Error) Error {
 		return out
 	}
 
-	// The protocol has a single parameter, so the first field is named and the message lists all.
+	// An error can name only one parameter. It names the first invalid field, and its message lists
+	// all of them.
 	first := e.Fields[0]
 	out.Param = &first.Field
 	switch first.Code {
@@ -81,7 +82,7 @@ func Refused(status int, e *apierr.Error) Error {
 	return out
 }
 
-// typeName returns the type of an error with this status.
+// typeName returns the error type for an HTTP status.
 func typeName(status int) string {
 	switch {
 	case status == 401:
@@ -97,8 +98,8 @@ func typeName(status int) string {
 	}
 }
 
-// Unanswered returns the reason why a run has no answer: it failed, was cancelled, timed out, or
-// waits for a person.
+// Unanswered returns the error that explains why a run has no answer: it failed, was cancelled,
+// timed out, or waits for a person.
 func Unanswered(run *domain.Run) Error {
 	switch {
 	case run.Status == domain.RunRequiresAction && run.RequiredAction != nil:
@@ -120,7 +121,8 @@ func requiresActionError(runID string, action *domain.RequiredAction) Error {
 	}
 }
 
-// restartedError returns the error for a stream whose text differs from that of a later attempt.
+// restartedError returns the error for a stream whose run was restarted and now produces a
+// different text.
 func restartedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: CodeStreamRestarted,
@@ -129,7 +131,7 @@ func restartedError(runID string) Error {
 	}
 }
 
-// interruptedError returns the error for a stream that ends before its run.
+// interruptedError returns the error for a stream that ends although its run continues.
 func interruptedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: string(apierr.Unavailable),

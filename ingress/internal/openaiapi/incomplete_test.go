@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// TestIncompleteAnswersSaySo checks that an answer that ended early is marked as the protocol does,
-// with and without a stream.
+// TestIncompleteAnswersSaySo checks that an answer that ended early is marked as such, with and
+// without a stream.
 func TestIncompleteAnswersSaySo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -19,7 +19,7 @@ func TestIncompleteAnswersSaySo(t *testing.T) {
 		completedAt                   string
 		itemStatus                    string
 	}{
-		{nil, "stop", "completed", "null", "response.completed", "1767323049", "completed"}, // a run of an earlier release
+		{nil, "stop", "completed", "null", "response.completed", "1767323049", "completed"}, // a run that an earlier release has stored
 		{new(domain.FinishStop), "stop", "completed", "null", "response.completed", "1767323049", "completed"},
 		{new(domain.FinishLength), "length", "incomplete", `{"reason":"max_output_tokens"}`, "response.incomplete", "null", "incomplete"},
 		{new(domain.FinishContentFilter), "content_filter", "incomplete", `{"reason":"content_filter"}`, "response.incomplete", "null", "incomplete"},

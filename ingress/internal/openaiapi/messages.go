@@ -9,10 +9,10 @@ import (
 	"parley/shared/domain"
 )
 
-// sessionMax is the maximum length of a session's id.
+// sessionMax is the maximum length of a session id.
 const sessionMax = 128 // characters
 
-// Codes of invalid fields.
+// These constants are the codes of invalid fields.
 const (
 	codeRequired     = "required"
 	codeInvalidValue = "invalid_value"
@@ -21,16 +21,16 @@ const (
 	CodeUnsupported  = "unsupported_parameter" // CodeUnsupported is the code for parameters that agents do not support.
 )
 
-// Wrong records an invalid field of a request.
+// Wrong is a function that records an invalid field of a request.
 type Wrong func(field, code, message string, args ...any)
 
-// Content is the content of a message: a text or parts.
+// Content is the content of a message. It is either a text or a list of parts.
 type Content struct {
 	Text  string
 	Parts []Part
 }
 
-// Either marks Content as a union, which has one of its fields.
+// Either marks Content as a union, of which exactly one field is set.
 func (*Content) Either() {}
 
 // Part is one part of a message's content.
@@ -47,7 +47,8 @@ type Part struct {
 	FileName *string          `json:"filename"`
 }
 
-// partKinds are the types of parts that contain text, in either API.
+// partKinds maps each type of part that contains text, in either of OpenAI's APIs, to a function
+// that returns the text.
 var partKinds = map[string]func(Part) *string{
 	"text":        func(p Part) *string { return p.Text },
 	"input_text":  func(p Part) *string { return p.Text },
@@ -55,8 +56,8 @@ var partKinds = map[string]func(Part) *string{
 	"refusal":     func(p Part) *string { return p.Refusal },
 }
 
-// Read returns the text of the content, with one line for each part. field is the name of the
-// content in errors. Missing content has an empty text.
+// Read returns the text of the content, with one line for each part. field is the path of the
+// content in errors. Without content, the text is empty.
 func (c *Content) Read(field string, wrong Wrong) string {
 	switch {
 	case c == nil:
@@ -69,7 +70,7 @@ func (c *Content) Read(field string, wrong Wrong) string {
 		at := index(field, i)
 		text, known := partKinds[part.Type]
 		switch {
-		case part.attached(): // read by Attachments
+		case part.attached(): // Attachments reads these parts
 		case !known:
 			wrong(at+".type", CodeUnsupported, "only text, images and files are supported, not %s", part.Type)
 		case text(part) == nil:
@@ -81,7 +82,7 @@ func (c *Content) Read(field string, wrong Wrong) string {
 	return strings.Join(texts, "\n")
 }
 
-// attached reports whether the content has images or files.
+// attached reports whether the content contains images or files.
 func (c *Content) attached() bool {
 	return c != nil && slices.ContainsFunc(c.Parts, func(p Part) bool { return p.attached() })
 }
@@ -95,7 +96,7 @@ type Message struct {
 	FunctionCall *json.RawMessage `json:"function_call"`
 }
 
-// Roles of messages.
+// These constants are the roles of messages.
 const (
 	RoleSystem    = "system"
 	RoleDeveloper = "developer"
@@ -104,21 +105,21 @@ const (
 	RoleTool      = "tool"
 )
 
-// Said is a parsed message: its role, its text, and its field in the request. If the request refers
-// to an earlier answer instead of containing it, RunID is the answer's run, and Text is empty.
+// Said is a parsed message with its role, its text and its path in the request. If the message is a
+// reference to an earlier answer, RunID is that answer's run and Text is empty.
 type Said struct {
 	Field string
 	Role  string
 	Text  string
 	RunID string
-	Files bool // the message has images or files
+	Files bool // whether the message has images or files
 
-	Calls   []domain.ClientCall  // the calls of the client's tools in a message of the assistant
-	Result  *domain.ClientResult // of a tool's message
-	Outside bool                 // the call of Result need not be in the request
+	Calls   []domain.ClientCall  // calls of the client's tools, in a message of the assistant
+	Result  *domain.ClientResult // result of a call, in a message of a tool
+	Outside bool                 // whether the call of Result may be missing from the request
 }
 
-// Read parses messages. list is the path of the messages' field in errors.
+// Read parses a list of messages. list is the path of the list in errors.
 func Read(messages []Message, list string, wrong Wrong) []Said {
 	said := make([]Said, 0, len(messages))
 	for i, m := range messages {
@@ -155,30 +156,32 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 	return said
 }
 
-// Conversation is the content of a request: the message, the messages before it, and instructions
-// in addition to the agent's own. The message is empty if it has only images or files.
+// Conversation is the content of a request: the message to answer, the earlier messages, and
+// instructions in addition to the agent's own. Message is empty if the last message has only images
+// or files.
 type Conversation struct {
 	Message      string
 	History      []domain.Exchange
 	Instructions string
 
-	Results []Result // of calls of an earlier response
+	Results []Result // results of calls that an earlier response contains
 }
 
-// Converse builds a conversation from messages; list is the path of the messages' field in errors.
+// Converse builds a conversation from messages. list is the path of the list of messages in errors.
 func Converse(said []Said, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var instructions []Said
 	t := talk{wrong: wrong}
 	for _, s := range said {
 		if s.Role == RoleAssistant {
-			// Clients send earlier answers back as they received them.
+			// Clients send earlier answers back in the form in which they received them, with the
+			// appendix.
 			s.Text = withoutAppendix(s.Text)
 		}
 		switch {
 		case s.Role == RoleSystem || s.Role == RoleDeveloper:
 			instructions = append(instructions, s)
-		case s.Text == "" && s.RunID == "" && !s.Files && len(s.Calls) == 0 && s.Result == nil: // empty
+		case s.Text == "" && s.RunID == "" && !s.Files && len(s.Calls) == 0 && s.Result == nil: // an empty message is ignored
 		default:
 			t.add(s)
 		}
@@ -193,7 +196,7 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 	return out
 }
 
-// oneText joins messages, with empty lines between them.
+// oneText joins the texts of messages, with empty lines between them.
 func oneText(said []Said) string {
 	texts := make([]string, 0, len(said))
 	for _, s := range said {
@@ -204,7 +207,7 @@ func oneText(said []Said) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// CheckSession validates the session id in a field of the request.
+// CheckSession validates a session id. field is its path in errors.
 func CheckSession(sessionID, field string, wrong Wrong) {
 	switch n, fault := utf8.RuneCountInString(sessionID), domain.NameFault(sessionID); {
 	case n == 0:

@@ -14,7 +14,7 @@ import (
 	"parley/shared/domain"
 )
 
-// noted collects validation errors as "field code".
+// noted collects validation errors in the form "field code".
 type noted []string
 
 func (n *noted) wrong(field, code, message string, args ...any) {
@@ -65,8 +65,8 @@ func TestConverse(t *testing.T) {
 	}
 }
 
-// A request body can contain tens of thousands of messages. Consecutive messages of the same role
-// are joined in linear time and memory.
+// A request may contain tens of thousands of messages. Joining consecutive messages of the same
+// role must take linear time and memory.
 func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	t.Parallel()
 	const many, each = 40_000, 24
@@ -80,8 +80,8 @@ func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got := Converse(said, "messages", found.wrong)
 	runtime.ReadMemStats(&after)
-	// The limit is a tenth of the bytes that would be allocated if each message copied the joined
-	// text, and far more than parallel tests allocate.
+	// If each message copied the joined text, ten times the limit would be allocated. Parallel
+	// tests allocate far less than the limit.
 	if took, limit := after.TotalAlloc-before.TotalAlloc, uint64(many*many*each/20); took > limit {
 		t.Errorf("%d bytes were allocated, want at most %d", took, limit)
 	}
@@ -164,7 +164,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// For any log, the stream consists of whole frames and ends exactly once, with [DONE] or an error.
+// FuzzCompletionStream checks that the stream of any log consists of whole frames and ends exactly
+// once, with [DONE] or an error.
 func FuzzCompletionStream(f *testing.F) {
 	for _, seed := range []string{"cd", "cdde", "cdrdde", "cdrxe", "cf", "ca", "cdrde", "e", "ccee", "cdrrrde"} {
 		f.Add(seed, "One and two.")

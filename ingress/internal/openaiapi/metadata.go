@@ -6,21 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// OpenAI's limits for metadata, which responses repeat unchanged.
+// These constants are OpenAI's limits for metadata. Responses repeat the metadata unchanged.
 const (
 	metadataPairs = 16
 	metadataName  = 64 // characters
 	metadataValue = 512
 
-	sessionName = "session_id"     // the session's name in metadata
-	sourcesName = "append_sources" // whether the text ends with a list of sources and files
+	sessionName = "session_id"     // the entry of the metadata with the session's id
+	sourcesName = "append_sources" // the entry that says whether a list of sources and files follows the text
 )
 
 // checkMetadata validates a request's metadata.
 func checkMetadata(metadata map[string]string, wrong Wrong) {
 	if len(metadata) > metadataPairs {
 		wrong("metadata", codeTooLong, "must have at most %d pairs, not %d", metadataPairs, len(metadata))
-		return // one error instead of one for each
+		return // one error suffices
 	}
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
 		if n := utf8.RuneCountInString(name); n > metadataName {
@@ -31,7 +31,8 @@ func checkMetadata(metadata map[string]string, wrong Wrong) {
 	}
 }
 
-// appendSources returns the request's choice about a list of sources, or nil if it makes none.
+// appendSources returns whether the client wants a list of sources after the answer, or nil if the
+// metadata does not say so.
 func appendSources(metadata map[string]string, wrong Wrong) *bool {
 	switch text, present := metadata[sourcesName]; {
 	case !present:

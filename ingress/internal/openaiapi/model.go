@@ -7,25 +7,27 @@ import (
 	"parley/shared/apierr"
 )
 
-// MaxID is the maximum number of bytes that are used of an id. Valid ids are shorter.
+// MaxID is the maximum number of bytes of an id that are used. All valid ids are shorter.
 const MaxID = 64
 
 // TemplatePrefix begins the ids of templates.
 const TemplatePrefix = "tpl_"
 
-// ClipModel truncates text that is too long for an id.
+// ClipModel truncates the name of a model that is too long to be valid.
 func ClipModel(model string) string { return strings.ToValidUTF8(model[:min(len(model), MaxID)], "") }
 
-// AsModelError returns model_not_found for a not_found error, and any other error unchanged.
+// AsModelError replaces a not_found error with model_not_found, and returns any other error
+// unchanged.
 func AsModelError(err error) error {
-	// Clients distinguish an unknown model from an unknown address by the code.
+	// The code lets clients distinguish an unknown model from an unknown URL.
 	if coded, ok := errors.AsType[*apierr.Error](err); ok && coded.Code == apierr.NotFound {
 		return ModelNotFound()
 	}
 	return err
 }
 
-// ModelNotFound returns the error for a model that is neither an agent nor a template.
+// ModelNotFound returns the error for a model name that is neither that of an agent nor that of a
+// template.
 func ModelNotFound() error {
 	return &apierr.Error{
 		Code: apierr.NotFound, Detail: "unknown model: use the id of an agent or a template",

@@ -2,17 +2,17 @@ package openaiapi
 
 import "time"
 
-// Model is an agent or template in a list of models. Name extends the protocol; some clients show
-// it.
+// Model is an agent or a template in the list of models. The protocol does not define Name, but
+// some clients display it.
 type Model struct {
 	ID      string `json:"id"`
-	Object  string `json:"object"` // model
+	Object  string `json:"object"` // always model
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
 	Name    string `json:"name"`
 }
 
-// NewModel renders an agent or template. Templates have no creation time.
+// NewModel renders an agent or a template. created is zero for templates.
 func NewModel(id, name, owner string, created time.Time) Model {
 	m := Model{ID: id, Object: "model", OwnedBy: owner, Name: name}
 	if !created.IsZero() {
@@ -23,7 +23,7 @@ func NewModel(id, name, owner string, created time.Time) Model {
 
 // ModelList is the list of all models.
 type ModelList struct {
-	Object string  `json:"object"` // list
+	Object string  `json:"object"` // always list
 	Data   []Model `json:"data"`
 }
 

@@ -5,35 +5,35 @@ import (
 	"unicode/utf8"
 )
 
-// maxFormatName is the maximum length of a format's name.
+// maxFormatName is the maximum length of the name of a format.
 const maxFormatName = 64 // characters
 
-// Types of the formats of answers.
+// These constants are the types of answer formats.
 const (
 	formatText   = "text"
 	formatObject = "json_object"
 	formatSchema = "json_schema"
 )
 
-// anyObject is the schema for the format json_object.
+// anyObject is the JSON Schema that corresponds to the format json_object.
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// AskedOutput is the schema that a request asks of the answer. Field is the name of the request's
-// field that contains it. Schema is nil if the request asks for text: then the agent's own schema, if
-// any, applies.
+// AskedOutput is the JSON Schema that the request sets for the answer. Field is the path of the
+// schema in the request. If the request asks for text, Schema is nil and the agent's own schema
+// applies, if there is one.
 type AskedOutput struct {
 	Field  string
 	Schema json.RawMessage
 }
 
-// Format is the requested format of an answer of chat completions.
+// Format is the requested answer format in a request for a chat completion.
 type Format struct {
 	Type       string      `json:"type" required:"true"`
 	JSONSchema *JSONFormat `json:"json_schema"`
 }
 
-// JSONFormat is a JSON Schema and its name. Whether it is strict makes no difference: each answer is
-// checked.
+// JSONFormat is a JSON Schema with a name. The protocol's field strict has no effect, because every
+// answer is checked.
 type JSONFormat struct {
 	Name        *string          `json:"name"`
 	Description *string          `json:"description"`
@@ -41,7 +41,7 @@ type JSONFormat struct {
 	Strict      *bool            `json:"strict"`
 }
 
-// TextFormat is the requested format of a response.
+// TextFormat is the requested answer format in a request for a response.
 type TextFormat struct {
 	Type        string           `json:"type" required:"true"`
 	Name        *string          `json:"name"`
@@ -50,7 +50,7 @@ type TextFormat struct {
 	Strict      *bool            `json:"strict"`
 }
 
-// asked returns the schema that a format asks for.
+// asked returns the schema that the format specifies.
 func (f *Format) asked(field string, wrong Wrong) AskedOutput {
 	if f == nil {
 		return AskedOutput{}
@@ -62,7 +62,7 @@ func (f *Format) asked(field string, wrong Wrong) AskedOutput {
 	return askedSchema(f.Type, value(f.JSONSchema), field, field+".json_schema", wrong)
 }
 
-// asked returns the schema that a format asks for.
+// asked returns the schema that the format specifies.
 func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
 	if f == nil {
 		return AskedOutput{}
@@ -70,7 +70,8 @@ func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
 	return askedSchema(f.Type, JSONFormat{Name: f.Name, Description: f.Description, Schema: f.Schema, Strict: f.Strict}, field, field, wrong)
 }
 
-// askedSchema returns the schema of a format. at is the field that contains the schema's fields.
+// askedSchema returns the schema that a format specifies. at is the path of the object that
+// contains the schema, for errors.
 func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) AskedOutput {
 	switch kind {
 	// Without a schema the agent's own setting applies.
@@ -93,7 +94,7 @@ func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) Asked
 	return AskedOutput{Field: at + ".schema", Schema: *f.Schema}
 }
 
-// responseFormat is the format of an answer as a response repeats it.
+// responseFormat is the answer format in a response.
 type responseFormat struct {
 	Type        string          `json:"type"`
 	Name        *string         `json:"name,omitempty"`
@@ -102,7 +103,7 @@ type responseFormat struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// echo returns the format as a response repeats it, or nil for text.
+// echo returns the format for inclusion in the response, or nil for plain text.
 func (f *TextFormat) echo() *responseFormat {
 	if f == nil || f.Type != formatObject && f.Type != formatSchema {
 		return nil

@@ -9,13 +9,14 @@ import (
 	"parley/shared/id"
 )
 
-// ResponsePrefix is the prefix of response ids. The rest of a response id is the suffix of its run's id.
+// ResponsePrefix is the prefix of response ids. A response id consists of this prefix and the
+// suffix of the run's id.
 const ResponsePrefix = "resp"
 
 // ResponseStatus is the state of a response.
 type ResponseStatus string
 
-// The states of a response that a run can have.
+// These constants are the statuses of a response that correspond to the states of a run.
 const (
 	ResponseQueued     ResponseStatus = "queued"
 	ResponseInProgress ResponseStatus = "in_progress"
@@ -25,11 +26,11 @@ const (
 	ResponseCancelled  ResponseStatus = "cancelled"
 )
 
-// Response is a run in the form of a response object. Fields of the protocol that runs lack have
-// their neutral values, because clients' types require these fields.
+// Response is a run in the form of a response object. Fields that runs do not have contain neutral
+// values, because client libraries require them.
 type Response struct {
 	ID                 string            `json:"id"`
-	Object             string            `json:"object"` // response
+	Object             string            `json:"object"` // always response
 	CreatedAt          int64             `json:"created_at"`
 	CompletedAt        *int64            `json:"completed_at"`
 	Status             ResponseStatus    `json:"status"`
@@ -48,7 +49,7 @@ type Response struct {
 	Temperature        *float64          `json:"temperature"`
 	Text               textFormat        `json:"text"`
 	ToolChoice         any               `json:"tool_choice"` // a text or an object
-	Tools              []responseTool    `json:"tools"`       // of the client, in the response to the request
+	Tools              []responseTool    `json:"tools"`       // tools of the client; only in the response to the request that has them
 	TopP               *float64          `json:"top_p"`
 	Truncation         string            `json:"truncation"`
 	Usage              *ResponseUsage    `json:"usage"`
@@ -70,7 +71,8 @@ type ResponseUsage struct {
 	TotalTokens        int64         `json:"total_tokens"`
 }
 
-// incompleteReason is the reason why an answer ended early: max_output_tokens or content_filter.
+// incompleteReason contains the reason why an answer ended early: max_output_tokens or
+// content_filter.
 type incompleteReason struct {
 	Reason string `json:"reason"`
 }
@@ -97,7 +99,7 @@ type outputDetails struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
-// reasoning contains the settings of a model's reasoning.
+// reasoning contains the settings for the model's reasoning.
 type reasoning struct {
 	Effort  *string `json:"effort"`
 	Summary *string `json:"summary"`
@@ -108,30 +110,30 @@ type textFormat struct {
 	Format responseFormat `json:"format"`
 }
 
-// ResponseEcho has the request fields that responses repeat. Those with a JSON name are stored with
-// the run, for responses that are read later by their ids.
+// ResponseEcho contains the request fields that responses repeat. The fields with a JSON name are
+// stored with the run, because a response can also be read later by its id.
 type ResponseEcho struct {
 	Background         bool                  `json:"background,omitempty"`
 	Metadata           map[string]string     `json:"metadata,omitempty"`
-	Format             *responseFormat       `json:"format,omitempty"` // nil: text
+	Format             *responseFormat       `json:"format,omitempty"` // nil: plain text
 	Settings           *domain.ModelSettings `json:"settings,omitempty"`
 	Instructions       string                `json:"-"`
 	PreviousResponseID string                `json:"previous_response_id,omitempty"`
-	Unstored           bool                  `json:"-"` // the response cannot be retrieved or continued
+	Unstored           bool                  `json:"-"` // whether the response cannot be retrieved or continued later
 	View               View                  `json:"-"`
 
 	ClientTools *domain.ClientTools `json:"-"`
 }
 
-// AppendSources returns the request's choice about a list of sources, which its metadata contains, or
-// nil if it made none.
+// AppendSources returns whether the client wants a list of sources after the answer, as the
+// metadata says. It returns nil if the metadata does not say so.
 func (e ResponseEcho) AppendSources() *bool {
-	return appendSources(e.Metadata, func(string, string, string, ...any) {}) // it was valid when it was stored
+	return appendSources(e.Metadata, func(string, string, string, ...any) {}) // the metadata was validated before it was stored
 }
 
-// Stored returns the JSON of the stored fields, or nil if they are empty.
+// Stored returns the JSON of the fields to store with the run, or nil if all of them are empty.
 func (e ResponseEcho) Stored() (json.RawMessage, error) {
-	// Most runs have none of these fields, and then nothing is stored.
+	// For most runs all fields are empty, so nothing is stored.
 	if !e.Background && len(e.Metadata) == 0 && e.PreviousResponseID == "" && e.Format == nil && e.Settings == nil {
 		return nil, nil
 	}
@@ -142,10 +144,11 @@ func (e ResponseEcho) Stored() (json.RawMessage, error) {
 	return b, nil
 }
 
-// ResponseID returns the id of a run's response.
+// ResponseID returns the id of the response for a run.
 func ResponseID(runID string) string { return ResponsePrefix + "_" + id.Suffix(runID) }
 
-// RunOfResponse returns the id of a response's run, or false if the id is not that of a response.
+// RunOfResponse returns the id of the run for a response id. It returns false if the id is not that
+// of a response.
 func RunOfResponse(responseID string) (runID string, ok bool) {
 	if !id.Valid(ResponsePrefix, responseID) {
 		return "", false
@@ -153,7 +156,7 @@ func RunOfResponse(responseID string) (runID string, ok bool) {
 	return id.Run + "_" + id.Suffix(responseID), true
 }
 
-// NewResponse renders a run in its current state.
+// NewResponse renders a run in its current state as a response.
 func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := newResponse(run, echo)
 	r.Status = statusFor(run)
@@ -164,7 +167,8 @@ func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	return r
 }
 
-// newResponse returns the response for a run, with only the run's agent, session and time.
+// newResponse returns a response that contains only the agent, the session and the creation time of
+// the run.
 func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
@@ -177,7 +181,7 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	if echo.Format != nil {
 		r.Text.Format = *echo.Format
 	}
-	if r.showSettings(echo.Settings); run.Settings != nil { // with the agent's own, once the run has finished
+	if r.showSettings(echo.Settings); run.Settings != nil { // after the run has finished, its settings include the agent's own
 		r.showSettings(run.Settings)
 	}
 	if r.Metadata == nil {
@@ -192,7 +196,7 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	return r
 }
 
-// end sets the fields of a finished run.
+// end sets the fields of the response that depend on the finished run.
 func (r *Response) end(run *domain.Run) {
 	r.Status, r.IncompleteDetails = statusFor(run), incompleteDetails(run)
 	if r.Status == ResponseCompleted && run.FinishedAt != nil {
@@ -203,7 +207,7 @@ func (r *Response) end(run *domain.Run) {
 	r.Usage = &ResponseUsage{InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, TotalTokens: used.InputTokens + used.OutputTokens}
 }
 
-// modelFor returns the agent or template of a run.
+// modelFor returns the id of the run's agent or template.
 func modelFor(run *domain.Run) string {
 	if run.AgentID != nil {
 		return *run.AgentID
@@ -211,8 +215,8 @@ func modelFor(run *domain.Run) string {
 	return deref(run.TemplateID)
 }
 
-// statusFor returns the protocol's status for a run. The protocol has no status for a run that
-// waits for a person, so such a run counts as in progress.
+// statusFor returns the response status for a run. OpenAI's API has no status for a run that waits
+// for a person, so such a run is reported as in progress.
 func statusFor(run *domain.Run) ResponseStatus {
 	switch run.Status {
 	case domain.RunQueued:
@@ -226,13 +230,13 @@ func statusFor(run *domain.Run) ResponseStatus {
 		return ResponseFailed
 	case domain.RunCancelled:
 		return ResponseCancelled
-	// In both states the answer is still to come.
+	// In both states the run has no answer yet.
 	case domain.RunRunning, domain.RunRequiresAction:
 	}
 	return ResponseInProgress
 }
 
-// failure returns the reason why a finished run has no answer, or nil if the run has one.
+// failure returns the error of a finished run without an answer, or nil if the run has an answer.
 func failure(run *domain.Run) *ResponseError {
 	said := domain.RunError{}
 	if run.Error != nil {

@@ -6,7 +6,7 @@ import (
 	"parley/shared/domain"
 )
 
-// tool handles the event of a tool call, which reports its start or its result.
+// tool handles an event that reports the start or the result of a tool call.
 func (s *ResponseStream) tool(data []byte) error {
 	var said struct {
 		ToolCall domain.ToolCall `json:"toolCall"`
@@ -18,8 +18,8 @@ func (s *ResponseStream) tool(data []byte) error {
 	return nil
 }
 
-// call writes the events of a call that were not sent yet. An attempt that takes over a run repeats
-// the earlier calls.
+// call writes the events of a tool call that were not sent before. An attempt that takes over a run
+// repeats the earlier calls.
 func (s *ResponseStream) call(call domain.ToolCall) {
 	s.begin()
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
@@ -32,18 +32,18 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 		at = len(s.items)
 		s.open(call)
 	}
-	// The call is still running, or an earlier attempt has already reported its result.
+	// Either the call is still running, or the result was already reported by an earlier attempt.
 	if status := item.head().Status; status == itemInProgress || s.items[at].done {
 		return
 	} else if status == itemCompleted {
 		s.write("response."+item.head().Type+".completed", progressEvent{item.head().ID, at})
-	} else if item.head().Type == typeMCP { // the only type with an event for a failure
+	} else if item.head().Type == typeMCP { // only this type has an event for a failed call
 		s.write("response.mcp_call.failed", progressEvent{item.head().ID, at})
 	}
 	s.close(at, item)
 }
 
-// function writes the events of a call that the client must make, once.
+// function writes the events of a call that the client must make, unless they were sent before.
 func (s *ResponseStream) function(item functionItem) {
 	if s.place(item.ID) >= 0 {
 		return
@@ -58,7 +58,7 @@ func (s *ResponseStream) function(item functionItem) {
 	s.close(at.OutputIndex, item)
 }
 
-// place returns the index of an item that was sent, or -1.
+// place returns the index of an item that was sent, or -1 if it was not sent.
 func (s *ResponseStream) place(itemID string) int {
 	for i, told := range s.items {
 		if told.item.head().ID == itemID {
@@ -68,16 +68,16 @@ func (s *ResponseStream) place(itemID string) int {
 	return -1
 }
 
-// open writes the start of a call. At first, the item lacks the parts that the protocol sends
-// later.
+// open writes the start of a tool call. The item does not yet contain the parts that later events
+// contain.
 func (s *ResponseStream) open(call domain.ToolCall) {
 	call.Status, call.Output = "running", nil
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
 	at := progressEvent{item.head().ID, len(s.items)}
 	switch begun := item.(type) {
 	case codeItem:
-		// The protocol sends the code in separate events. Here it is complete, so one piece
-		// suffices.
+		// The protocol sends code in pieces. The code is already complete here, so it is sent as
+		// one piece.
 		code := begun.Code
 		begun.Code = ""
 		s.add(begun)
@@ -100,8 +100,8 @@ func (s *ResponseStream) open(call domain.ToolCall) {
 	s.items[at.OutputIndex].item = item
 }
 
-// abandoned returns the item of a call without a result. For web searches the protocol has no
-// incomplete state.
+// abandoned returns the item of a call that never got a result. Its status is incomplete, except
+// for web searches, which have no such status in the protocol.
 func abandoned(item Item) Item {
 	switch item := item.(type) {
 	case webSearchItem:

@@ -1,13 +1,14 @@
 package openaiapi
 
-// The types below contain the fields of a response's events, in addition to type and sequence number.
+// The types below are the contents of events of a response. Type and sequence number are added when
+// an event is written.
 
-// responseEvent has the whole response.
+// responseEvent contains the whole response.
 type responseEvent struct {
 	Response *Response `json:"response"`
 }
 
-// itemEvent has an item and its index in the output.
+// itemEvent contains an item and its index in the output.
 type itemEvent struct {
 	OutputIndex int  `json:"output_index"`
 	Item        Item `json:"item"`
@@ -19,19 +20,19 @@ type progressEvent struct {
 	OutputIndex int    `json:"output_index"`
 }
 
-// inputDeltaEvent has a piece of a call's code or arguments.
+// inputDeltaEvent contains a piece of the code or of the arguments of a call.
 type inputDeltaEvent struct {
 	progressEvent
 	Delta string `json:"delta"`
 }
 
-// codeEvent has the whole code of a call.
+// codeEvent contains the whole code of a call.
 type codeEvent struct {
 	progressEvent
 	Code string `json:"code"`
 }
 
-// argumentsEvent has all arguments of a call.
+// argumentsEvent contains all arguments of a call.
 type argumentsEvent struct {
 	progressEvent
 	Arguments string `json:"arguments"`
@@ -42,42 +43,42 @@ type functionDoneEvent struct {
 	Name string `json:"name"`
 }
 
-// partPlace identifies the text, which is the only part of the message.
+// partPlace identifies the text part, which is the only part of the message.
 type partPlace struct {
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`
 	ContentIndex int    `json:"content_index"`
 }
 
-// partEvent has the text part, empty at its start and complete at its end.
+// partEvent contains the text part. The part is empty in the first event and complete in the last.
 type partEvent struct {
 	partPlace
 	Part textPart `json:"part"`
 }
 
-// deltaEvent has a piece of the text.
+// deltaEvent contains a piece of the text.
 type deltaEvent struct {
 	partPlace
 	Delta    string     `json:"delta"`
 	Logprobs []struct{} `json:"logprobs"`
 }
 
-// doneEvent has the whole text.
+// doneEvent contains the whole text.
 type doneEvent struct {
 	partPlace
 	Text     string     `json:"text"`
 	Logprobs []struct{} `json:"logprobs"`
 }
 
-// annotationEvent has a citation and its index.
+// annotationEvent contains a citation and its index.
 type annotationEvent struct {
 	partPlace
 	AnnotationIndex int        `json:"annotation_index"`
 	Annotation      annotation `json:"annotation"`
 }
 
-// errorEvent contains the error twice: in the documented form, and in the form that makes clients
-// raise an error.
+// errorEvent contains the error twice: in the documented form, and in the form that client
+// libraries recognize and raise as an exception.
 type errorEvent struct {
 	Code    string  `json:"code"`
 	Message string  `json:"message"`

@@ -9,7 +9,7 @@ import (
 	"parley/shared/id"
 )
 
-// Item is an entry of a response's output: a tool call or the message.
+// Item is an entry of a response's output: either a tool call or the message.
 type Item interface{ head() itemHead }
 
 // itemHead contains the fields that all items have.
@@ -22,7 +22,7 @@ type itemHead struct {
 // head implements Item for all types that embed itemHead.
 func (h itemHead) head() itemHead { return h }
 
-// States of items.
+// These constants are the statuses of items.
 const (
 	itemInProgress = "in_progress"
 	itemCompleted  = "completed"
@@ -30,36 +30,36 @@ const (
 	itemFailed     = "failed"
 )
 
-// Types of items.
+// These constants are the types of items.
 const (
 	typeMessage    = "message"
 	typeWebSearch  = "web_search_call"
 	typeCode       = "code_interpreter_call"
 	typeFileSearch = "file_search_call"
 	typeMCP        = "mcp_call"
-	typeReference  = "item_reference" // only in requests
+	typeReference  = "item_reference" // occurs only in requests
 	typeCall       = "function_call"
-	typeOutput     = "function_call_output" // only in requests
+	typeOutput     = "function_call_output" // occurs only in requests
 )
 
 // messageItem is the message of a response.
 type messageItem struct {
 	itemHead
-	Role    string     `json:"role"` // assistant
+	Role    string     `json:"role"` // always assistant
 	Content []textPart `json:"content"`
 }
 
 // textPart is the only part of a message.
 type textPart struct {
-	Type        string       `json:"type"` // output_text
+	Type        string       `json:"type"` // always output_text
 	Text        string       `json:"text"`
 	Annotations []annotation `json:"annotations"`
 	Logprobs    []struct{}   `json:"logprobs"`
 }
 
-// annotation is a citation: of a web page, with the range of text that it supports; of a document,
-// with the position after that text; or of a file that a program made, with its place in the text.
-// The URL of such a file extends the protocol.
+// annotation is a citation. The citation of a web page has the range of text that it supports. The
+// citation of a document has the position after that text. The citation of a file that a program
+// created has the position of the file's entry in the text; its URL is not part of the protocol.
 type annotation struct {
 	Type        string  `json:"type"`
 	ContainerID string  `json:"container_id,omitempty"`
@@ -78,30 +78,30 @@ type webSearchItem struct {
 	Action searchAction `json:"action"`
 }
 
-// searchAction is the query of a web search, with its results.
+// searchAction contains the query of a web search, and its results once the search has finished.
 type searchAction struct {
-	Type    string         `json:"type"` // search
+	Type    string         `json:"type"` // always search
 	Query   string         `json:"query"`
-	Sources []searchSource `json:"sources,omitempty"` // the results, once there are any
+	Sources []searchSource `json:"sources,omitempty"` // results; empty until the search has finished
 }
 
 // searchSource is a page that a search found.
 type searchSource struct {
-	Type string `json:"type"` // url
+	Type string `json:"type"` // always url
 	URL  string `json:"url"`
 }
 
-// codeItem is a call that ran a program.
+// codeItem is a call of the code interpreter.
 type codeItem struct {
 	itemHead
 	Code        string    `json:"code"`
-	ContainerID string    `json:"container_id"` // the session's id, because the calls of a session share their files
-	Outputs     []codeLog `json:"outputs"`      // null while the program runs
+	ContainerID string    `json:"container_id"` // id of the session, because all calls in a session share their files
+	Outputs     []codeLog `json:"outputs"`      // output of the program; null while it runs
 }
 
 // codeLog is a part of a program's output.
 type codeLog struct {
-	Type string `json:"type"` // logs
+	Type string `json:"type"` // always logs
 	Logs string `json:"logs"`
 }
 
@@ -109,7 +109,7 @@ type codeLog struct {
 type fileSearchItem struct {
 	itemHead
 	Queries []string   `json:"queries"`
-	Results []struct{} `json:"results"` // null: the annotations contain the results that were used
+	Results []struct{} `json:"results"` // null, because the annotations contain the results that the answer used
 }
 
 // mcpItem is a call of any other tool.
@@ -131,11 +131,12 @@ type functionItem struct {
 	Arguments string `json:"arguments"`
 }
 
-// serverLabel is the name that stands for all servers and endpoints of an agent, because a run
-// stores only the names of tools.
+// serverLabel is the name used for all MCP servers and endpoints of an agent, because a run stores
+// only the names of tools.
 const serverLabel = "parley"
 
-// items returns the output of a run: its tool calls in order, then its message, if any.
+// items returns the output of a run: its tool calls in order, followed by its message, if it has
+// one.
 func items(run *domain.Run, view View) []Item {
 	out := make([]Item, 0, len(run.ToolCalls)+1)
 	for _, call := range run.ToolCalls {
@@ -147,10 +148,10 @@ func items(run *domain.Run, view View) []Item {
 	return out
 }
 
-// messageID returns the id of a run's message.
+// messageID returns the id of the message of a run.
 func messageID(runID string) string { return prefixMessage + "_" + id.Suffix(runID) }
 
-// Prefixes of the ids of items, which contain the suffix of their run's id.
+// These constants are the prefixes of item ids. Each id also contains the suffix of its run's id.
 const (
 	prefixMessage    = "msg"
 	prefixWebSearch  = "ws"
@@ -158,24 +159,25 @@ const (
 	prefixCode       = "ci"
 	prefixMCP        = "mcp"
 	prefixFunction   = "fc"
-	prefixCall       = "call" // of the ids of the client's calls themselves
+	prefixCall       = "call" // prefix of the id of a client's call, as opposed to the id of its item
 )
 
-// functionID returns the id of the item of a client's call.
+// functionID returns the item id for a client's call.
 func functionID(callID string) string { return prefixFunction + strings.TrimPrefix(callID, prefixCall) }
 
-// callOfFunction returns the id of the call of an item, or false if the item is no call of the client.
+// callOfFunction returns the id of the client's call for an item id. It returns false if the item
+// is not a client's call.
 func callOfFunction(itemID string) (callID string, ok bool) {
 	rest, ok := strings.CutPrefix(itemID, prefixFunction+"_")
 	return prefixCall + "_" + rest, ok
 }
 
-// runOfItem returns the run of an item, and whether the item is the run's message or a call. It
-// returns false if no item has such an id.
+// runOfItem returns the id of the run for an item id. message reports whether the item is the run's
+// message. issued is false if no item can have this id.
 func runOfItem(itemID string) (runID string, message, issued bool) {
 	prefix, rest, _ := strings.Cut(itemID, "_")
 
-	// The id of a call contains the call's id after that of the run.
+	// The id of a tool call's item ends with the id of the call.
 	suffix, call, isCall := strings.Cut(rest, "_")
 	runID = id.Run + "_" + suffix
 	switch prefix {
@@ -187,7 +189,7 @@ func runOfItem(itemID string) (runID string, message, issued bool) {
 	return "", false, false
 }
 
-// answerItem returns the message of a run that has an answer.
+// answerItem returns the message for a run's answer.
 func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 	part := newTextPart()
 	part.Text = answer.text
@@ -207,12 +209,13 @@ func answerItem(run *domain.Run, answer shownAnswer) messageItem {
 	return messageItem{itemHead{messageID(run.ID), typeMessage, status}, "assistant", []textPart{part}}
 }
 
-// newTextPart returns a part without text. Clients require the lists to be present.
+// newTextPart returns a text part with empty text. Its lists are not nil, because client libraries
+// require them.
 func newTextPart() textPart {
 	return textPart{Type: "output_text", Annotations: []annotation{}, Logprobs: []struct{}{}}
 }
 
-// newAnnotation converts a citation to the protocol's type for documents or web pages.
+// newAnnotation converts a citation to the protocol's citation type for documents or for web pages.
 func newAnnotation(c domain.Citation) annotation {
 	if c.DocumentID != nil {
 		return annotation{Type: "file_citation", FileID: *c.DocumentID, Filename: c.Title, Index: &c.EndIndex}
@@ -220,8 +223,8 @@ func newAnnotation(c domain.Citation) annotation {
 	return annotation{Type: "url_citation", StartIndex: &c.StartIndex, EndIndex: &c.EndIndex, URL: c.URL, Title: &c.Title}
 }
 
-// newToolItem returns a tool call in the form of the protocol's own type for that tool, if there is
-// one, or else in the form of a call to an MCP server's tool.
+// newToolItem renders a tool call. If the protocol has a type for this tool, the item has that
+// type. Otherwise it has the type for tools of MCP servers.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	if call.Client {
 		status := callStatus(call.Status)
@@ -231,7 +234,8 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 		return functionItem{itemHead{functionID(call.ID), typeCall, status}, call.ID, call.Name, jsonText(call.Input)}
 	}
 	head := func(prefix, kind string) itemHead {
-		// Clients store items from many responses by id, and call ids are unique only within their run.
+		// Clients store the items of many responses by id, but call ids are unique only within
+		// their run.
 		return itemHead{prefix + "_" + id.Suffix(runID) + "_" + call.ID, kind, callStatus(call.Status)}
 	}
 	switch call.Name {
@@ -242,8 +246,8 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	case contract.ToolCodeExecution:
 		item := codeItem{head(prefixCode, typeCode), textFor(call.Input, "code"), sessionID, nil}
 		if item.Status != itemInProgress {
-			// A program that fails is a completed call of the interpreter: its logs contain the error.
-			// Clients such as @openai/agents cannot send back a call with the status failed.
+			// A call whose program fails is completed, and its logs contain the error. Some
+			// clients, such as @openai/agents, cannot send back a call with the status failed.
 			item.Status, item.Outputs = itemCompleted, logsFor(call.Output)
 		}
 		return item
@@ -269,8 +273,8 @@ func callStatus(status string) string {
 	return itemInProgress
 }
 
-// textFor returns a text member of an object. Models write these objects, so the member may be
-// missing or may have another type.
+// textFor returns a text member of an object. It returns "" if the member is missing or has another
+// type, because models write these objects and make mistakes.
 func textFor(object json.RawMessage, name string) string {
 	var members map[string]json.RawMessage
 	var text string
@@ -296,7 +300,8 @@ func failureText(output json.RawMessage) string {
 	return jsonText(output)
 }
 
-// foundBy returns the pages in a search's output, or nil for any other output.
+// foundBy returns the pages in the output of a search, or nil if the output is not that of a
+// search.
 func foundBy(output json.RawMessage) []searchSource {
 	var found struct {
 		Results []struct {
@@ -313,8 +318,8 @@ func foundBy(output json.RawMessage) []searchSource {
 	return sources
 }
 
-// logsFor returns the printed text of a program, the value of its last line, and its error, in this
-// order.
+// logsFor returns the output of a program: the text that it printed, then the value of its last
+// line, then its error.
 func logsFor(output json.RawMessage) []codeLog {
 	logs := []codeLog{}
 	for _, name := range []string{"stdout", "stderr", "value", "error"} {

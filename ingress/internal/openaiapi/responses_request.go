@@ -7,7 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// ResponseBody is the body of a response request. Other fields are ignored: see the guide.
+// ResponseBody is the body of POST /v1/responses. Fields that it does not list are ignored; see the
+// guide.
 type ResponseBody struct {
 	Model        string             `json:"model" required:"true"`
 	Input        *ResponseInput     `json:"input"`
@@ -26,30 +27,31 @@ type ResponseBody struct {
 	ResponseSettings
 }
 
-// ResponseInput is the input: a text or a list of items.
+// ResponseInput is the input of a request. It is either a text or a list of items.
 type ResponseInput struct {
 	Text  string
 	Items []InputItem
 }
 
-// Either marks ResponseInput as a union, which has one of its fields.
+// Either marks ResponseInput as a union, of which exactly one field is set.
 func (ResponseInput) Either() {}
 
-// InputItem is an entry of an input: a message, unless its type says otherwise.
+// InputItem is an entry of an input. An item without a type is a message.
 type InputItem struct {
 	Type    *string  `json:"type"`
 	ID      *string  `json:"id"`
 	Role    *string  `json:"role"`
 	Content *Content `json:"content"`
 
-	// Of calls of the client's tools, and of their results.
+	// These fields are set in calls of the client's tools and in their results.
 	CallID    *string  `json:"call_id"`
 	Name      *string  `json:"name"`
 	Arguments *string  `json:"arguments"`
 	Output    *Content `json:"output"`
 }
 
-// ConversationName names a conversation by its id, or by an object with the id.
+// ConversationName identifies a conversation, either by its id or by an object that contains the
+// id.
 type ConversationName struct {
 	Name   string
 	Object struct {
@@ -57,49 +59,49 @@ type ConversationName struct {
 	}
 }
 
-// Either marks ConversationName as a union, which has one of its fields.
+// Either marks ConversationName as a union, of which exactly one field is set.
 func (ConversationName) Either() {}
 
-// TextOptions are the options for the answer's text.
+// TextOptions are the options for the text of the answer.
 type TextOptions struct {
 	Format *TextFormat `json:"format"`
 }
 
-// ignoredItems lists the types of items other than messages. Clients send such items back with
-// earlier responses. The items are ignored, because the session already has them or the agent does
-// not need them.
+// ignoredItems lists the types of items that are ignored. Clients send such items back with earlier
+// responses, but the session already contains them or the agent does not need them.
 var ignoredItems = map[string]bool{
 	typeWebSearch: true, typeCode: true, typeFileSearch: true, typeMCP: true, "mcp_list_tools": true, "reasoning": true, "compaction": true,
 }
 
-// ResponseAsk is the content of a response request.
+// ResponseAsk is a parsed request for a response.
 type ResponseAsk struct {
 	Conversation
 
 	Model     string
-	SessionID string // named by the request; empty: none
-	Previous  string // the run of the previous response, whose session is continued; empty: none
+	SessionID string // id of the session that the request names; empty: none
+	Previous  string // run of the previous response, whose session is continued; empty: none
 	Stream    bool
 	Echo      ResponseEcho
-	Settings  *domain.RunSettings       // nil: none
-	Names     map[domain.Setting]string // of the settings, in the request
-	Output    AskedOutput               // the schema that the answer must match
+	Settings  *domain.RunSettings       // model settings; nil: none
+	Names     map[domain.Setting]string // names of the settings in the request
+	Output    AskedOutput               // schema that the answer must match
 
-	// WholeHistory means that a history in the request replaces that of the session: the request names
-	// the session in metadata. The protocol's own names of sessions add the request's history instead.
+	// WholeHistory is set if the request names the session in its metadata. The history in the
+	// request then replaces the session's history. If the request names the session with the
+	// protocol's own fields, its history is added to the session's history.
 	WholeHistory bool
-	References   []Reference // the items that the request refers to by their ids
+	References   []Reference // items that the request refers to by id
 
-	said []Said // for Resolve, if there are references
+	said []Said // messages for Resolve; set only if there are references
 }
 
 // Reference is a reference to an item of an earlier response.
 type Reference struct {
-	Field string // of the id
-	RunID string // the run of the response
+	Field string // path of the id in the request
+	RunID string // run of the response that contains the item
 }
 
-// ParseResponse validates a body.
+// ParseResponse validates the body of a request for a response.
 func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask := ResponseAsk{
 		Model: body.Model, Stream: value(body.Stream),
@@ -121,7 +123,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 		ask.Output, ask.Echo.Format = body.Text.Format.asked("text.format", wrong), body.Text.Format.echo()
 	}
 
-	// The instructions come first, so that they precede those in the input.
+	// The instructions come first, so that they precede the instructions in the input.
 	said, references := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
@@ -133,8 +135,9 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	return ask
 }
 
-// Resolve replaces the references to answers by their texts. If keep is false for an answer, the
-// messages up to this answer are dropped: the session has them, or they are too old.
+// Resolve replaces the references to answers with their texts. If the function answer returns keep
+// as false, the messages up to this answer are dropped, because the session contains them or
+// because they are too old.
 func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep bool)) {
 	said := make([]Said, 0, len(ask.said))
 	for _, s := range ask.said {
@@ -148,10 +151,11 @@ func (ask *ResponseAsk) Resolve(answer func(runID string) (text string, keep boo
 		}
 		said = slices.DeleteFunc(said, func(s Said) bool { return s.Role != RoleSystem && s.Role != RoleDeveloper })
 	}
-	ask.Conversation, ask.said = Converse(said, "input", func(string, string, string, ...any) {}), nil // the messages were checked before
+	ask.Conversation, ask.said = Converse(said, "input", func(string, string, string, ...any) {}), nil // the messages were validated before
 }
 
-// nameSession determines the session of a request. If the request names several, the first counts.
+// nameSession determines the session of a request. If the request names several sessions, the first
+// one is used.
 func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 	named, inMetadata := ask.Echo.Metadata[sessionName]
 	switch {
@@ -171,16 +175,16 @@ func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 	}
 }
 
-// name sets the session after validating its id.
+// name validates a session id and sets it.
 func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 	CheckSession(sessionID, field, wrong)
 	ask.SessionID = sessionID
 }
 
-// NoItem is the error for the id of an item that was not issued to the caller.
+// NoItem is the error message for an item id that the caller has not received in a response.
 const NoItem = "no item with this id for this caller: send the message itself instead of its id"
 
-// NoPrevious is the error for the id of a response that cannot be continued.
+// NoPrevious is the error message for the id of a response that cannot be continued.
 const NoPrevious = "no response with this id for this model and caller"
 
 // refuse adds a problem for each parameter that agents do not support.
@@ -188,7 +192,7 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 	if value(body.TopLogprobs) > 0 {
 		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")
 	}
-	// A background response is read later by its id.
+	// A background response is read later by its id, so it must be stored.
 	if value(body.Background) && body.Store != nil && !*body.Store {
 		wrong("store", codeInvalidValue, "must not be false with background: the response could not be retrieved")
 	}
@@ -209,7 +213,7 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 	for i := range input.Items {
 		item, at := &input.Items[i], index("input", i)
 		switch kind := deref(item.Type); {
-		// The answer that follows such an item is a separate message.
+		// An answer that follows such an item is a separate message.
 		case ignoredItems[kind]:
 		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
 			said, references = item.reference(at+".id", said, references, wrong)
@@ -226,14 +230,14 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 	return said, references
 }
 
-// isMessage reports whether the item is a message, possibly without its role.
+// isMessage reports whether the item is a message. The role of a message may be missing.
 func (item *InputItem) isMessage() bool {
 	kind := deref(item.Type)
 	return kind == typeMessage || kind == "" && item.Role != nil
 }
 
-// reference adds an item that refers to an earlier one: to the references, and to the messages if the
-// earlier item is a message.
+// reference adds an item that refers to an earlier item. It adds it to the references, and also to
+// the messages if the earlier item is a message.
 func (item *InputItem) reference(field string, said []Said, references []Reference, wrong Wrong) ([]Said, []Reference) {
 	runID, message, issued := runOfItem(deref(item.ID))
 	if !issued {
@@ -243,13 +247,13 @@ func (item *InputItem) reference(field string, said []Said, references []Referen
 	if message {
 		said = append(said, Said{Field: field, Role: RoleAssistant, RunID: runID})
 	}
-	if callID, ok := callOfFunction(*item.ID); ok { // its name and arguments are looked up later
+	if callID, ok := callOfFunction(*item.ID); ok { // the name and the arguments of the call are looked up later
 		said = append(said, Said{Field: field, Role: RoleAssistant, Calls: []domain.ClientCall{{ToolCallID: callID}}})
 	}
 	return said, append(references, Reference{field, runID})
 }
 
-// callOrResult returns the call of an item, or the result of a call.
+// callOrResult returns a call of a client's tool, or the result of such a call.
 func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
 	switch {
 	case item.CallID == nil:
@@ -265,7 +269,7 @@ func (item *InputItem) callOrResult(at string, wrong Wrong) []Said {
 	return []Said{{Field: at + ".call_id", Role: RoleAssistant, Calls: []domain.ClientCall{call}}}
 }
 
-// message returns the text of an item that is a message.
+// message returns the message in an item.
 func (item *InputItem) message(at string, wrong Wrong) []Said {
 	switch *item.Role {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:

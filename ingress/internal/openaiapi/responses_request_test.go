@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// asked parses a request. It also returns each validation error as "field code".
+// asked parses a request. It also returns the validation errors in the form "field code".
 func asked(body ResponseBody) (ask ResponseAsk, wrongs []string) {
 	ask = ParseResponse(&body, func(field, code, message string, args ...any) {
 		wrongs = append(wrongs, field+" "+code)
@@ -152,7 +152,8 @@ func TestInvalidRequestsForResponses(t *testing.T) {
 	}
 }
 
-// References name the runs of earlier answers and calls. Their texts are read later.
+// A reference to an item yields the run of an earlier answer or call. The text of the item is read
+// later.
 func TestReferencesToItems(t *testing.T) {
 	t.Parallel()
 	suffix := strings.TrimPrefix(streamedRun, "run_")

@@ -23,31 +23,32 @@ import (
 type ResponseStream struct {
 	runID    string
 	echo     ResponseEcho
-	response *Response // in its initial state
+	response *Response // the response in its initial state
 	told     stream.SentText
 	begun    bool
 	next     int // sequence number of the next event
 	items    []toldItem
-	message  int // index of the message in items; -1: none yet
-	cited    int // annotations sent
+	message  int // index of the message in items; -1 if it has not begun
+	cited    int // number of annotations sent
 	at       int // number of annotations that the current attempt has repeated
 	out      []byte
 	err      error
 	ended    bool
 }
 
-// toldItem is an item that was sent. done reports that it was closed.
+// toldItem is an item that was sent. done reports whether its end was sent, too.
 type toldItem struct {
 	item Item
 	done bool
 }
 
-// NewResponseStream returns an encoder. The encoder must get all of the run's events from the beginning.
+// NewResponseStream returns an encoder, which must receive all events of the run in order.
 func NewResponseStream(runID string, echo ResponseEcho) *ResponseStream {
 	return &ResponseStream{runID: runID, echo: echo, message: -1}
 }
 
-// Append appends the encoding of an event to b. It reports whether the stream has ended.
+// Append appends the encoding of an event to b. ended reports whether the stream ends with this
+// event.
 func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended bool, err error) {
 	if s.ended {
 		return b, true, nil
@@ -60,7 +61,7 @@ func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended boo
 	return out, s.ended, s.err
 }
 
-// Cut appends an error to b which says that the stream ends before its run.
+// Cut appends an error to b. The error says that the stream ends although the run continues.
 func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	s.out = b
 	s.fail(interruptedError(s.runID))
@@ -68,7 +69,7 @@ func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	return out
 }
 
-// take encodes an event. It ignores types without a counterpart in the protocol.
+// take encodes an event. It ignores event types that have no counterpart in the protocol.
 func (s *ResponseStream) take(e domain.Event) error {
 	if s.response == nil {
 		if e.Type != domain.EventRunCreated {
@@ -81,7 +82,7 @@ func (s *ResponseStream) take(e domain.Event) error {
 		s.begin()
 	case domain.EventRunRestarted:
 		s.told.Restarted()
-		// The new attempt repeats the citations from the first one on.
+		// A new attempt repeats the citations from the beginning.
 		s.at = 0
 	case domain.EventMessageDelta:
 		return s.delta(e.Data)
@@ -108,7 +109,8 @@ func (s *ResponseStream) created(data []byte) error {
 	return nil
 }
 
-// begin writes response.in_progress for the run's first start. If the run is retried, it writes nothing.
+// begin writes response.in_progress when the run starts for the first time. It writes nothing when
+// the run is retried.
 func (s *ResponseStream) begin() {
 	if !s.begun {
 		s.begun = true
@@ -116,7 +118,7 @@ func (s *ResponseStream) begin() {
 	}
 }
 
-// delta writes the part of a piece of text that was not sent yet.
+// delta writes the part of a piece of text that was not sent before.
 func (s *ResponseStream) delta(data []byte) error {
 	var said struct {
 		Text string `json:"text"`
@@ -142,7 +144,7 @@ func (s *ResponseStream) text(fresh string) {
 	s.write("response.output_text.delta", deltaEvent{s.part(), fresh, []struct{}{}})
 }
 
-// openMessage writes the start of the message, once.
+// openMessage writes the start of the message, unless it was written before.
 func (s *ResponseStream) openMessage() {
 	if s.message >= 0 {
 		return
@@ -152,12 +154,12 @@ func (s *ResponseStream) openMessage() {
 	s.write("response.content_part.added", partEvent{s.part(), newTextPart()})
 }
 
-// part identifies the message's text in events.
+// part identifies the text of the message in events.
 func (s *ResponseStream) part() partPlace {
 	return partPlace{ItemID: messageID(s.runID), OutputIndex: s.message}
 }
 
-// citation writes a citation that no earlier attempt has reported.
+// citation writes a citation, unless an earlier attempt has already reported it.
 func (s *ResponseStream) citation(data []byte) error {
 	var added struct {
 		Citation domain.Citation `json:"citation"`
@@ -179,7 +181,8 @@ func (s *ResponseStream) annotate(a annotation) {
 	s.cited++
 }
 
-// requiresAction ends the stream, because the protocol has no way to wait for a person.
+// requiresAction ends the stream with an error, because the protocol cannot represent a run that
+// waits for a person.
 func (s *ResponseStream) requiresAction(data []byte) error {
 	run := domain.Run{ID: s.runID}
 	if err := json.Unmarshal(data, &run); err != nil {
@@ -192,7 +195,7 @@ func (s *ResponseStream) requiresAction(data []byte) error {
 	return nil
 }
 
-// end writes the events of a finished run that were not sent yet, and then the whole response.
+// end writes the remaining events of a finished run, and then the whole response.
 func (s *ResponseStream) end(data []byte) error {
 	var told struct {
 		Run domain.Run `json:"run"`
@@ -220,13 +223,13 @@ func (s *ResponseStream) end(data []byte) error {
 		s.write("response.incomplete", responseEvent{last})
 	default:
 		s.write("response.failed", responseEvent{last})
-		s.fail(Unanswered(run)) // clients that ignore response.failed raise it
+		s.fail(Unanswered(run)) // also sent as an error, because some clients ignore response.failed
 	}
 	return nil
 }
 
-// complete writes the remaining events of a completed run: tool calls, text, annotations. It closes
-// open items.
+// complete writes the remaining events of a completed run, such as tool calls, text and
+// annotations. It closes open items.
 func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	s.begin()
 	for _, call := range run.ToolCalls {
@@ -235,19 +238,19 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	if s.message >= 0 || !callOnly(run) {
 		s.completeMessage(run, fresh)
 	}
-	for i, told := range s.items { // calls of a void attempt that no later attempt has made
+	for i, told := range s.items { // calls of an abandoned attempt that no later attempt has repeated
 		if !told.done {
 			s.close(i, abandoned(told.item))
 		}
 	}
 }
 
-// completeMessage writes the rest of the message and closes it.
+// completeMessage writes the rest of the message and its end.
 func (s *ResponseStream) completeMessage(run *domain.Run, fresh string) {
 	shown := s.echo.View.answer(run)
 	s.text(fresh)
 	s.text(shown.appendix)
-	s.openMessage() // for an empty answer, too
+	s.openMessage() // an empty answer has a message, too
 	answer := answerItem(run, shown)
 	for s.cited < len(answer.Content[0].Annotations) {
 		s.annotate(answer.Content[0].Annotations[s.cited])
@@ -266,7 +269,8 @@ func (s *ResponseStream) output() []Item {
 	return out
 }
 
-// endContradicted ends the stream of a run whose text differs from the text that was sent.
+// endContradicted ends the stream with an error, because the run's text differs from the text that
+// was sent.
 func (s *ResponseStream) endContradicted() {
 	s.fail(restartedError(s.runID))
 }
@@ -283,17 +287,17 @@ func (s *ResponseStream) add(item Item) {
 	s.items = append(s.items, toldItem{item: item})
 }
 
-// close writes the end of an item, which now has its final content.
+// close writes the end of an item with its final content.
 func (s *ResponseStream) close(at int, item Item) {
 	s.items[at] = toldItem{item: item, done: true}
 	s.write("response.output_item.done", itemEvent{at, item})
 }
 
-// write writes an event with its type, sequence number and content.
+// write writes an event with its type, its sequence number and the given content.
 func (s *ResponseStream) write(kind string, says any) {
 	body, err := json.Marshal(says)
 	if err != nil {
-		s.err, s.ended = err, true // happens only if a tool's output is not JSON; the journal contains no such output
+		s.err, s.ended = err, true // happens only if a tool's output is not valid JSON, and stored outputs are always valid
 		return
 	}
 	s.out = append(append(s.out, "event: "...), kind...)

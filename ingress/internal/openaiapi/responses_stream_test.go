@@ -69,14 +69,14 @@ type sse struct {
 	data map[string]any
 }
 
-// encodedResponse encodes a log as the stream of a response. It returns the parsed events, and
+// encodedResponse encodes a log as the stream of a response. It returns the parsed events and
 // whether the stream has ended.
 func encodedResponse(tb testing.TB, events ...domain.Event) (out []sse, ended bool) {
 	tb.Helper()
 	return encodedFor(tb, ResponseEcho{}, events...)
 }
 
-// encodedFor is encodedResponse for a request that the response echoes.
+// encodedFor works like encodedResponse, with request fields that the response repeats.
 func encodedFor(tb testing.TB, echo ResponseEcho, events ...domain.Event) (out []sse, ended bool) {
 	tb.Helper()
 	s := NewResponseStream(streamedRun, echo)
@@ -110,8 +110,8 @@ func kinds(events []sse) string {
 	return strings.Join(all, " ")
 }
 
-// fold assembles the text and the output items of a response from its events, as the official
-// clients do.
+// fold assembles the text and the output items of a response from its events, in the same way as
+// the official clients.
 func fold(tb testing.TB, events []sse) (text string, items []any) {
 	tb.Helper()
 	for _, e := range events {
@@ -156,7 +156,7 @@ func TestAStreamedAnswerUsesTheProtocolsEvents(t *testing.T) {
 		"output_item.added code_interpreter_call.in_progress code_interpreter_call_code.delta code_interpreter_call_code.done " +
 		"code_interpreter_call.interpreting " +
 		"web_search_call.completed output_item.done " +
-		"code_interpreter_call.completed output_item.done " + // the program, which failed
+		"code_interpreter_call.completed output_item.done " + // of the program that failed
 		"output_item.added content_part.added output_text.delta " +
 		"output_item.added mcp_call.in_progress mcp_call_arguments.delta mcp_call_arguments.done mcp_call.completed output_item.done " +
 		"output_text.annotation.added output_text.delta output_text.annotation.added " +
@@ -178,7 +178,7 @@ func TestAStreamedAnswerUsesTheProtocolsEvents(t *testing.T) {
 	if err := json.Unmarshal(whole, &read); err != nil {
 		t.Fatal(err)
 	}
-	output[2], output[3] = output[3], output[2] // when a response is read later, its message comes after all calls
+	output[2], output[3] = output[3], output[2] // in a response that is read later, the message follows all calls
 	if fmt.Sprint(read) != fmt.Sprint(last) {
 		t.Errorf("streamed %v\nread     %v", last, read)
 	}
@@ -211,7 +211,7 @@ func TestAnAttemptWithTheSameTextAddsNothing(t *testing.T) {
 		logDelta(t, 2, "Te"), logDelta(t, 2, "a is"), citation, logDelta(t, 2, " hot."), logEnded(t, run))
 	text, items := fold(t, got)
 	if text != "Tea is hot." || len(items) != 3 || !ended || strings.Count(kinds(got), "annotation.added") != 1 ||
-		strings.Count(kinds(got), "in_progress") != 3 { // the run and two calls
+		strings.Count(kinds(got), "in_progress") != 3 { // one for the run and two for calls
 		t.Errorf("%q, %d items: %s", text, len(items), kinds(got))
 	}
 	last, _ := got[len(got)-1].data["response"].(map[string]any)

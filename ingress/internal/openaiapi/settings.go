@@ -7,7 +7,7 @@ import (
 	"parley/shared/domain"
 )
 
-// CompletionSettings are the model settings of a request for a chat completion.
+// CompletionSettings are the model settings in a request for a chat completion.
 type CompletionSettings struct {
 	Temperature         *float64 `json:"temperature"`
 	TopP                *float64 `json:"top_p"`
@@ -19,16 +19,16 @@ type CompletionSettings struct {
 	ParallelToolCalls   *bool    `json:"parallel_tool_calls"`
 }
 
-// Stop contains texts at which the answer should stop.
+// Stop contains texts. The answer stops where one of them would appear.
 type Stop struct {
 	One  string
 	Many []string
 }
 
-// Either marks Stop as a union: one text or a list of texts.
+// Either marks Stop as a union: either one text or a list of texts.
 func (*Stop) Either() {}
 
-// texts returns the texts. An empty text or list means none.
+// texts returns the texts of a Stop, or none if its text or list is empty.
 func (s *Stop) texts() []string {
 	if s == nil || s.One == "" && len(s.Many) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (s *Stop) texts() []string {
 	return []string{s.One}
 }
 
-// ResponseSettings are the model settings of a request for a response.
+// ResponseSettings are the model settings in a request for a response.
 type ResponseSettings struct {
 	Temperature       *float64          `json:"temperature"`
 	TopP              *float64          `json:"top_p"`
@@ -48,12 +48,12 @@ type ResponseSettings struct {
 	ParallelToolCalls *bool             `json:"parallel_tool_calls"`
 }
 
-// ReasoningOptions are the options for a model's reasoning.
+// ReasoningOptions are the options for the model's reasoning.
 type ReasoningOptions struct {
 	Effort *string `json:"effort"`
 }
 
-// The protocol's names of model settings.
+// These maps contain the names of model settings in OpenAI's API.
 var (
 	completionNames = map[domain.Setting]string{
 		domain.SettingTopP: "top_p", domain.SettingMaxOutputTokens: "max_completion_tokens",
@@ -65,12 +65,12 @@ var (
 	}
 )
 
-// Settings validates the settings. It returns them, or nil if there are none, and their names in the
-// request.
+// Settings validates the model settings. It returns the settings and their names in the request, or
+// nil if there are none.
 func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	names := completionNames
 	limit := r.MaxCompletionTokens
-	if limit == nil && r.MaxTokens != nil { // the name that older clients use
+	if limit == nil && r.MaxTokens != nil { // older clients use this name
 		limit = r.MaxTokens
 		names = maps.Clone(completionNames)
 		names[domain.SettingMaxOutputTokens] = "max_tokens"
@@ -81,8 +81,8 @@ func (r *CompletionSettings) Settings(wrong Wrong) (*domain.RunSettings, map[dom
 	}, names, wrong)
 }
 
-// Settings validates the settings. It returns them, or nil if there are none, and their names in the
-// request.
+// Settings validates the model settings. It returns the settings and their names in the request, or
+// nil if there are none.
 func (r *ResponseSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domain.Setting]string) {
 	s := domain.ModelSettings{
 		Temperature: r.Temperature, TopP: r.TopP, MaxOutputTokens: r.MaxOutputTokens, ParallelToolCalls: r.ParallelToolCalls,
@@ -93,8 +93,8 @@ func (r *ResponseSettings) Settings(wrong Wrong) (*domain.RunSettings, map[domai
 	return checkSettings(s, responseNames, wrong)
 }
 
-// checkSettings reports the values that no model accepts. It returns the settings and their names, or nil
-// if there are none.
+// checkSettings reports values that are invalid for every model. It returns the settings and their
+// names, or nil if there are none.
 func checkSettings(
 	s domain.ModelSettings, names map[domain.Setting]string, wrong Wrong,
 ) (*domain.RunSettings, map[domain.Setting]string) {
@@ -104,7 +104,7 @@ func checkSettings(
 	for _, p := range s.Problems() {
 		path := p.Path
 		if name, ok := names[p.Setting]; ok {
-			// The message must name the parameter as the client wrote it.
+			// The message must use the name that the client used for the parameter.
 			path = strings.Replace(path, string(p.Setting), name, 1)
 		}
 		wrong(path, settingCodes[p.Kind], "%s", p.Message)
@@ -112,7 +112,7 @@ func checkSettings(
 	return &domain.RunSettings{ModelSettings: s}, names
 }
 
-// settingCodes maps the kinds of problems to the codes of invalid fields.
+// settingCodes maps the kinds of invalid settings to the error codes of fields.
 var settingCodes = map[domain.SettingProblemKind]string{
 	domain.SettingValue: codeInvalidValue, domain.SettingLong: codeTooLong, domain.SettingShort: codeTooShort,
 }

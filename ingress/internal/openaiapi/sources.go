@@ -12,15 +12,16 @@ import (
 	"parley/shared/domain"
 )
 
-// View is how a client sees the sources and files of a run.
+// View determines how a client sees the sources and files of a run.
 type View struct {
-	// AppendSources, if not nil, is the request's choice whether the text ends with a list of sources
-	// and files. Otherwise the agent's setting counts.
+	// AppendSources says whether a list of sources and files follows the text of the answer. If it
+	// is nil, the agent's setting applies.
 	AppendSources *bool
-	// Link returns a URL at which anyone can open a file for a limited time. nil: files have no URLs.
+	// Link returns a URL with which anyone can open the file for a limited time. If Link is nil,
+	// files have no URLs.
 	Link func(fileID string) string
-	// BaseURL is where browsers reach the service, without a slash at the end. Citations of documents
-	// have URLs below it.
+	// BaseURL is the URL at which browsers reach the service, without a trailing slash. The URLs of
+	// cited documents begin with it.
 	BaseURL string
 }
 
@@ -31,17 +32,17 @@ type runFile struct {
 	MIMEType string `json:"mimeType"`
 
 	url        string
-	start, end int // position of the file's entry in the text, in code points; without an entry, the text's end
+	start, end int // range of the file's entry in the text, in code points; without an entry, the end of the text
 }
 
-// shownAnswer is an answer as a client sees it.
+// shownAnswer is an answer in the form that a client sees.
 type shownAnswer struct {
-	text     string // the run's message and the appendix
-	appendix string // the list of sources and files; may be empty
+	text     string // message of the run, followed by the appendix
+	appendix string // list of sources and files; may be empty
 	files    []runFile
 }
 
-// answer returns the answer of a run that has one.
+// answer returns the answer of a completed run.
 func (v View) answer(run *domain.Run) shownAnswer {
 	message := deref(run.Message)
 	files := v.files(run)
@@ -49,7 +50,7 @@ func (v View) answer(run *domain.Run) shownAnswer {
 	if v.AppendSources != nil {
 		wanted = *v.AppendSources
 	}
-	if run.Output.JSON() != nil { // a list would break the JSON
+	if run.Output.JSON() != nil { // a list would make the JSON invalid
 		wanted = false
 	}
 
@@ -61,7 +62,7 @@ func (v View) answer(run *domain.Run) shownAnswer {
 	for i := range files {
 		f := &files[i]
 		f.start, f.end = length, length
-		// Without a link, an entry would be useless to the reader.
+		// An entry without a link would be useless, so it is omitted.
 		if !wanted || f.url == "" {
 			continue
 		}
@@ -76,8 +77,8 @@ func (v View) answer(run *domain.Run) shownAnswer {
 	return shownAnswer{text: message + list.String(), appendix: list.String(), files: files}
 }
 
-// files returns the files that the run's programs have created. If several have the same name, only
-// the last one counts, because it replaced the others.
+// files returns the files that the run's programs have created. If several files have the same
+// name, it returns only the last, because that file has replaced the others.
 func (v View) files(run *domain.Run) []runFile {
 	var all []runFile
 	at := map[string]int{}
@@ -89,13 +90,13 @@ func (v View) files(run *domain.Run) []runFile {
 			Files []runFile `json:"files"`
 		}
 		if json.Unmarshal(call.Output, &output) != nil {
-			continue // a call without output
+			continue // the call has no output
 		}
 		for _, f := range output.Files {
 			if v.Link != nil {
 				f.url = v.Link(f.ID)
 			}
-			// The file keeps its place in the list.
+			// A replaced file keeps its position in the list.
 			if i, again := at[f.Name]; again {
 				all[i] = f
 				continue
@@ -107,13 +108,13 @@ func (v View) files(run *domain.Run) []runFile {
 	return all
 }
 
-// Headings of the lists that an appendix consists of.
+// These are the headings of the two lists in an appendix.
 const (
 	sourcesHead = "\n\n**Sources**\n"
 	filesHead   = "\n\n**Files**\n"
 )
 
-// writeSources writes the list of the sources that the citations name, each once, in Markdown.
+// writeSources writes a list of the cited sources in Markdown. Each source is listed once.
 func writeSources(list *strings.Builder, citations []domain.Citation) {
 	seen := map[string]bool{}
 	for _, c := range citations {
@@ -124,7 +125,7 @@ func writeSources(list *strings.Builder, citations []domain.Citation) {
 			name += fmt.Sprintf(", page %d", *c.Page)
 		}
 		line := fmt.Sprintf("\n- [%d] %s", c.ID, name)
-		// Several citations may be of the same page.
+		// Several citations may refer to the same page.
 		if seen[line] {
 			continue
 		}
@@ -143,17 +144,17 @@ func sourceLink(c domain.Citation) string {
 	if title == "" {
 		title = c.URL
 	}
-	// A link with another scheme could execute code in the client.
+	// A link with another scheme, such as javascript, could execute code in the client.
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return markdownText(title)
 	}
 	return "[" + markdownText(title) + "](" + markdownURL.Replace(c.URL) + ")"
 }
 
-// shownTypes are the types of files that clients show as images.
+// shownTypes are the media types of files that clients can show as images.
 var shownTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
 
-// markdownLink returns a link to a file in Markdown, or the file itself if it is an image.
+// markdownLink returns a Markdown link to a file, or a Markdown image if the file is an image.
 func markdownLink(f *runFile) string {
 	link := "[" + markdownText(f.Name) + "](" + f.url + ")"
 	if shownTypes[f.MIMEType] {
@@ -162,14 +163,14 @@ func markdownLink(f *runFile) string {
 	return link
 }
 
-// Titles and names come from pages, documents and programs. Their characters must not act as
-// Markdown or HTML.
+// Titles and names come from web pages, documents and programs. Their characters must not be
+// interpreted as Markdown or HTML.
 var (
 	markdownEscapes = strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, ">", `\>`, "!", `\!`, "|", `\|`)
 	markdownURL     = strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20", `"`, "%22", `\`, "%5C")
 )
 
-// markdownText returns a text in one line in which no character acts as Markdown.
+// markdownText returns the text in one line, with all Markdown characters escaped.
 func markdownText(s string) string {
 	return markdownEscapes.Replace(strings.Join(strings.Fields(s), " "))
 }
@@ -177,10 +178,10 @@ func markdownText(s string) string {
 // appendix matches the lists that View.answer appends.
 var appendix = regexp.MustCompile(`(?:\n\n\*\*Sources\*\*\n(?:\n- \[\d+\] [^\n]+)+)?(?:\n\n\*\*Files\*\*\n(?:\n- !?\[[^\n]+\]\([^\n]+\))+)?\s*$`)
 
-// withoutAppendix removes the appendix from an answer that a client sends back as history. Models
-// would otherwise imitate it, and pay for it.
+// withoutAppendix removes the appendix from an answer that a client sends back as history.
+// Otherwise the appendix would cost tokens, and models would imitate it.
 func withoutAppendix(text string) string {
-	// The sources come before the files, so search for their heading first.
+	// The list of sources precedes the list of files, so its heading is searched first.
 	from := strings.LastIndex(text, sourcesHead)
 	if from < 0 {
 		from = strings.LastIndex(text, filesHead)

@@ -8,7 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// sourcedRun is a run whose answer cites a page twice and a document, and whose programs made files.
+// sourcedRun returns a run whose answer cites a page twice and a document once, and whose programs
+// created files.
 func sourcedRun() domain.Run {
 	run := endedRun("Ä grew [1] [2] [1].",
 		domain.ToolCall{
@@ -60,7 +61,7 @@ func TestAppendix(t *testing.T) {
 	}
 }
 
-// Clients send answers back with their lists.
+// Clients send answers back with their lists of sources and files, which must be removed.
 func TestHistoryLosesTheAppendix(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -78,7 +79,7 @@ func TestHistoryLosesTheAppendix(t *testing.T) {
 	}
 }
 
-// The text of a stream, of its last event, and of the response are equal.
+// The text of a stream's pieces, of the stream's last event and of the response must be equal.
 func TestStreamsEndWithTheAppendix(t *testing.T) {
 	t.Parallel()
 	run := sourcedRun()

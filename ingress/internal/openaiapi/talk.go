@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// talk builds the exchanges of a conversation from its messages. An exchange is complete when the next
-// message of the user begins another one:
+// talk builds the exchanges of a conversation from its messages. An exchange is complete when the
+// user's next message begins another exchange:
 //
 //	user … ─► (assistant with calls ─► tool …) … ─► assistant …
 type talk struct {
@@ -18,20 +18,21 @@ type talk struct {
 	rounds    []domain.CallRound
 	answers   []Said
 
-	field   string         // of the last round's first call
-	open    map[string]int // the calls of the last round without a result, by their ids
-	closed  int            // results of the last round
-	results []Result       // of calls that are not in the request
+	field   string         // path of the first call in the last round
+	open    map[string]int // calls of the last round that have no result yet, by id
+	closed  int            // number of results in the last round
+	results []Result       // results of calls that the request does not contain
 }
 
-// Result is the result of a call that is not in the request. Field is its field with the call's id.
+// Result is the result of a call that the request does not contain. Field is the path of the call's
+// id in the request.
 type Result struct {
 	domain.ClientResult
 
 	Field string
 }
 
-// add adds the next message, which is not empty.
+// add adds the next message, which must not be empty.
 func (t *talk) add(s Said) {
 	switch {
 	case s.Result != nil:
@@ -43,13 +44,14 @@ func (t *talk) add(s Said) {
 			t.endExchange()
 		}
 		t.questions = append(t.questions, s)
-	case len(t.questions) > 0: // an answer without a question is dropped
+	case len(t.questions) > 0: // an answer without a question is ignored
 		t.endRound()
 		t.answers = append(t.answers, s)
 	}
 }
 
-// call adds calls. Without a result or a text in between, they belong to the round before.
+// call adds calls. If no result or text lies between them and the previous calls, they belong to
+// the same round.
 func (t *talk) call(s Said) {
 	if len(t.questions) == 0 {
 		t.wrong(s.Field, codeInvalidValue, "must follow a message of the user")
@@ -87,7 +89,7 @@ func (t *talk) result(s Said) {
 	}
 }
 
-// endRound adds a problem if calls of the last round have no result.
+// endRound records an error if a call of the last round has no result.
 func (t *talk) endRound() {
 	for id := range t.open {
 		t.wrong(t.field, codeInvalidValue, "the result of the call %s is missing", id)
@@ -103,8 +105,8 @@ func (t *talk) endExchange() {
 	t.questions, t.rounds, t.answers = nil, nil, nil
 }
 
-// finish returns the last message and the history. It returns false if the last message is neither of
-// the user nor the result of a call.
+// finish returns the last message and the history. It returns false if the last message is neither
+// a message of the user nor the result of a call.
 func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 	t.endRound()
 	if len(t.answers) > 0 || len(t.questions) == 0 {
@@ -114,25 +116,25 @@ func (t *talk) finish() (message string, history []domain.Exchange, ok bool) {
 		t.done = append(t.done, domain.Exchange{Rounds: t.rounds})
 	}
 	if message = oneText(t.questions); len(t.results) > 0 {
-		message = cmp.Or(message, AttachedText) // an empty message beside results would mean that there is none
+		message = cmp.Or(message, AttachedText) // without this text, an empty message with results would look like a missing message
 	}
 	return message, t.done, true
 }
 
-// MessageCall is a call in a message of the assistant.
+// MessageCall is a tool call in a message of the assistant.
 type MessageCall struct {
 	ID       string        `json:"id" required:"true"`
 	Type     *string       `json:"type"`
 	Function *FunctionSent `json:"function"`
 }
 
-// FunctionSent is a call of a function as a client sends it back.
+// FunctionSent is a function call that a client sends back.
 type FunctionSent struct {
 	Name      string `json:"name" required:"true"`
 	Arguments string `json:"arguments" required:"true"`
 }
 
-// readCalls converts the calls of a message.
+// readCalls converts the tool calls of a message.
 func readCalls(calls []MessageCall, at string, wrong Wrong) (out []domain.ClientCall) {
 	for i, call := range calls {
 		if call.Function == nil {
@@ -147,7 +149,7 @@ func readCalls(calls []MessageCall, at string, wrong Wrong) (out []domain.Client
 // maxCallID is the maximum length of a call's id, in bytes.
 const maxCallID = 200
 
-// newCall returns a call. Its arguments should be JSON, but a model wrote them.
+// newCall returns a call. arguments should be JSON, but they come from a model and may be invalid.
 func newCall(id, name, arguments, field string, wrong Wrong) domain.ClientCall {
 	if id == "" || len(id) > maxCallID {
 		wrong(field, codeInvalidValue, "must have 1 to %d bytes", maxCallID)
@@ -161,7 +163,7 @@ func newCall(id, name, arguments, field string, wrong Wrong) domain.ClientCall {
 	return call
 }
 
-// newResult returns the result of a call. Its text may be JSON.
+// newResult returns the result of a call. text may be JSON.
 func newResult(callID, text string) *domain.ClientResult {
 	raw := json.RawMessage(text)
 	if len(text) == 0 || text[0] != '{' && text[0] != '[' || !json.Valid(raw) {

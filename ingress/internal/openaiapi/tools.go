@@ -6,8 +6,8 @@ import (
 	"parley/shared/domain"
 )
 
-// FunctionTool is a tool of the client. Chat completions have its description in the field function,
-// and responses in the tool itself.
+// FunctionTool is a tool of the client. In chat completions its description is in the field
+// function. In responses it is in the tool itself.
 type FunctionTool struct {
 	Type     string        `json:"type" required:"true"`
 	Function *FunctionSpec `json:"function"`
@@ -23,8 +23,9 @@ type FunctionSpec struct {
 
 const typeFunction = "function"
 
-// readTools converts the tools of a request; nil: none. within is the part of a tool that describes its
-// function: "", or ".function". Names and schemas are checked later.
+// readTools converts the tools of a request, and returns nil if there are none. within is the path
+// from a tool to the object that describes its function: "" or ".function". Names and schemas are
+// checked later.
 func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wrong Wrong) *domain.ClientTools {
 	if len(value(tools)) == 0 {
 		if name := readChoice(choice, nil, wrong); name != "" && name != domain.ChoiceNone && name != domain.ChoiceAuto {
@@ -53,7 +54,7 @@ func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wr
 	return out
 }
 
-// readChoice returns the choice of tools: auto, none, required, the name of a tool, or "".
+// readChoice returns the client's choice of tools: auto, none, required, the name of a tool, or "".
 func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) string {
 	if raw == nil || string(*raw) == "null" {
 		return ""
@@ -92,16 +93,17 @@ func readChoice(raw *json.RawMessage, tools []domain.ClientTool, wrong Wrong) st
 	return ""
 }
 
-// responseTool is a tool of the client as a response repeats it.
+// responseTool is a tool of the client in a response.
 type responseTool struct {
-	Type        string          `json:"type"` // function
+	Type        string          `json:"type"` // always function
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 	Strict      bool            `json:"strict"`
 }
 
-// shownTools returns a request's tools and its choice as a response repeats them.
+// shownTools returns the tools and the choice of tools of a request in the form that responses
+// have.
 func shownTools(tools *domain.ClientTools) (shown []responseTool, choice any) {
 	shown, choice = []responseTool{}, domain.ChoiceAuto
 	if tools == nil {
@@ -124,15 +126,15 @@ func shownTools(tools *domain.ClientTools) (shown []responseTool, choice any) {
 	return shown, choice
 }
 
-// CompletionCall is a call of a tool of the client.
+// CompletionCall is a call of a client's tool in a chat completion.
 type CompletionCall struct {
-	Index    *int         `json:"index,omitempty"` // only in streams
+	Index    *int         `json:"index,omitempty"` // set only in streams
 	ID       string       `json:"id"`
-	Type     string       `json:"type"` // function
+	Type     string       `json:"type"` // always function
 	Function FunctionCall `json:"function"`
 }
 
-// FunctionCall is the name of a function and its arguments, as JSON text.
+// FunctionCall contains the name of a function and its arguments as JSON text.
 type FunctionCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
@@ -150,5 +152,5 @@ func newCompletionCall(call domain.ToolCall) CompletionCall {
 	return CompletionCall{ID: call.ID, Type: typeFunction, Function: FunctionCall{call.Name, jsonText(call.Input)}}
 }
 
-// callOnly reports whether a run ended with calls of the client's tools and without text.
+// callOnly reports whether a run ended with calls of the client's tools and has no text.
 func callOnly(run *domain.Run) bool { return deref(run.Message) == "" && len(run.ClientCalls()) > 0 }

@@ -12,7 +12,7 @@ import (
 
 const clientCallID = "call_01h455vb4pex5vsknk084sn02q_1"
 
-// calledTurn has the messages of a turn with calls of two functions.
+// calledTurn returns the messages of a turn with calls of two functions.
 func calledTurn() []Said {
 	call := func(id string) Said {
 		return Said{Field: "call " + id, Role: RoleAssistant, Calls: []domain.ClientCall{{ToolCallID: id, Name: "f", Input: json.RawMessage("{}")}}}
@@ -30,8 +30,8 @@ func round(text string, ids ...string) domain.CallRound {
 	return r
 }
 
-// Calls and their results are part of the exchange to which they belong. The last exchange is open if
-// the model must still answer.
+// Calls and their results belong to the same exchange as their question. The last exchange is open
+// if the model must still answer.
 func TestConverseWithCalls(t *testing.T) {
 	t.Parallel()
 	turn := calledTurn()
@@ -86,7 +86,8 @@ func TestConverseWithCalls(t *testing.T) {
 	}
 }
 
-// The calls that end a run are streamed once, whatever attempts repeat, and then in the result.
+// The calls that end a run are streamed once, although attempts may repeat them. The result
+// contains them again.
 func TestCallsOfTheClient(t *testing.T) {
 	t.Parallel()
 	call := domain.ToolCall{ID: clientCallID, Name: "weather", Status: domain.CallPending, Input: json.RawMessage(`{"city":"Bern"}`), Client: true}

@@ -1,7 +1,7 @@
 package openapi
 
-// ErrorCode is an error code: its status, title and meaning (in Markdown), and whether a retry may
-// succeed.
+// ErrorCode describes an error code: its HTTP status, its title, its meaning in Markdown, and
+// whether a retry may succeed.
 type ErrorCode struct {
 	Code, Title, Meaning string
 	Status               int
@@ -24,10 +24,11 @@ func ErrorCodes() []ErrorCode {
 // schemas returns the named schemas of the document.
 func schemas() object { return read().root.At("components", "schemas") }
 
-// Word is a value of an enumeration and its meaning, in Markdown.
+// Word is a value of an enumeration with its meaning in Markdown.
 type Word struct{ Name, Meaning string }
 
-// Words lists the values of a schema that explains each of them, such as "RunErrorCode".
+// Words lists the values of a named schema that explains each of its values, such as
+// "RunErrorCode".
 func Words(schema string) []Word {
 	var out []Word
 	for _, value := range schemas().At(schema).Objects("oneOf") {
@@ -36,7 +37,7 @@ func Words(schema string) []Word {
 	return out
 }
 
-// ExampleFor returns the example of a shared response, such as "NotFound", as indented JSON.
+// ExampleFor returns the example of a shared response, such as "NotFound", as indented JSON text.
 func ExampleFor(response string) string {
 	for _, content := range read().root.At("components", "responses", response, "content").Members() {
 		return indented(content.Get("example"))

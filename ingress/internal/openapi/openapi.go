@@ -1,7 +1,7 @@
 package openapi
 
 import (
-	_ "embed" // the document
+	_ "embed" // for the embedded document
 	"fmt"
 	"slices"
 	"sync"
@@ -12,14 +12,14 @@ import (
 //go:embed openapi.yaml
 var source []byte
 
-// parsed is the document as parsed and as served.
+// parsed contains the parsed document and its JSON text.
 type parsed struct {
 	root     object
 	document []byte
 }
 
-// read parses the embedded document once. A document that cannot be parsed is a mistake in the
-// build, which the tests find.
+// read parses the embedded document at the first call. It panics if the document is invalid, which
+// the tests rule out.
 var read = sync.OnceValue(func() parsed {
 	root, err := yamldoc.Parse(source)
 	if err != nil {
@@ -32,10 +32,11 @@ var read = sync.OnceValue(func() parsed {
 	return parsed{root, document}
 })
 
-// object is a mapping of the document, in source order.
+// object is a mapping of the document. Its members keep the order of the source.
 type object = yamldoc.Object
 
-// withHead adds a HEAD to each GET without x-no-head, because the source omits them.
+// withHead adds a HEAD operation to each GET operation that lacks x-no-head, because the source
+// does not contain them.
 func withHead(root object) object {
 	out := slices.Clone(root)
 	for i, item := range out {
@@ -54,7 +55,8 @@ func withHead(root object) object {
 	return out
 }
 
-// addHead describes HEAD of a path like its GET, whose headers it returns.
+// addHead adds the HEAD operation of a path. It has the same description as GET and returns the
+// same headers.
 func addHead(operations object) object {
 	get := operations.At("get")
 	if get == nil || get.Flag("x-no-head") {

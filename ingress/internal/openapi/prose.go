@@ -12,27 +12,27 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Prose is Markdown as descriptions use it: headings, paragraphs, lists and tables.
+// Prose is a Markdown text in parsed form: headings, paragraphs, lists and tables.
 type Prose []Block
 
-// Block is a block of prose. Exactly one of its fields is set.
+// Block is a block of a Prose. Exactly one of its fields is set.
 type Block struct {
 	Heading   *Heading
 	Paragraph []Span
 	List      [][]Span
-	Table     [][][]Span // rows of cells; the first row is the head
+	Table     [][][]Span // rows of cells; the first row is the header
 }
 
-// Heading is a heading and its anchor.
+// Heading contains the text of a heading and its anchor.
 type Heading struct{ Text, Anchor string }
 
-// Span is a run of text: code, or strong, or a link if Link is set.
+// Span is a piece of text. It is code, strong text, a link if Link is set, or plain text.
 type Span struct {
 	Text, Link   string
 	Code, Strong bool
 }
 
-// Inline text contains no HTML: <id> is a placeholder.
+// Inline text contains no HTML, so that a placeholder such as <id> remains text.
 var (
 	inlineParsers = parser.WithInlineParsers(
 		util.Prioritized(parser.NewCodeSpanParser(), 1),
@@ -79,7 +79,7 @@ func ParseSpans(line string) []Span {
 	return appendSpans(nil, spanParser.Parse(text.NewReader(source)), source)
 }
 
-// spansOfEach returns the text of each child of a node.
+// spansOfEach returns the inline text of each child of a node.
 func spansOfEach(parent ast.Node, source []byte) [][]Span {
 	var out [][]Span
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -88,7 +88,7 @@ func spansOfEach(parent ast.Node, source []byte) [][]Span {
 	return out
 }
 
-// appendSpans appends the text of a node's children. It joins adjacent plain texts.
+// appendSpans appends the inline text of a node's children. It joins adjacent plain texts.
 func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
@@ -124,7 +124,8 @@ func textFor(n ast.Node, source []byte) string {
 	return out.String()
 }
 
-// anchor returns the fragment of a title: lower case, with hyphens for all but letters and digits.
+// anchor returns the fragment for a title: the title in lower case, with a hyphen for every other
+// character than letters and digits.
 func anchor(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

@@ -17,27 +17,28 @@ type Reference struct {
 	Schemas                 []Schema
 }
 
-// Group is the operations of a tag.
+// Group contains the operations that have the same tag.
 type Group struct {
 	Name, Anchor string
 	Description  []Span
 	Operations   []Operation
 }
 
-// Operation is a method of a path.
+// Operation is one HTTP method of a path.
 type Operation struct {
 	ID, Method, Path, Summary string
 	Description               Prose
-	Credentials               []string // accepted credentials; empty if none is needed
+	Credentials               []string // accepted credentials; empty: none needed
 	Parameters                []Field
-	Bodies                    []Schema // accepted bodies; empty: none
+	Bodies                    []Schema // schemas of the accepted bodies; empty: no body
 	BodyNote                  []Span
 	Samples                   []Sample
-	Answer                    *Example // an example of the first success response
+	Answer                    *Example // example of the first successful response
 	Responses                 []Response
 }
 
-// Field is a parameter, or a member of an object. In says where a parameter is sent, such as query.
+// Field is a parameter or a member of an object. For a parameter, In says where it is sent, such as
+// query.
 type Field struct {
 	Name, In    string
 	Required    bool
@@ -45,8 +46,8 @@ type Field struct {
 	Description []Span
 }
 
-// Response is a response of an operation. Codes are its error codes. Headers contains the headers
-// that not every response has.
+// Response is a response of an operation. Codes are its error codes. Headers are the headers that
+// only some responses have.
 type Response struct {
 	Status      string
 	Description []Span
@@ -59,8 +60,8 @@ type Response struct {
 // Example is an indented JSON text.
 type Example struct{ Title, JSON string }
 
-// Schema is a named schema. It has the Fields of an object, the Words of an enumeration, or else a
-// Type.
+// Schema is a named schema. It has Fields if it is an object, Words if it is an enumeration, and
+// otherwise a Type.
 type Schema struct {
 	Name, Anchor string
 	Description  []Span
@@ -69,7 +70,7 @@ type Schema struct {
 	Type         Type
 }
 
-// methods are the methods that the pages show, in this order.
+// methods are the HTTP methods that the pages show, in this order.
 var methods = []string{"get", "post", "put", "delete"}
 
 // Read returns the document as the documentation pages show it.
@@ -97,7 +98,7 @@ func Read() Reference {
 	return ref
 }
 
-// place adds an operation to the group of its first tag.
+// place adds an operation to the group of the operation's first tag.
 func place(groups []Group, op object, operation Operation) {
 	for _, tag := range op.List("tags") {
 		if i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == tag }); i >= 0 {
@@ -107,7 +108,7 @@ func place(groups []Group, op object, operation Operation) {
 	}
 }
 
-// newOperation reads an operation. Parameters of its path apply to all methods.
+// newOperation reads an operation. Parameters that the path item declares apply to all its methods.
 func newOperation(root object, path, method string, item object) Operation {
 	op := item.At(method)
 	out := Operation{
@@ -136,7 +137,7 @@ func newOperation(root object, path, method string, item object) Operation {
 	return out
 }
 
-// bodies returns the named schemas that a body may have.
+// bodies returns the named schemas of the bodies that an operation accepts.
 func bodies(root, schema object) []Schema {
 	choices := append(schema.Objects("oneOf"), schema.Objects("anyOf")...)
 	if len(choices) == 0 {
@@ -151,7 +152,7 @@ func bodies(root, schema object) []Schema {
 	return out
 }
 
-// credentials returns the credentials that an operation accepts; none if it needs none.
+// credentials returns the credentials that an operation accepts, or nil if it needs none.
 func credentials(root, op object) []string {
 	allowed := op.List("security")
 	if allowed == nil {
@@ -176,7 +177,7 @@ func newResponse(status string, response object) Response {
 	for media, content := range response.At("content").Members() {
 		out.Media = append(out.Media, media)
 		schema := content.At("schema")
-		// An error response is the problem schema, restricted to some codes.
+		// An error response uses the problem schema, restricted to certain codes.
 		if constraint := schema.Objects("allOf"); len(constraint) == 2 {
 			out.Codes = append(out.Codes, constraint[1].At("properties", "code").Texts("enum")...)
 		} else if len(out.Type) == 0 && media != "text/event-stream" {
@@ -185,7 +186,7 @@ func newResponse(status string, response object) Response {
 	}
 	out.Codes = append(out.Codes, response.Texts("x-codes")...)
 	for name := range response.At("headers").Members() {
-		// Every response has these headers, so they are described once.
+		// Every response has these headers. They are described once and omitted here.
 		if !slices.Contains([]string{"X-Request-Id", "RateLimit", "RateLimit-Policy"}, name) {
 			out.Headers = append(out.Headers, name)
 		}
@@ -210,7 +211,7 @@ func newSchema(name string, schema object) Schema {
 	out := Schema{Name: name, Anchor: "schema-" + name, Description: ParseSpans(schema.Text("description")), Words: Words(name)}
 	out.Fields = fields(schema, "")
 	if len(out.Words) > 0 && out.Words[0].Name == "" {
-		out.Words = nil // a choice of schemas, not of words
+		out.Words = nil // a choice of schemas is not an enumeration
 	}
 	if len(out.Fields) == 0 && len(out.Words) == 0 {
 		out.Type = typeName(schema)
@@ -218,7 +219,7 @@ func newSchema(name string, schema object) Schema {
 	return out
 }
 
-// fields lists the members of an object, and the members of inner objects with their path.
+// fields lists the members of an object. Members of inner objects are listed with their paths.
 func fields(schema object, within string) []Field {
 	var out []Field
 	required := schema.List("required")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestReference checks that the parts that the reference pages show, but OpenAPI does not require,
-// are present: descriptions, samples and examples.
+// TestReference checks that the document contains the parts that the reference pages need, although
+// OpenAPI does not require them: descriptions, samples and examples.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	ref := Read()
@@ -42,7 +42,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// checkSamples checks that samples use only parameters and headers of the operation.
+// checkSamples checks that the samples of an operation use only parameters and headers that the
+// operation has.
 func checkSamples(t *testing.T, o Operation) {
 	t.Helper()
 	documented := func(name, in string) bool {

@@ -11,15 +11,16 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// Sample is a request to copy. Query and Headers are pairs of name and value, in order.
+// Sample is an example of a request that readers can copy. Query and Headers are ordered pairs of a
+// name and a value.
 type Sample struct {
 	Title, Method, Path string
 	Query, Headers      [][2]string
-	Body                string // JSON; "": none
+	Body                string // body as JSON; "": none
 	stream              bool
 }
 
-// samples reads an operation's x-requests.
+// samples reads the example requests of an operation, which are in x-requests.
 func samples(op object, operation Operation) []Sample {
 	var out []Sample
 	for _, request := range op.Objects("x-requests") {
@@ -32,7 +33,7 @@ func samples(op object, operation Operation) []Sample {
 			s.Body = compact(op.At("requestBody", "content", "application/json", "examples", name).Get("value"))
 			s.Headers = append(s.Headers, [2]string{"Content-Type", "application/json"})
 		}
-		// curl must not buffer the output of a stream.
+		// With this option, curl does not buffer the output of a stream.
 		s.stream = request.Text("body") == "stream" || slices.Contains(s.Query, [2]string{"stream", "1"}) ||
 			request.Flag("stream")
 		out = append(out, s)
@@ -40,7 +41,7 @@ func samples(op object, operation Operation) []Sample {
 	return out
 }
 
-// filled puts values into the parameters of a path.
+// filled inserts values for the parameters of a path.
 func filled(path string, values [][2]string) string {
 	for _, pair := range values {
 		path = strings.ReplaceAll(path, "{"+pair[0]+"}", pair[1])
@@ -48,10 +49,10 @@ func filled(path string, values [][2]string) string {
 	return path
 }
 
-// featured are the titles of the first samples.
+// featured are the titles of the samples at the beginning of the documentation.
 var featured = []string{"Demo mode", "Chat with an agent", "Stream the answer", "From a scheduler", "Wait for a run", "Create an agent"}
 
-// Featured returns the first samples, the simplest first.
+// Featured returns the samples for the beginning of the documentation, the simplest first.
 func (r Reference) Featured() []Sample {
 	out := make([]Sample, 0, len(featured))
 	for _, title := range featured {
@@ -66,8 +67,8 @@ func (r Reference) Featured() []Sample {
 	return out
 }
 
-// credentialFor returns the credential header of a sample: the one that it names, or an API key if
-// the operation accepts one.
+// credentialFor returns the credential header of a sample. It is the header that the sample names,
+// or an API key if the operation accepts one.
 func credentialFor(request object, allowed []string) [][2]string {
 	credential := request.Text("credential")
 	if credential == "" && slices.Contains(allowed, "apiKey") {
@@ -84,7 +85,7 @@ func credentialFor(request object, allowed []string) [][2]string {
 	return nil
 }
 
-// pairs returns the members of an object as texts, in order.
+// pairs returns the members of an object as ordered pairs of texts.
 func pairs(o object) [][2]string {
 	var out [][2]string
 	for _, item := range o {
@@ -115,8 +116,8 @@ func (s Sample) Target() string {
 	return s.Path + "?" + strings.Join(parts, "&")
 }
 
-// OwnHeaders returns the headers that a browser with a session must set, as a JSON object: all except credentials of programs
-// and the type of the body.
+// OwnHeaders returns, as a JSON object, the headers that a logged-in browser must set. It omits the
+// credentials of programs and the media type of the body.
 func (s Sample) OwnHeaders() string {
 	own := map[string]string{}
 	for _, h := range s.Headers {
@@ -128,13 +129,13 @@ func (s Sample) OwnHeaders() string {
 	return string(raw)
 }
 
-// Curl returns the sample as a curl command for a service at the base address.
+// Curl returns the sample as a curl command. base is the base URL of the service.
 func (s Sample) Curl(base string) string {
 	words := []string{"curl"}
 	switch {
 	case s.stream:
 		words = append(words, "-N")
-	// curl uses these methods without being asked.
+	// curl uses these methods by default.
 	case s.Method == http.MethodPost && s.Body != "", s.Method == http.MethodGet:
 	default:
 		words = append(words, "-X", s.Method)
@@ -149,7 +150,7 @@ func (s Sample) Curl(base string) string {
 	return strings.Join(lines, " \\\n  ")
 }
 
-// quoted quotes for a shell, and leaves variables as they are.
+// quoted quotes a text for a shell, but leaves variables unquoted.
 func quoted(s string) string {
 	if strings.Contains(s, "$PARLEY_") {
 		return `"` + s + `"`

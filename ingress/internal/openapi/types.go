@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Type describes the values of a schema in a few words: "list of Agent", "text, 1 to 120
-// characters". Spans that name a schema link to it.
+// Type describes the values of a schema in a few words, such as "list of Agent" or "text, 1 to 120
+// characters". The name of a schema is a Span with a link to that schema.
 type Type []Span
 
-// words are the names of JSON's types on the pages.
+// words maps JSON's types to their names on the pages.
 var words = map[string]string{
 	"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false",
 	"object": "object", "null": "null", "array": "list",
 }
 
-// typeName describes a schema.
+// typeName returns a short description of a schema.
 func typeName(schema object) Type {
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
 		return Type{{Text: name, Link: "#schema-" + name}}
@@ -76,7 +76,7 @@ func plainType(schema object) Type {
 	return Type{{Text: "anything"}}
 }
 
-// rulesFor describes the bounds of a value.
+// rulesFor describes the limits of a value, such as its length.
 func rulesFor(schema object) string {
 	var rules []string
 	add := func(least, limit, unit string) {

@@ -59,7 +59,7 @@ func testdata(tb testing.TB, name string) []byte {
 	return raw
 }
 
-// checkEndpoints checks properties that every imported endpoint has.
+// checkEndpoints checks the properties that every imported endpoint must have.
 func checkEndpoints(tb testing.TB, endpoints []domain.Endpoint) {
 	tb.Helper()
 	seen := map[string]bool{}
@@ -109,10 +109,10 @@ func TestOperationsAreChosenByIDOrPath(t *testing.T) {
 		{"petstore.yaml", "addPet,listPets", "listPets addPet"},
 		{"petstore.yaml", "get /pets/{id},DELETE  /pets/{id}", "get_pet delete_pets_id"},
 		{"petstore.yaml", "get pet", "get_pet"},
-		{"petstore.yaml", "bulk", ""}, // skipped, and listed as skipped
+		{"petstore.yaml", "bulk", ""}, // skipped and reported as skipped
 		{"petstore.yaml", "addPet,nothing,POST /pets,,PUT /nowhere", "operations[1] invalid_value, operations[2] duplicate, operations[3] invalid_value, operations[4] invalid_value"},
 		{"orders.json", "orders.create", "operations[0] invalid_value"},
-		{"orders.json", "PATCH /orders/{order-id}/lines/{id}", "orders_create_2"}, // the same name as when all operations are imported
+		{"orders.json", "PATCH /orders/{order-id}/lines/{id}", "orders_create_2"}, // the name is the same as in an import of all operations
 	} {
 		endpoints, _, err := openapiimport.Convert(testdata(t, c.file), openapiimport.Options{
 			Operations: strings.Split(c.operations, ","), ServerURL: "https://shop.example",
@@ -127,7 +127,7 @@ func TestOperationsAreChosenByIDOrPath(t *testing.T) {
 	}
 }
 
-// errorCodes returns the fields and codes of an error.
+// errorCodes returns the fields and codes that an error lists.
 func errorCodes(err error) string {
 	var invalid *openapiimport.Invalid
 	if !errors.As(err, &invalid) {
@@ -182,7 +182,7 @@ func TestInvalidDocuments(t *testing.T) {
 	}
 }
 
-// one returns a document with one operation.
+// one returns a document with a single operation.
 func one(operation, rest string) []byte {
 	return fmt.Appendf(nil, `{"openapi":"3.1.0","paths":{"/x":{"post":%s}}%s}`, operation, rest)
 }
@@ -254,7 +254,7 @@ func TestTooManyOperationsMustBeNamed(t *testing.T) {
 	}
 }
 
-// A document that is within all size limits but would expand endlessly is rejected quickly, and the
+// A document within all size limits may still expand endlessly. It is rejected quickly, and the
 // error states the reason.
 func TestWorkIsBounded(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,8 @@ const (
 	maxSchema      = 16 << 10 // bytes
 )
 
-// endpoint converts an operation to an endpoint. If that is not possible, the error is a skip with the reason.
+// endpoint converts an operation to an endpoint. If that is not possible, the error is a skip,
+// whose text is the reason.
 func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	e := domain.Endpoint{Name: o.name, Method: o.method, Description: description(o.body)}
 	if o.broken != nil {
@@ -42,7 +43,7 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	if err != nil {
 		return e, err
 	}
-	// Try the widest bounds first, so that small schemas stay complete.
+	// The widest bounds are tried first, so that small schemas stay complete.
 	for _, bound := range bounds {
 		pass := bound
 		pass.d = d
@@ -54,8 +55,8 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	return e, err
 }
 
-// description joins an operation's summary and description, unless the latter begins with the
-// former.
+// description joins the summary and the description of an operation. It omits the summary if the
+// description begins with it.
 func description(operation map[string]any) string {
 	summary, text := clean(stringValue(operation, "summary")), clean(stringValue(operation, "description"))
 	switch {
@@ -68,10 +69,10 @@ func description(operation map[string]any) string {
 	return truncate.Ellipsis(text, maxDescription)
 }
 
-// permits reports whether headers are sufficient credentials for an operation.
+// permits reports whether the operation can be called with credentials that are sent in headers.
 func (d *document) permits(o operation) bool {
 	requirements, given := o.body["security"].([]any)
-	// Without requirements of the operation, those of the document apply.
+	// If the operation declares no security requirements, those of the document apply.
 	if !given {
 		requirements = listFor(d.root, "security")
 	}
@@ -84,7 +85,7 @@ func (d *document) permits(o operation) bool {
 	return len(requirements) == 0
 }
 
-// unfitScheme reports whether a security scheme needs a key outside of the headers.
+// unfitScheme reports whether a security scheme needs a credential that is not sent in a header.
 func (d *document) unfitScheme(name string) bool {
 	components, _ := d.root["components"].(map[string]any)
 	schemes, _ := components["securitySchemes"].(map[string]any)
@@ -92,10 +93,10 @@ func (d *document) unfitScheme(name string) bool {
 	return err == nil && scheme["type"] == "apiKey" && scheme["in"] != "header"
 }
 
-// variable matches a variable in a path.
+// variable matches a variable in a URL path.
 var variable = regexp.MustCompile(`\{[^{}]*\}`)
 
-// arguments returns the URL with its variables, and the schema of the arguments.
+// arguments returns the URL template of an operation, and the schema of the tool's arguments.
 func (p *pass) arguments(o operation, server string, parameters []parameter) (string, any, error) {
 	body, hasBody, err := p.body(o)
 	if err != nil {
@@ -105,7 +106,7 @@ func (p *pass) arguments(o operation, server string, parameters []parameter) (st
 		return "", nil, err
 	}
 	if !hasBody {
-		body.additional = false // other properties would be sent as query parameters
+		body.additional = false // the endpoint would send other properties as query parameters
 	}
 	for _, param := range parameters {
 		if body.properties[param.argument], err = p.parameter(param); err != nil {
@@ -123,12 +124,12 @@ func (p *pass) arguments(o operation, server string, parameters []parameter) (st
 	return address, input, err
 }
 
-// addressFor inserts argument names into the URL.
+// addressFor replaces the variables in a URL with the names of the model's arguments.
 func addressFor(address string, parameters []parameter) (string, error) {
 	inPath := map[string]string{}
 	var pairs []string
 	for _, param := range parameters {
-		// The model's argument may have another name than the variable.
+		// An argument of the model may have a different name than the path variable.
 		if param.in == "path" {
 			inPath["{"+param.name+"}"] = "{" + param.argument + "}"
 			continue
@@ -149,13 +150,13 @@ func addressFor(address string, parameters []parameter) (string, error) {
 	return address, nil
 }
 
-// finish creates and validates the schema of a tool's arguments.
+// finish returns the validated schema of a tool's arguments.
 func finish(s shape) (any, error) {
 	input := map[string]any{"type": "object", "properties": s.properties}
 	if s.additional != nil {
 		input["additionalProperties"] = s.additional
 	}
-	// A required property without a schema accepts any value.
+	// A required property that has no schema accepts any value.
 	for name := range s.required {
 		if _, known := s.properties[name]; !known {
 			s.properties[name] = map[string]any{}
@@ -182,10 +183,11 @@ func finish(s shape) (any, error) {
 	return plain, nil
 }
 
-// argumentName is the syntax of argument names that model providers accept.
+// argumentName matches the argument names that model providers accept.
 var argumentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// body returns the shape of an operation's JSON body, or false if the operation has none.
+// body returns the shape of an operation's JSON body. It returns false if the operation has no
+// body.
 func (p *pass) body(o operation) (shape, bool, error) {
 	none := shape{properties: map[string]any{}, required: map[string]bool{}}
 	if o.body["requestBody"] == nil {
@@ -197,7 +199,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 	}
 	needed := request["required"] == true
 	if o.method == http.MethodGet || o.method == http.MethodHead || o.method == http.MethodDelete {
-		// Servers ignore or reject the body of such a request.
+		// Servers ignore or reject the body of a request with this method.
 		if needed {
 			return none, false, skip("Its method does not support a body.")
 		}
@@ -240,7 +242,7 @@ func (s *shape) nameable() error {
 	return nil
 }
 
-// jsonFor returns the JSON media type of a body.
+// jsonFor returns the description of a body's JSON media type.
 func jsonFor(content map[string]any) (any, bool) {
 	for _, wanted := range []string{"application/json", "application/*", "*/*"} {
 		for _, kind := range slices.Sorted(maps.Keys(content)) {

@@ -9,25 +9,26 @@ import (
 )
 
 const (
-	maxDocument  = 2 << 20 // bytes
+	maxDocument  = 2 << 20 // maximum bytes of a document
 	maxEndpoints = 32
-	maxWork      = 3_000_000 // values visited for all operations together
+	maxWork      = 3_000_000 // maximum number of values visited for all operations together
 )
 
-// Options select the parts of a document.
+// Options select the operations to import.
 type Options struct {
-	Operations []string // operation ids, or "METHOD /path"; empty: all
-	// ServerURL replaces the document's servers. Relative servers are resolved against it.
+	Operations []string // operation ids, or texts of the form "METHOD /path"; empty: all operations
+	// ServerURL replaces the servers that the document names. Relative server URLs are resolved
+	// against it.
 	ServerURL string
 }
 
-// Skipped is an operation that cannot become an endpoint, and the reason.
+// Skipped is an operation that could not be converted, and the reason.
 type Skipped struct {
 	Operation string
 	Reason    string
 }
 
-// Codes of problems, as in the API.
+// These constants are the codes of problems. They are the same as in the API.
 const (
 	CodeRequired  = "required"
 	CodeInvalid   = "invalid_value"
@@ -36,17 +37,18 @@ const (
 	CodeTooDeep   = "too_deep"
 )
 
-// Problem is an invalid field of the request: document, operations, operations[i] or serverUrl.
+// Problem is an invalid field of the import request: document, operations, operations[i] or
+// serverUrl.
 type Problem struct {
 	Field   string
 	Code    string
-	Message string // continues the field's name
+	Message string // continues a sentence that begins with the field's name
 }
 
-// Invalid is the error for a request that cannot be carried out, so that no operation is imported.
+// Invalid is the error for an invalid import request. No operation is imported.
 type Invalid struct{ Problems []Problem } //nolint:errname // the name says what is wrong with the request
 
-// Error returns all problems.
+// Error returns the texts of all problems.
 func (e *Invalid) Error() string {
 	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -67,7 +69,8 @@ func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 		return nil, nil, err
 	}
 
-	// Names are assigned before the selection, so that they do not depend on it.
+	// Names are assigned before the selection, so that the same operation always gets the same
+	// name.
 	operations := d.operations()
 	if len(operations) == 0 {
 		return nil, nil, invalid("document", CodeInvalid, "has no operations under paths")
@@ -84,13 +87,14 @@ func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	return d.convert(operations, base)
 }
 
-// skip is the error for an operation to skip; its text is the reason.
+// skip is the error for an operation that cannot be converted. Its text is the reason.
 type skip string
 
 // Error returns the reason.
 func (s skip) Error() string { return string(s) }
 
-// convert converts operations. It collects those that cannot become endpoints.
+// convert converts operations to endpoints. It returns the operations that cannot be converted as
+// skipped.
 func (d *document) convert(operations []operation, base *base) ([]domain.Endpoint, []Skipped, error) {
 	endpoints, skipped := []domain.Endpoint{}, []Skipped{}
 	for _, op := range operations {

@@ -11,21 +11,21 @@ import (
 	"parley/shared/truncate"
 )
 
-// verbs lists the methods that a path item may have, in the order of the resulting endpoints.
+// verbs lists the HTTP methods of a path item, in the order of the resulting endpoints.
 var verbs = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
 // operation is one method of a path.
 type operation struct {
 	path   string
-	method string // in capitals
-	id     string // operationId; "" if absent
-	name   string // the endpoint's name
+	method string // HTTP method in capitals
+	id     string // operationId of the document; "" if absent
+	name   string // name of the endpoint
 	item   map[string]any
 	body   map[string]any
-	broken error // why it cannot be read
+	broken error // why the operation cannot be read; nil if it can
 }
 
-// label returns the name of an operation for messages.
+// label returns the text that identifies an operation in messages.
 func (o operation) label() string {
 	if o.id != "" {
 		return truncate.Ellipsis(clean(o.id), maxLabel)
@@ -33,17 +33,17 @@ func (o operation) label() string {
 	return truncate.Ellipsis(clean(o.method+" "+o.path), maxLabel)
 }
 
-// maxLabel is the maximum number of characters of an operation in a message.
+// maxLabel is the maximum length of a label, in characters.
 const maxLabel = 200
 
-// operations returns all operations. The operations' names depend on the whole document, and not on
-// the selection.
+// operations returns all operations of the document. Their names depend on the whole document and
+// not on the selection.
 func (d *document) operations() []operation {
 	paths, _ := d.root["paths"].(map[string]any)
 	var all []operation
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if !strings.HasPrefix(path, "/") {
-			continue // an extension
+			continue // an extension, not a method
 		}
 		item, err := d.object(paths[path])
 		if err != nil {
@@ -56,7 +56,7 @@ func (d *document) operations() []operation {
 				continue
 			}
 			o := operation{path: path, method: strings.ToUpper(verb), item: item}
-			// A broken operation is reported only if it is selected.
+			// A malformed operation is reported only if it is selected.
 			if o.body, found = body.(map[string]any); !found {
 				o.broken = skip("It is not an object.")
 			}
@@ -72,8 +72,8 @@ func (d *document) operations() []operation {
 }
 
 var (
-	// unfit matches characters that tool names may not contain. ownTools are names that agents
-	// already use.
+	// unfit matches characters that are not allowed in tool names. ownTools contains the names of
+	// the tools that agents have anyway.
 	unfit    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
@@ -81,7 +81,7 @@ var (
 // maxName is the maximum length of a tool name.
 const maxName = 64
 
-// nameFor returns a tool name that no earlier operation has.
+// nameFor returns a tool name for an operation. The name differs from those of earlier operations.
 func nameFor(o operation, taken map[string]bool) string {
 	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
 	if plain == "" {
@@ -99,8 +99,8 @@ func nameFor(o operation, taken map[string]bool) string {
 	return name
 }
 
-// choose selects operations by name. It reports every name that matches no operation or more than
-// one.
+// choose selects operations by name. It returns an error that lists the names that match no
+// operation or more than one.
 func choose(all []operation, named []string) ([]operation, error) {
 	if len(named) > maxEndpoints {
 		return nil, invalid("operations", CodeTooLong, "must have at most %d entries, not %d", maxEndpoints, len(named))
@@ -131,7 +131,8 @@ func choose(all []operation, named []string) ([]operation, error) {
 	return wanted, nil
 }
 
-// find returns the indexes of the operations with a name. "METHOD /path" names exactly one.
+// find returns the indexes of the operations with a name. A name of the form "METHOD /path" matches
+// at most one.
 func find(all []operation, name string) []int {
 	var found []int
 	method, path, _ := strings.Cut(strings.TrimSpace(name), " ")
@@ -147,7 +148,7 @@ func find(all []operation, name string) []int {
 	return found
 }
 
-// sideEffect returns the side effect of a method, according to HTTP's definition.
+// sideEffect returns the side effect of a method, as HTTP defines it.
 func sideEffect(method string) (effect string, known bool) {
 	switch method {
 	case http.MethodGet, http.MethodHead:

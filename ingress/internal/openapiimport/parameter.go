@@ -10,25 +10,26 @@ import (
 	"parley/shared/truncate"
 )
 
-// parameter is a parameter of an operation. A call provides its value.
+// parameter is a parameter of an operation. Each call of the endpoint provides its value.
 type parameter struct {
-	in          string // path or query
+	in          string // where the parameter is sent: path or query
 	name        string
-	argument    string // the name of the model's argument
+	argument    string // name of the model's argument
 	required    bool
 	description string
 	schema      any
-	joined      string // a list is sent as one text with this separator
+	joined      string // separator with which a list is joined to one text; "" if it is not joined
 }
 
-// pair returns the parameter and its variable as they appear in an address template's query.
+// pair returns the name of the parameter and its variable, as they appear in the query of a URL
+// template.
 func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.argument + "}" }
 
-// Headers that OpenAPI does not describe as parameters.
+// otherHeaders are the headers that OpenAPI does not describe as parameters.
 var otherHeaders = []string{"accept", "content-type", "authorization"}
 
-// parameters returns the parameters of an operation and its path: the parameters in the path first,
-// and then the others in document order.
+// parameters returns the parameters of an operation, including those of its path item. The
+// parameters in the path come first, and the others follow in document order.
 func (d *document) parameters(o operation) ([]parameter, error) {
 	var all []parameter
 	for _, list := range [][]any{listFor(o.body, "parameters"), listFor(o.item, "parameters")} {
@@ -39,7 +40,7 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 			}
 			in, name := stringValue(object, "in"), stringValue(object, "name")
 			if slices.ContainsFunc(all, func(p parameter) bool { return p.in == in && p.name == name }) {
-				continue // the operation's own takes precedence
+				continue // the operation's own parameter takes precedence
 			}
 			param, err := d.parameter(object)
 			if err != nil {
@@ -54,7 +55,8 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 		if i := slices.IndexFunc(all, func(p parameter) bool { return p.in == "path" && p.name == param.name }); i >= 0 {
 			param = all[i]
 		}
-		// An address with an empty segment would be another address.
+		// A path with an empty segment would be a different address, so a path parameter is always
+		// required.
 		param.required = true
 		if !slices.ContainsFunc(wanted, func(p parameter) bool { return p.name == param.name }) {
 			wanted = append(wanted, param)
@@ -68,8 +70,8 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 	return wanted, nil
 }
 
-// parameter reads a parameter. If an optional parameter cannot be filled, the result's field in is
-// empty, and the caller omits the parameter.
+// parameter reads a parameter. If a call cannot provide an optional parameter, the field in of the
+// result is empty and the caller omits the parameter.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -102,7 +104,8 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 	return p, nil
 }
 
-// form determines how a parameter's values are serialized. If they cannot be serialized, reason says why.
+// form determines how the values of a parameter are serialized. If they cannot be serialized, it
+// returns the reason.
 func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}
@@ -116,7 +119,7 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 		explode = style == "form"
 	}
 	switch d.kind(p.schema) {
-	// There is no common way to write an object in a URL.
+	// There is no common way to write an object into a URL.
 	case "object":
 		return "is an object, which is not supported in a URL"
 	case "array":
@@ -135,11 +138,11 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	return ""
 }
 
-// kind returns the type of a schema, if it is evident.
+// kind returns the type of a schema, or "" if the schema does not state it.
 func (d *document) kind(schema any) string {
 	object, err := d.object(schema)
 	if err != nil {
-		return "" // copying the schema reports the error
+		return "" // an error is reported when the schema is copied
 	}
 	kinds, _ := object["type"].([]any)
 	for _, kind := range []string{"object", "array"} {
@@ -153,9 +156,9 @@ func (d *document) kind(schema any) string {
 	return ""
 }
 
-// parameter returns the schema of an argument.
+// parameter returns the schema of a tool's argument.
 func (p *pass) parameter(param parameter) (any, error) {
-	// A joined list is one text for the endpoint, so the model must write the separators.
+	// The endpoint expects a joined list as one text, so the model must write the separators.
 	said := param.description
 	if param.joined != "" {
 		between := map[string]string{",": "commas", " ": "spaces", "|": "the sign |"}[param.joined]
@@ -174,7 +177,7 @@ func (p *pass) parameter(param parameter) (any, error) {
 	return copied, nil
 }
 
-// choices lists the values that a list accepts, if they are enumerated.
+// choices lists the allowed elements of a list, if the schema enumerates them.
 func (p *pass) choices(schema any) string {
 	list, err := p.d.object(schema)
 	if err != nil {
@@ -194,7 +197,8 @@ func (p *pass) choices(schema any) string {
 // unfitArgument matches characters that argument names may not contain.
 var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// name gives each parameter a unique argument name. The properties of the body keep their names.
+// name assigns a unique argument name to each parameter. The properties of the body keep their
+// names.
 func name(parameters []parameter, body shape) error {
 	taken := map[string]bool{}
 	for property := range body.properties {

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// levels of nested values
+	// maxDepth is the maximum depth of nested values.
 	maxDepth = 64
-	// values of a document, with aliases expanded
+	// maxValues is the maximum number of values in a document, with aliases expanded.
 	maxValues = 500_000
 )
 
-// document is an OpenAPI document as plain JSON values.
+// document is an OpenAPI document in the form of plain JSON values.
 type document struct {
 	root   map[string]any
-	legacy bool // 3.0, which has its own schema dialect
-	work   int  // work left
+	legacy bool // OpenAPI 3.0, which has its own dialect of JSON Schema
+	work   int  // number of values that may still be visited
 }
 
-// open parses a document and its version.
+// open parses a document and checks its version.
 func open(raw []byte) (*document, error) {
 	if len(raw) > maxDocument {
 		return nil, invalid("document", CodeTooLong, "must have at most %d bytes, not %d", maxDocument, len(raw))
@@ -62,7 +62,7 @@ func open(raw []byte) (*document, error) {
 	return d, nil
 }
 
-// parse parses JSON or YAML into the values that encoding/json would return.
+// parse parses JSON or YAML. The result has the types that encoding/json would return.
 func parse(raw []byte) (value any, err error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("it is not UTF-8")
@@ -74,11 +74,11 @@ func parse(raw []byte) (value any, err error) {
 		r := reader{left: maxValues}
 		return value, r.measure(value, 0)
 	}
-	if nodes(raw) > maxValues { // the library uses far more memory for each value than the value's text takes
+	if nodes(raw) > maxValues { // for each value, the library uses far more memory than the text of the value
 		return nil, errMany
 	}
 	defer func() {
-		if recover() != nil { // the library panics on some texts
+		if recover() != nil { // the library panics on some inputs
 			value, err = nil, errors.New("reading YAML: invalid document")
 		}
 	}()
@@ -104,10 +104,12 @@ var (
 	errMany = invalid("document", CodeTooLong, "must contain at most %d values", maxValues)
 )
 
-// reader converts YAML nodes to JSON values. It copies the targets of aliases, so it limits the expansion of aliases.
+// reader converts YAML nodes to JSON values. It copies the targets of aliases, so it limits the
+// total number of values.
 type reader struct{ left int }
 
-// take counts a value at the given depth.
+// take counts a value. It returns an error if the value is nested too deeply or if there are too
+// many values.
 func (r *reader) take(depth int) error {
 	r.left--
 	switch {
@@ -120,7 +122,7 @@ func (r *reader) take(depth int) error {
 	}
 }
 
-// measure counts all values within a parsed JSON value.
+// measure counts all values within a parsed JSON value, in the same way as take.
 func (r *reader) measure(value any, depth int) error {
 	if err := r.take(depth); err != nil {
 		return err
@@ -142,7 +144,7 @@ func (r *reader) measure(value any, depth int) error {
 	return nil
 }
 
-// value converts a node.
+// value converts a YAML node to a JSON value.
 func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 	if err := r.take(depth); err != nil {
 		return nil, err
@@ -174,7 +176,8 @@ func (r *reader) value(n *yaml.Node, depth int) (any, error) {
 	}
 }
 
-// mapping converts a mapping. Its own keys take precedence over merged ones.
+// mapping converts a mapping. The mapping's own keys take precedence over keys that are merged into
+// it.
 func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 	object, merged := make(map[string]any, len(n.Content)/2), map[string]any{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -203,8 +206,8 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 	return object, nil
 }
 
-// merge adds the members of a merge key's object, or of several objects. Among several, the first
-// takes precedence.
+// merge adds the members of a merge key's object, or of a list of objects. The first object in a
+// list takes precedence.
 func merge(into map[string]any, value any) {
 	list, several := value.([]any)
 	if !several {
@@ -234,10 +237,10 @@ func scalar(n *yaml.Node) (any, error) {
 	case "!!int", "!!float":
 		var f float64
 		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return n.Value, nil //nolint:nilerr // values that are not JSON numbers remain texts
+			return n.Value, nil //nolint:nilerr // numbers that JSON does not have, such as infinity, remain texts
 		}
 		return f, nil
-	default: // dates are texts in JSON, too
+	default: // for example dates, which are texts in JSON
 		return n.Value, nil
 	}
 }

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// references that lead to further references
+	// maxHops is the maximum number of references in a chain, in which each refers to the next.
 	maxHops      = 16
 	errElsewhere = skip("It refers to another document, which is not supported.")
 	errNowhere   = skip("It has a reference whose target is not in the document.")
 	errCircular  = skip("It refers to itself.")
 )
 
-// object follows references until it finds an object.
+// object follows references until it reaches an object.
 func (d *document) object(value any) (map[string]any, error) {
 	for range maxHops {
 		object, ok := value.(map[string]any)
@@ -69,16 +69,17 @@ func (d *document) lookup(ref string) (any, error) {
 	return at, nil
 }
 
-// errWork ends an import whose references would take too long to resolve.
+// errWork is the error for a document whose references would take too long to resolve.
 var errWork = invalid("document", CodeTooLong, "has too many references to be imported together: select fewer operations")
 
-// stringValue returns a text member, or "" if it is missing or has another type.
+// stringValue returns a text member of an object, or "" if the member is missing or has another
+// type.
 func stringValue(object map[string]any, key string) string {
 	text, _ := object[key].(string)
 	return text
 }
 
-// listFor returns a list member, or nil if it is missing or has another type.
+// listFor returns a list member of an object, or nil if the member is missing or has another type.
 func listFor(object map[string]any, key string) []any {
 	list, _ := object[key].([]any)
 	return list

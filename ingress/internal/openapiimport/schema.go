@@ -10,8 +10,8 @@ import (
 	"parley/shared/truncate"
 )
 
-// The schema keywords, by how their values are copied. All other keywords are dropped, for example
-// documentation and keywords that need references.
+// These lists contain the schema keywords that are copied, grouped by the form of their values.
+// Other keywords are dropped, such as documentation and keywords that need references.
 var (
 	single = []string{
 		"not", "additionalProperties", "items", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems",
@@ -25,20 +25,21 @@ var (
 	}
 )
 
-// pass copies schemas within bounds, and replaces each reference with its target.
+// pass is one attempt to copy schemas within certain bounds. It replaces each reference with a copy
+// of its target.
 type pass struct {
 	d      *document
-	left   int      // values that may still be copied
+	left   int      // number of values that may still be copied
 	depth  int      // maximum depth of nested schemas
-	texts  int      // maximum characters of a description
-	within []string // references being followed
+	texts  int      // maximum length of a description, in characters
+	within []string // references that are being followed
 }
 
-// errTooLarge makes the caller try again with narrower bounds.
+// errTooLarge is the error for a schema that exceeds the bounds of a pass. The caller then tries
+// again with narrower bounds.
 const errTooLarge = skip("Its arguments are too large to describe.")
 
-// bounds contains the bounds for a copy, from wide to narrow. The first bounds into which a schema
-// fits are used.
+// bounds are tried from wide to narrow. The first bounds into which a schema fits are used.
 var bounds = []pass{
 	{left: 3000, depth: 12, texts: 300},
 	{left: 3000, depth: 8, texts: 100},
@@ -49,7 +50,8 @@ var bounds = []pass{
 	{left: 3000, depth: 1},
 }
 
-// take counts n copied values against the limits of this schema and of the whole import.
+// take counts n copied values. It returns an error if the limit of the schema or of the whole
+// import is exceeded.
 func (p *pass) take(n int) error {
 	p.left -= n
 	p.d.work -= n
@@ -63,7 +65,7 @@ func (p *pass) take(n int) error {
 	}
 }
 
-// schema copies a schema that is at the given nesting depth.
+// schema copies a schema. depth is its nesting depth.
 func (p *pass) schema(value any, depth int) (any, error) {
 	if err := p.take(1); err != nil {
 		return nil, err
@@ -97,13 +99,13 @@ func (p *pass) stub(object map[string]any) any {
 }
 
 // reference copies the target of a reference. Keywords next to the reference apply, too, except in
-// 3.0.
+// OpenAPI 3.0.
 func (p *pass) reference(object map[string]any, ref string, depth int) (any, error) {
 	target, err := p.d.lookup(ref)
 	if err != nil {
 		return nil, err
 	}
-	// The reference leads back to a schema that is being copied.
+	// The reference leads back to a schema that is being copied, so the recursion ends here.
 	if slices.Contains(p.within, ref) || len(p.within) > maxDepth {
 		inner, _ := target.(map[string]any)
 		return p.stub(inner), nil
@@ -123,7 +125,7 @@ func (p *pass) reference(object map[string]any, ref string, depth int) (any, err
 	return both(copied, more), nil
 }
 
-// both returns the schema of values that match a and b.
+// both returns a schema for the values that match both a and b.
 func both(a, b any) any {
 	first, _ := a.(map[string]any)
 	second, _ := b.(map[string]any)
@@ -175,7 +177,7 @@ func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 	return p.dialect(object, out), nil
 }
 
-// below copies an inner schema. It keeps true and false where these are valid schemas.
+// below copies an inner schema. It keeps the values true and false where they are valid schemas.
 func (p *pass) below(key string, value any, depth int) (any, error) {
 	if b, ok := value.(bool); ok && key != "items" {
 		return b, nil
@@ -183,7 +185,7 @@ func (p *pass) below(key string, value any, depth int) (any, error) {
 	return p.schema(value, depth+1)
 }
 
-// lists copies the keywords that contain a list of schemas.
+// lists copies the keywords whose values are lists of schemas.
 func (p *pass) lists(object, out map[string]any, depth int) error {
 	for _, key := range several {
 		list := listFor(object, key)
@@ -203,7 +205,7 @@ func (p *pass) lists(object, out map[string]any, depth int) error {
 	return nil
 }
 
-// properties copies named inner schemas. It drops properties that occur only in responses.
+// properties copies the schemas of properties. It drops properties that occur only in responses.
 func (p *pass) properties(object, out map[string]any, depth int) error {
 	for _, key := range named {
 		schemas, _ := object[key].(map[string]any)
@@ -230,7 +232,7 @@ func (p *pass) properties(object, out map[string]any, depth int) error {
 	return nil
 }
 
-// without returns a list of names without one of them.
+// without returns a list of names from which one name is removed.
 func without(list any, name string) any {
 	names, _ := list.([]any)
 	return slices.DeleteFunc(slices.Clone(names), func(v any) bool { return v == any(name) })
@@ -242,7 +244,7 @@ func (d *document) readOnly(schema any) bool {
 	return err == nil && object["readOnly"] == true
 }
 
-// dialect converts keywords of 3.0 to JSON Schema.
+// dialect converts keywords of OpenAPI 3.0 to JSON Schema.
 func (p *pass) dialect(object, out map[string]any) any {
 	if !p.d.legacy {
 		return out
@@ -261,7 +263,7 @@ func (p *pass) dialect(object, out map[string]any) any {
 	return p.nullable(object, out)
 }
 
-// nullable allows null for nullable schemas of 3.0.
+// nullable allows null in schemas that are nullable according to OpenAPI 3.0.
 func (p *pass) nullable(object, out map[string]any) any {
 	if !p.d.legacy || object["nullable"] != true {
 		return out
@@ -277,7 +279,7 @@ func (p *pass) nullable(object, out map[string]any) any {
 	return out
 }
 
-// measure counts a value that is copied unchanged.
+// measure counts the values within a value that is copied unchanged.
 func (p *pass) measure(value any) error {
 	size := 1
 	switch v := value.(type) {
@@ -299,7 +301,7 @@ func (p *pass) measure(value any) error {
 	return p.take(size)
 }
 
-// text returns a description with at most maximum characters.
+// text returns a description, truncated to the maximum number of characters.
 func (p *pass) text(text string, maximum int) string {
 	if maximum == 0 {
 		return ""

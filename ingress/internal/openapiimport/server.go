@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// base is the server that the request names. If at is nil, it names none.
+// base is the server URL that the import request contains. The field at is nil if the request
+// contains none.
 type base struct{ at *url.URL }
 
 // maxURL is the maximum length of the server's URL.
 const maxURL = 2048
 
-// baseFor parses the request's server.
+// baseFor parses the server URL of the request.
 func baseFor(text string) (*base, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // none is needed
+		return nil, nil //nolint:nilnil // the request names no server
 	}
 	u, err := url.Parse(text)
 	switch {
@@ -28,7 +29,8 @@ func baseFor(text string) (*base, error) {
 	return &base{u}, nil
 }
 
-// errNoServer asks the caller for a server, because a relative address cannot be called.
+// errNoServer is the error for a document whose server URL is relative. The caller must provide a
+// server URL, because a relative one cannot be called.
 var errNoServer = invalid("serverUrl", CodeRequired, "is required, because the document names no host")
 
 // server returns the URL to which an operation's path is appended.
@@ -39,7 +41,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 		return "", err
 	case b != nil && (u.IsAbs() || u.Host != "" || strings.Trim(u.Path, "/") == ""):
 		u = b.at
-	// The document's server is a path below the given one.
+	// The server of the document is a path below the given server.
 	case b != nil:
 		u = b.at.JoinPath("/").ResolveReference(u)
 	case !u.IsAbs() && u.Host == "":
@@ -51,8 +53,8 @@ func (d *document) server(o operation, b *base) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// ownServer returns the first server of the operation, of its path, or of the document. The URL may
-// be relative.
+// ownServer returns the first server of the operation, or else of its path, or else of the
+// document. The URL may be relative.
 func (d *document) ownServer(o operation) (*url.URL, error) {
 	address := "/"
 	for _, holder := range []map[string]any{o.body, o.item, d.root} {
@@ -74,7 +76,7 @@ func (d *document) ownServer(o operation) (*url.URL, error) {
 	return u, nil
 }
 
-// fill replaces the variables in a server's URL with their defaults.
+// fill replaces the variables in a server URL with their default values.
 func fill(server map[string]any) string {
 	address := stringValue(server, "url")
 	variables, _ := server["variables"].(map[string]any)

@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// shape is the flattened schema of an object, because model providers allow no alternatives at the
-// top of a tool's arguments.
+// shape is the schema of an object without alternatives at its top level, because model providers
+// do not accept alternatives there.
 type shape struct {
 	properties map[string]any
 	required   map[string]bool
-	additional any // additionalProperties; nil if absent
+	additional any // value of additionalProperties; nil if absent
 }
 
-// errNoObject skips operations whose bodies are lists or scalars.
+// errNoObject is the reason for skipping an operation whose body is a list or a scalar.
 const errNoObject = skip("Its body is not a JSON object.")
 
-// shape flattens a body's schema. It joins the parts of allOf. The result allows the properties of
-// all alternatives, and requires the properties that every alternative requires.
+// shape flattens the schema of a body. It joins the parts of allOf. From anyOf and oneOf, the
+// result allows the properties of all alternatives, and requires only the properties that every
+// alternative requires.
 func (p *pass) shape(value any) (shape, error) {
 	s := shape{properties: map[string]any{}, required: map[string]bool{}}
 	if err := p.take(1); err != nil {
@@ -45,7 +46,7 @@ func (p *pass) shape(value any) (shape, error) {
 	return s, p.join(object, &s)
 }
 
-// follow flattens the target of a reference.
+// follow flattens the target of a reference into a shape.
 func (p *pass) follow(ref string, into *shape) error {
 	target, err := p.d.lookup(ref)
 	if err != nil {
@@ -58,13 +59,13 @@ func (p *pass) follow(ref string, into *shape) error {
 	return err
 }
 
-// takesObject reports whether a type allows objects.
+// takesObject reports whether the type in a schema allows objects.
 func takesObject(kind any) bool {
 	list, several := kind.([]any)
 	return kind == nil || kind == "object" || several && slices.Contains(list, any("object"))
 }
 
-// join adds a schema, its parts and its alternatives.
+// join adds a schema, including its parts and alternatives, to a shape.
 func (p *pass) join(object map[string]any, into *shape) error {
 	copied, err := p.keywords(bare(object), 0)
 	if err != nil {
@@ -100,15 +101,15 @@ func (p *pass) join(object map[string]any, into *shape) error {
 			}
 		}
 	}
-	// The result must not forbid other properties: another part may have properties that this part
-	// forbids.
+	// The result must not forbid other properties if there are several parts, because another part
+	// may have properties that this part forbids.
 	if additional, found := own["additionalProperties"]; found && (alone || additional != false) {
 		into.additional = additional
 	}
 	return nil
 }
 
-// bare returns the schema of an object with only the keywords that describe the object's own properties.
+// bare returns a schema with only the keywords that describe the object's own properties.
 func bare(object map[string]any) map[string]any {
 	kept := map[string]any{}
 	for _, key := range []string{"properties", "required", "additionalProperties"} {
@@ -119,8 +120,8 @@ func bare(object map[string]any) map[string]any {
 	return kept
 }
 
-// alternatives adds the properties of all alternatives, and requires those that every alternative
-// requires.
+// alternatives adds the properties of all alternatives. It requires only the properties that every
+// alternative requires.
 func (p *pass) alternatives(list []any, into *shape) error {
 	var common map[string]bool
 	union := shape{properties: map[string]any{}}
@@ -141,15 +142,16 @@ func (p *pass) alternatives(list []any, into *shape) error {
 	return nil
 }
 
-// take adds the properties of another shape. how says whether common properties must match both
-// schemas or one of them.
+// take adds the properties of another shape. how says whether the value of a common property must
+// match both schemas or one of them.
 func (s *shape) take(other shape, how string) {
 	for _, name := range slices.Sorted(maps.Keys(other.properties)) {
 		s.add(name, other.properties[name], how)
 	}
 }
 
-// add adds a property. If it is known already, how says how the two schemas are combined.
+// add adds a property. If the shape already has the property, how says how the two schemas are
+// combined.
 func (s *shape) add(name string, schema any, how string) {
 	old, known := s.properties[name]
 	switch {
@@ -162,7 +164,7 @@ func (s *shape) add(name string, schema any, how string) {
 	}
 }
 
-// either returns the schema of values that match a or b.
+// either returns a schema for the values that match a or b.
 func either(a, b any) any {
 	if same(a, b) {
 		return a

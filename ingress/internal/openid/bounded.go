@@ -5,13 +5,15 @@ import (
 	"net/http"
 )
 
-// maxAnswer is far above the size of real responses, which are a few kilobytes.
+// maxAnswer is the maximum size of a response from the provider. Real responses have a few
+// kilobytes.
 const maxAnswer = 1 << 20 // maximum bytes of one response from the provider
 
-// bounded truncates response bodies, because go-oidc reads them whole.
+// bounded is a transport that truncates long response bodies, because go-oidc reads bodies
+// completely.
 type bounded struct{ next http.RoundTripper }
 
-// RoundTrip sends a request.
+// RoundTrip sends a request and limits the body of the response.
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := b.next.RoundTrip(req)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package openid logs people in with an OpenID Connect provider, by the authorization code flow
 // with PKCE. go-oidc checks the ID token (signature, issuer, audience, expiry). State and nonce
-// bind it to the browser that began.
+// bind the login to the browser that began it.
 //
 //	Begin ──► browser goes to the provider ──► comes back with a code ──► Finish: tokens ──► Person
 //

@@ -19,7 +19,7 @@ import (
 
 const (
 	callTime   = 5 * time.Second // timeout of one request to the provider
-	giveUpTime = 2 * time.Second // no further request is sent for this long after a failure
+	giveUpTime = 2 * time.Second // pause after a failure during which no request is sent
 )
 
 // Settings identify the provider and this service's client.
@@ -27,7 +27,7 @@ type Settings struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string
-	RedirectURL  string // where the provider returns browsers to
+	RedirectURL  string // URL to which the provider redirects the browser
 }
 
 // Provider is an OpenID provider. It is safe for concurrent use.
@@ -37,26 +37,27 @@ type Provider struct {
 	now      func() time.Time
 
 	mu      sync.Mutex
-	known   *oidc.Provider // nil until its addresses are discovered
+	known   *oidc.Provider // nil until the provider's endpoints are discovered
 	failed  error
 	retryAt time.Time
 }
 
-// New returns a Provider. It sends no request yet.
+// New returns a Provider. It sends no request before the first login.
 func New(s Settings) *Provider {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: callTime, MaxIdleConnsPerHost: 4}
 	return &Provider{settings: s, client: &http.Client{Transport: bounded{transport}, Timeout: callTime}, now: time.Now}
 }
 
-// Attempt is the state of a login that a browser must return with. No other browser may learn it.
+// Attempt is the state of a login, which the browser must present when it returns from the
+// provider. It must be kept secret from other browsers.
 type Attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// Person is an authenticated person. Issuer and Subject identify them permanently. Email may
-// change, and counts only if it is verified.
+// Person is an authenticated person. Issuer and Subject identify the person permanently. Email may
+// change, and may be used only if it is verified.
 type Person struct {
 	Issuer, Subject string
 	Email           string
@@ -64,8 +65,8 @@ type Person struct {
 	Name            string
 }
 
-// Begin returns the URL to which the browser is redirected. It returns unavailable if the provider
-// cannot be reached.
+// Begin returns the URL to which the browser must be redirected, and the state of the login. It
+// returns the error unavailable if the provider cannot be reached.
 func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {
@@ -75,13 +76,14 @@ func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	return p.config(known).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), a, nil
 }
 
-// Matches reports whether a returned state is this attempt's.
+// Matches reports whether the returned state belongs to this attempt.
 func (a Attempt) Matches(state string) bool {
 	return a.State != "" && subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
 }
 
-// Finish exchanges a returned code for the authenticated person. It returns unauthenticated if the
-// provider does not authenticate a person, or if the code belongs to another attempt.
+// Finish exchanges the returned code and returns the authenticated person. It returns the error
+// unauthenticated if the provider does not authenticate a person, or if the code belongs to another
+// attempt.
 func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {
@@ -89,12 +91,12 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, 
 	}
 	ctx = oidc.ClientContext(ctx, p.client)
 
-	// The code can be exchanged only once, and only with the verifier of this attempt.
+	// The code can be exchanged only once, with the verifier of this attempt.
 	token, err := p.config(known).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.Response.StatusCode < http.StatusInternalServerError {
 		return Person{}, unauthenticated(fmt.Errorf("exchanging code: %w", err))
 	}
-	// The provider did not respond, so the person can try again.
+	// The provider did not respond, so the error lets the person try again.
 	if err != nil {
 		return Person{}, away(fmt.Errorf("exchanging code: %w", err))
 	}
@@ -116,14 +118,14 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, 
 	return p.person(ctx, known, idToken, token)
 }
 
-// claims are the parts of an ID token that the service reads.
+// claims are the claims of an ID token that the service uses.
 type claims struct {
 	Email    string  `json:"email"`
 	Verified boolean `json:"email_verified"`
 	Name     string  `json:"name"`
 }
 
-// boolean accepts true and "true", because some providers send a string.
+// boolean accepts both true and "true", because some providers send a string.
 type boolean bool
 
 // UnmarshalJSON implements json.Unmarshaler. Any other value counts as false.
@@ -132,7 +134,8 @@ func (b *boolean) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// person reads the ID token, and asks the provider for the email address if the token lacks it.
+// person reads the claims of the ID token. If the email address is missing, it requests the address
+// from the provider.
 func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oidc.IDToken, token *oauth2.Token) (Person, error) {
 	var c claims
 	if err := idToken.Claims(&c); err != nil {
@@ -143,7 +146,7 @@ func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oi
 		if err != nil {
 			return Person{}, away(fmt.Errorf("reading email address: %w", err))
 		}
-		// The standard requires this check, because the endpoint could return another person.
+		// The standard requires this check, because the endpoint could describe another person.
 		if info.Subject != idToken.Subject {
 			return Person{}, unauthenticated(errors.New("the email address belongs to another subject"))
 		}
@@ -164,8 +167,8 @@ func (p *Provider) config(known *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// authStyle returns how the provider expects the client secret. oauth2 would try both ways, which
-// may use up the code.
+// authStyle returns how the provider expects the client secret. Without it, oauth2 would try both
+// ways, and the first attempt might use up the code.
 func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 	var metadata struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
@@ -178,8 +181,9 @@ func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 	return oauth2.AuthStyleInParams
 }
 
-// discovered returns the provider's endpoints, discovered on first use. Concurrent callers share
-// one request, so they do not all wait for a provider that is down.
+// discovered returns the provider's configuration, which it requests at the first call. Concurrent
+// callers share one request, so that they do not wait one after another for a provider that is
+// down.
 func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +193,7 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	if p.now().Before(p.retryAt) {
 		return nil, away(p.failed)
 	}
-	// The first caller may disconnect while others still wait.
+	// The request must not end with its caller, because others may wait for it.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), callTime)
 	defer cancel()
 	known, err := oidc.NewProvider(ctx, p.settings.Issuer)
@@ -201,13 +205,13 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	return known, nil
 }
 
-// unauthenticated returns the error for a person whom the provider does not authenticate.
+// unauthenticated returns the error for a login that the provider rejects.
 func unauthenticated(cause error) error {
 	return apierr.Wrap(apierr.Unauthenticated, withoutTokens(cause), "the identity provider did not confirm your identity; log in again")
 }
 
-// withoutTokens removes the provider's response from an error before it is logged, because it may
-// contain tokens.
+// withoutTokens removes the provider's response from an error, so that tokens in the response are
+// not logged.
 func withoutTokens(cause error) error {
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](cause); ok {
 		return fmt.Errorf("exchanging code: status %d, error %q", refusal.Response.StatusCode, refusal.ErrorCode)

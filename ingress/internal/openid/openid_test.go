@@ -12,8 +12,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// TestDiscoveryIsRetried checks that concurrent callers share one discovery request, that a failure
-// is retried only after a pause, and that a success is cached.
+// TestDiscoveryIsRetried checks that concurrent callers share one discovery request. A failure is
+// retried only after a pause, and a success is cached.
 func TestDiscoveryIsRetried(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32

@@ -15,14 +15,15 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// allowance returns the bound in doc.go: the maximum number of requests that all ingresses together
-// allow within a duration.
+// allowance returns the bound that doc.go states: the maximum number of requests that all ingresses
+// together allow within a duration.
 func allowance(limit, ingresses int, over time.Duration) int {
 	held := max(1, limit/chunks) * 3 / 2
 	return limit + int(float64(limit)*over.Seconds()/Window.Seconds()) + ingresses*held
 }
 
-// hammer sends n requests through each of the limits concurrently, and returns the number of requests that pass.
+// hammer sends n requests concurrently through each of the given limits. It returns the number of
+// requests that pass.
 func hammer(t *testing.T, n int, caller domain.Caller, through ...*Limits) int {
 	t.Helper()
 	var passed atomic.Int64
@@ -48,7 +49,7 @@ func hammer(t *testing.T, n int, caller domain.Caller, through ...*Limits) int {
 	return int(passed.Load())
 }
 
-// settle waits for leases in progress, which do not use the test's clock.
+// settle waits for leases in progress, because they do not use the test's clock.
 func settle(through ...*Limits) {
 	for _, l := range through {
 		for _, t := range []*tier{l.user, l.userTotal, l.system} {
@@ -101,7 +102,7 @@ func TestFourIngressesStayWithinTheBound(t *testing.T) {
 		for _, n := range passed {
 			total += n
 		}
-		// A caller that keeps sending gets the full rate.
+		// A caller that keeps sending requests gets the full rate.
 		if want := c.limit * 39 / 10; total < want {
 			t.Errorf("%s: %d passed in three minutes, want at least %d", name, total, want)
 		}
@@ -113,7 +114,7 @@ func TestTokensOfALostIngressCostLittle(t *testing.T) {
 	const held = 300 / chunks * 3 / 2
 	l := newLedger()
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
-	for range 3 { // each ingress leases tokens, serves one request and dies
+	for range 3 { // each ingress leases tokens, serves one request and then crashes
 		sendRequests(t, 1, caller, ingress(l, defaults))
 	}
 	alive := ingress(l, defaults)
@@ -121,7 +122,7 @@ func TestTokensOfALostIngressCostLittle(t *testing.T) {
 	if got < 300-3*held || got > 297 {
 		t.Errorf("%d passed with three lost leases, want at least %d", got, 300-3*held)
 	}
-	l.advance(Window / chunks * 3 / 2 * 3) // refills three times the tokens that one process can keep
+	l.advance(Window / chunks * 3 / 2 * 3) // time in which the bucket gains three times the tokens that one process can hold
 	if again, _ := sendRequests(t, 400, caller, alive); got+again < 297 {
 		t.Errorf("%d and later %d passed: lost tokens starve the others", got, again)
 	}
@@ -230,8 +231,8 @@ func TestPeekWhileTheDatabaseIsUnreachable(t *testing.T) {
 }
 
 // TestDemoIsExactOverIngressesAndRestarts moves recorded requests into the past instead of waiting,
-// and compares the results with its own count. Steps of 6.7 s keep all times away from the window's
-// edge, so the test may take up to six seconds.
+// and compares the results with its own count. Steps of 6.7 s keep all times away from the edge of
+// the window, so the test may take up to six seconds.
 func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -253,7 +254,7 @@ func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = admin.Close() })
 	caller := domain.Caller{Kind: domain.CallerDemo, DemoClient: "2001:db8::/64"}
-	var hits []int // the step of each request that passed
+	var hits []int // step of each request that passed
 	now := 0
 	for round, pause := range []int{0, 1, 0, 3, 4, 1, 8, 0, 2, 5, 1, 1, 9, 4, 4, 4} {
 		now += pause
@@ -263,11 +264,11 @@ func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 		}
 		want := 10
 		for _, at := range hits {
-			if now-at <= 8 { // 8 steps are 53.6 s, and 9 steps are 60.3 s, longer than the window
+			if now-at <= 8 { // 8 steps are shorter than the window of 60 s, and 9 steps are longer
 				want--
 			}
 		}
-		asked := []int{4, 40, 8, 12}[round%4] // through two new ingresses
+		asked := []int{4, 40, 8, 12}[round%4] // requests through two new ingresses
 		want = min(want, asked)
 		if got := hammer(t, asked/2, caller, open(), open()); got != want {
 			t.Fatalf("round %d: %d of %d passed, want %d", round, got, asked, want)
@@ -303,7 +304,7 @@ func TestPlenty(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	caller := domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}
-	limits := ingress(l, Settings{Demo: 10, User: 300, System: 200}) // leases ten tokens at a time, and the next ten when fewer than five are left
+	limits := ingress(l, Settings{Demo: 10, User: 300, System: 200}) // leases ten tokens at a time, and again when fewer than five are left
 	if limits.Plenty(caller) {
 		t.Error("there are tokens before the first lease")
 	}

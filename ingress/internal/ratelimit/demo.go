@@ -12,22 +12,22 @@ import (
 
 const (
 	countTime = 3 * time.Second // timeout for counting a request
-	awayTime  = time.Second     // the Retry-After while the database is unreachable
-	deniedMax = 100_000         // maximum number of refused clients in memory
-	stripes   = 256             // number of turns; clients are distributed among them
+	awayTime  = time.Second     // Retry-After while the database is unreachable
+	deniedMax = 100_000         // maximum number of cached refusals
+	stripes   = 256             // number of locks among which clients are distributed
 )
 
-// demoTier counts requests in the database and remembers refusals. A refusal stays valid until the
-// client's oldest counted request leaves the window.
+// demoTier counts requests in the database and caches refusals. A refusal is valid until the
+// client's oldest counted request is older than the window.
 type demoTier struct {
 	counter Counter
 	limit   int
 	now     func() time.Time
-	seed    maphash.Seed           // distributes clients over turns
-	turns   [stripes]chan struct{} // one count at a time per client; concurrent counts would occupy connections while they wait for a row
+	seed    maphash.Seed           // seed of the hash that distributes clients among the turns
+	turns   [stripes]chan struct{} // one count per client at a time; concurrent counts would occupy connections while they wait for a row
 
 	mu     sync.Mutex
-	denied map[string]time.Time // refused clients, and when the refusal ends
+	denied map[string]time.Time // refused clients, with the ends of their refusals
 }
 
 // newDemoTier returns a tier that allows limit requests per Window from each client.
@@ -40,7 +40,7 @@ func newDemoTier(c Counter, limit int, now func() time.Time) *demoTier {
 }
 
 // take counts one request of a client. If it returns an error, the decision is a refusal, because
-// an uncounted request must not pass.
+// requests that cannot be counted must not pass.
 func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	if wait := d.remembered(client); wait > 0 {
 		return d.refusal(wait), nil
@@ -48,7 +48,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
 
-	// Clients with the same turn wait for each other, which is rare and harmless.
+	// Clients with the same hash wait for each other, which is rare and harmless.
 	turn := d.turns[maphash.String(d.seed, client)%stripes]
 	select {
 	case turn <- struct{}{}:
@@ -56,7 +56,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	case <-ctx.Done():
 		return d.refusal(awayTime), pg.Unavailable(fmt.Errorf("waiting to count a demo request: %w", ctx.Err()))
 	}
-	if wait := d.remembered(client); wait > 0 { // refused while this request waited
+	if wait := d.remembered(client); wait > 0 { // refused while this request waited for its turn
 		return d.refusal(wait), nil
 	}
 
@@ -71,12 +71,12 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	return Decision{Allowed: true, Tier: "demo", Limit: d.limit, Remaining: v.Remaining, Reset: v.Reset}, nil
 }
 
-// refusal returns the decision for a client that may retry after wait.
+// refusal returns the decision for a client that may retry after the given time.
 func (d *demoTier) refusal(wait time.Duration) Decision {
 	return Decision{Tier: "demo", Limit: d.limit, Reset: wait, RetryAfter: wait}
 }
 
-// remembered returns for how much longer a client is refused, or 0 if it is not refused.
+// remembered returns the remaining time of a client's refusal, or 0 if the client is not refused.
 func (d *demoTier) remembered(client string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,8 +91,8 @@ func (d *demoTier) remembered(client string) time.Duration {
 	return wait
 }
 
-// remember caches a refusal. If the cache is full of valid refusals, the client's next request is
-// counted in the database again.
+// remember caches a refusal. If the cache is full of valid refusals, the refusal is not cached, and
+// the client's next request is counted in the database.
 func (d *demoTier) remember(client string, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +104,7 @@ func (d *demoTier) remember(client string, wait time.Duration) {
 	}
 }
 
-// dropOver drops refusals that have ended. d.mu must be locked.
+// dropOver drops expired refusals. The caller must hold d.mu.
 func (d *demoTier) dropOver() {
 	now := d.now()
 	for client, until := range d.denied {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Failures limits the number of failures that a name may have within a window, in this process:
-// wrong passwords, by account and by client address. It is safe for concurrent use.
+// Failures limits the failures that a name may have within a window, such as wrong passwords by
+// account or by client address. Each process counts independently. It is safe for concurrent use.
 type Failures struct {
 	limit  int
 	window time.Duration
@@ -16,13 +16,14 @@ type Failures struct {
 	counts map[string]failureCount
 }
 
-// failureCount is the number of failures of a name. It starts again at 0 when the window ends.
+// failureCount is the number of failures of a name in the current window. It returns to 0 when the
+// window ends.
 type failureCount struct {
 	n     int
 	until time.Time
 }
 
-const failuresMax = 100_000 // names remembered
+const failuresMax = 100_000 // maximum number of names in memory
 
 // NewFailures returns Failures that allow each name up to limit failures per window.
 func NewFailures(limit int, window time.Duration, now func() time.Time) *Failures {
@@ -30,14 +31,14 @@ func NewFailures(limit int, window time.Duration, now func() time.Time) *Failure
 }
 
 // Begin counts an attempt as a failure in advance, so that concurrent attempts cannot exceed the
-// limit. It returns how long to wait if the limit is reached, and 0 otherwise.
+// limit. If the limit is reached, it returns how long to wait, and otherwise 0.
 func (f *Failures) Begin(name string) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.now()
 	c := f.counts[name]
 
-	// The window begins with the first failure after the last window.
+	// A new window begins with the first failure after the end of the previous window.
 	if !now.Before(c.until) {
 		if len(f.counts) >= failuresMax {
 			f.shrink(now)
@@ -63,7 +64,7 @@ func (f *Failures) Wait(name string) time.Duration {
 	return 0
 }
 
-// Undo reverses one Begin, after a successful attempt.
+// Undo reverses one call of Begin, after a successful attempt.
 func (f *Failures) Undo(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

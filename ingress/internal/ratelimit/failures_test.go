@@ -10,7 +10,7 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	clock := time.Now()
 	f := NewFailures(3, time.Minute, func() time.Time { return clock })
-	for range 10 { // successful attempts do not count
+	for range 10 { // successful attempts are not counted
 		if f.Begin("ada") != 0 {
 			t.Fatal("refused after successes")
 		}

@@ -13,23 +13,23 @@ import (
 // Window is the period of all limits.
 const Window = time.Minute
 
-// Counter keeps the counts that all ingresses share. The store implements it.
+// Counter stores the counts that all ingresses share. The store implements it.
 type Counter interface {
 	// CountDemo counts a request from an address if fewer than limit requests were counted for the address within the window.
 	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error)
-	// LeaseTokens takes up to want tokens from a bucket, which refills with perSecond up to
-	// capacity.
+	// LeaseTokens takes up to want tokens from a bucket. The bucket gains perSecond tokens a
+	// second, up to capacity.
 	LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (limitdb.TokenGrant, error)
 }
 
 // Settings are the limits in requests per minute.
 type Settings struct {
-	Demo int // per client address
-	User int // per credential
+	Demo int // limit per client address
+	User int // limit per credential
 	// UserTotal is the limit for all credentials of a user together, and for all keys of an
 	// organization together. 0 means twice User.
 	UserTotal int
-	System    int // per organization
+	System    int // limit per organization
 	Widget    Widget
 }
 
@@ -55,8 +55,8 @@ type Limits struct {
 	widgets   widgets
 }
 
-// New returns limits that share their counts through c. It returns an error unless each tier's
-// limit is larger than that of the tier below. Widget limits are exempt.
+// New returns limits that store their counts in c. It returns an error if a tier's limit is not
+// larger than the limit of the tier below. The limits of widgets are exempt from this rule.
 func New(c Counter, s Settings) (*Limits, error) {
 	if s.Demo < 1 || s.User <= s.Demo || s.System <= s.User {
 		return nil, fmt.Errorf("limits must be 1 ≤ demo < user < system, not %d, %d, %d", s.Demo, s.User, s.System)
@@ -70,7 +70,7 @@ func New(c Counter, s Settings) (*Limits, error) {
 	return over(c, s, time.Now), nil
 }
 
-// over returns limits for valid settings. Tests pass another clock.
+// over returns Limits for valid settings. Tests call it with their own clock.
 func over(c Counter, s Settings, now func() time.Time) *Limits {
 	return &Limits{
 		demo:      newDemoTier(c, s.Demo, now),
@@ -86,8 +86,9 @@ func over(c Counter, s Settings, now func() time.Time) *Limits {
 	}
 }
 
-// Check counts one request of the caller. For a widget's visitor it counts only the run, because
-// [Limits.Visitor] has counted the request. An error means that the count is unavailable.
+// Check counts one request of the caller. For a widget visitor it counts only the run, because
+// [Limits.Visitor] has already counted the request. It returns an error if the request cannot be
+// counted.
 func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, error) {
 	switch {
 	case caller.Visitor.ID != "":
@@ -101,9 +102,9 @@ func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, err
 	}
 }
 
-// takeUser counts a request under its credential and then under the credential's owner. A client
-// that is refused because of its own limit therefore does not use up the limit of its user's other
-// credentials.
+// takeUser counts a request first under its credential and then under the owner of the credential.
+// A client that its own limit refuses therefore does not use up the limit that it shares with its
+// user's other credentials.
 func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, error) {
 	of, err := l.user.take(ctx, caller.Credential)
 	name := account(caller)
@@ -111,7 +112,7 @@ func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, 
 		return of, err
 	}
 
-	// If the user's total refuses the request, the credential gets its token back.
+	// If the limit of the owner refuses the request, the credential's token is refunded.
 	total, err := l.userTotal.take(ctx, name)
 	if err != nil || !total.Allowed {
 		l.user.refund(caller.Credential)
@@ -124,14 +125,14 @@ func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, 
 	return of, nil
 }
 
-// account returns the owner of a caller's credential: its user or, for an organization's key, the
-// organization. The result is empty if the organization is unknown, as in a rejected request that
-// names another organization.
+// account returns the owner of a caller's credential: the user, or the organization if the key
+// belongs to an organization. It returns "" if the organization is unknown, for example in a
+// rejected request that names another organization.
 func account(caller domain.Caller) string {
 	return cmp.Or(caller.UserID, caller.OrganizationID)
 }
 
-// userTurns returns the limits for a request of a user or of an organization's key.
+// userTurns returns the buckets for a request of a user or of an organization's key.
 func (l *Limits) userTurns(caller domain.Caller) []turn {
 	turns := []turn{{l.user, caller.Credential}}
 	if name := account(caller); name != "" {
@@ -145,19 +146,19 @@ func (l *Limits) Demo(ctx context.Context, client string) (Decision, error) {
 	return l.demo.take(ctx, client)
 }
 
-// Plenty reports whether this ingress holds enough tokens to count a request of the caller without
-// a lease, and whether Refund restores the token in full. In that case, taking and refunding a
-// token does not cause another request to be refused.
+// Plenty reports whether this ingress can count a request of the caller without leasing tokens, and
+// whether Refund restores the token completely. If so, taking and refunding a token cannot cause
+// another request to be refused.
 func (l *Limits) Plenty(caller domain.Caller) bool {
 	return caller.Kind == domain.CallerSystem && caller.Visitor.ID == "" && l.system.plenty(caller.OrganizationID)
 }
 
-// Refund returns the token that Check took, after the request turned out to be a replay. Requests
-// of demo clients and widget visitors are not refunded.
+// Refund returns the token that Check has taken, if the request turns out to be a replay. The
+// requests of demo clients and widget visitors are not refunded.
 func (l *Limits) Refund(caller domain.Caller) {
 	switch {
 	case caller.Visitor.ID != "":
-		l.widgets.agent.refund(caller.Visitor.AgentID) // no run was started
+		l.widgets.agent.refund(caller.Visitor.AgentID) // the replay started no run
 	case caller.Kind == domain.CallerDemo:
 	case caller.Kind == domain.CallerSystem:
 		l.system.refund(caller.OrganizationID)

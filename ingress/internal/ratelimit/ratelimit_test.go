@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// ledger is an in-memory Counter with a clock that the test advances.
+// ledger is a Counter in memory, whose clock the test advances.
 type ledger struct {
 	mu      sync.Mutex
 	clock   time.Time
@@ -92,14 +92,15 @@ func (l *ledger) LeaseTokens(_ context.Context, bucket string, capacity int, per
 	return limitdb.TokenGrant{Granted: granted, Left: l.tokens[bucket]}, nil
 }
 
-// ingress returns the limits of one process over the ledger.
+// ingress returns the limits of one process that counts in the ledger.
 func ingress(l *ledger, s Settings) *Limits {
 	return over(l, s, l.now)
 }
 
 var defaults = Settings{Demo: 10, User: 300, System: 6000}
 
-// sendRequests sends n requests one after the other, through each of the limits in turn, and returns the number of requests that pass.
+// sendRequests sends n requests one after the other, through each of the limits in turn. It returns
+// the number of requests that pass.
 func sendRequests(t *testing.T, n int, caller domain.Caller, through ...*Limits) (passed int, last Decision) {
 	t.Helper()
 	for i := range n {
@@ -166,7 +167,7 @@ func TestTiersRefill(t *testing.T) {
 	limits := ingress(l, defaults)
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
 	sendRequests(t, 301, caller, limits)
-	l.advance(10 * time.Second) // refills 50 tokens
+	l.advance(10 * time.Second) // the buckets gain 50 tokens
 	if got, _ := sendRequests(t, 100, caller, limits); got != 50 {
 		t.Errorf("%d passed after 10 s, want 50", got)
 	}
@@ -201,7 +202,7 @@ func TestRefund(t *testing.T) {
 		{domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}, 4},
 		{domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}, 9},
 	} {
-		for range 50 { // replays are refunded in this way
+		for range 50 { // the service refunds replays in this way
 			if got, _ := sendRequests(t, 1, c.caller, limits); got != 1 {
 				t.Fatal("a refunded request was refused")
 			}
@@ -289,7 +290,7 @@ func TestConcurrentRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// An ingress may hold tokens that only its own requests can use.
+	// The other ingress may hold tokens that this one cannot use.
 	if n := passed.Load(); n > 300 || n < 300-2*300/chunks {
 		t.Errorf("%d passed", n)
 	}

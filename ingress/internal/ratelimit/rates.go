@@ -1,13 +1,13 @@
 package ratelimit
 
-// Rate is the limit of a tier in requests per [Window].
+// Rate is the limit of one tier in requests per [Window].
 type Rate struct {
-	Name     string // the name in responses
+	Name     string // name of the tier in responses
 	Requests int
-	Per      string // what is counted separately
+	Per      string // the unit that is counted separately, such as an address
 }
 
-// Rates lists all limits.
+// Rates returns the limits of all tiers.
 func (l *Limits) Rates() []Rate {
 	return []Rate{
 		{l.user.name, l.user.limit, "credential"},

@@ -10,28 +10,29 @@ import (
 )
 
 const (
-	chunks    = 20                     // the size of a lease is the limit divided by this number
+	chunks    = 20                     // number of leases that make up the limit
 	leaseTime = 3 * time.Second        // timeout for a lease from the database
-	leaseLife = Window                 // age at which unused tokens expire, because the bucket is full again
-	leasePace = 200 * time.Millisecond // pause between leases for a bucket after a refusal or failure
-	sweepSize = 10_000                 // number of buckets at which idle buckets are dropped
+	leaseLife = Window                 // age at which unused tokens expire, because the bucket in the database is full again by then
+	leasePace = 200 * time.Millisecond // pause between leases of a bucket after a refusal or a failure
+	sweepSize = 10_000                 // number of buckets at which idle buckets are dropped for the first time
 )
 
-// tier holds the buckets of one tier.
+// tier contains the buckets of one tier.
 type tier struct {
 	counter   Counter
 	name      string
 	limit     int
-	perSecond float64 // rate at which buckets refill
-	chunk     int     // tokens of a lease
+	perSecond float64 // tokens that a bucket gains per second
+	chunk     int     // number of tokens in a lease
 	now       func() time.Time
 
 	mu      sync.RWMutex
 	buckets map[string]*bucket
-	sweepAt int // number of buckets at which idle buckets are dropped next
+	sweepAt int // number of buckets at which idle buckets are dropped the next time
 }
 
-// newTier returns a tier that allows limit requests per Window and key. A limit of 0 refuses all requests.
+// newTier returns a tier that allows limit requests per Window for each key. A limit of 0 refuses
+// all requests.
 func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
 	return &tier{
 		counter: c, name: name, limit: limit, chunk: max(1, limit/chunks), now: now,
@@ -43,17 +44,17 @@ func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
 // bucket is the part of a bucket that this ingress has leased.
 type bucket struct {
 	mu      sync.Mutex
-	tokens  int           // leased and not yet used
-	left    float64       // tokens left in the database after the last lease
-	leased  time.Time     // the last lease
-	until   time.Time     // tokens expire at this time
-	paused  time.Time     // no lease before this time
-	refused bool          // the last lease got no token
-	err     error         // the error of the last lease
-	leasing chan struct{} // closed when the current lease is done; nil if there is none
+	tokens  int           // leased tokens that are not used yet
+	left    float64       // tokens that remained in the database after the last lease
+	leased  time.Time     // time of the last lease
+	until   time.Time     // time at which the leased tokens expire
+	paused  time.Time     // time before which no tokens are leased
+	refused bool          // whether the last lease got no tokens
+	err     error         // error of the last lease
+	leasing chan struct{} // closed when the lease in progress is done; nil if none is in progress
 }
 
-// take takes one token from a bucket. It waits only if this ingress holds no token.
+// take takes one token from a bucket. It waits for a lease only if this ingress holds no token.
 func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	if t.limit < 1 {
 		return t.closed(), nil
@@ -76,16 +77,16 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 			return d, nil
 		}
 
-		// After a refusal or a failure, requests are refused from memory until a token may be
-		// available again.
+		// After a refusal or a failure, requests are refused without a query until a token may be
+		// available.
 		if now.Before(b.paused) {
 			d, err := t.refusal(b, b.paused.Sub(now)), b.err
 			b.mu.Unlock()
 			return d, err
 		}
 
-		// Only one lease runs at a time. All requests without a token wait for it, and then try
-		// again.
+		// Only one lease per bucket runs at a time. All requests without a token wait for it and
+		// then try again.
 		if b.leasing == nil {
 			t.lease(ctx, key, b)
 		}
@@ -100,8 +101,8 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	}
 }
 
-// lease fetches tokens independently of its caller's request, whose client may disconnect while
-// other requests wait for the tokens. The caller must hold b's lock.
+// lease fetches tokens. It does not end with the request that calls it, because other requests may
+// wait for the tokens. The caller must hold the lock of b.
 func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	over := make(chan struct{})
 	b.leasing = over
@@ -110,7 +111,7 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
 		defer cancel()
 
-		// The lock is not held during the query, so that other requests can use the remaining
+		// The lock is released during the query, so that other requests can use the remaining
 		// tokens.
 		g, err := t.counter.LeaseTokens(ctx, t.name+":"+key, t.limit, t.perSecond, t.chunk)
 		b.mu.Lock()
@@ -125,7 +126,7 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	}()
 }
 
-// untilToken returns the time until a bucket holds a whole token.
+// untilToken returns the time until a bucket has a whole token.
 func (t *tier) untilToken(left float64) time.Duration {
 	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
 }
@@ -133,8 +134,9 @@ func (t *tier) untilToken(left float64) time.Duration {
 // closed returns the decision of a tier with a limit of zero.
 func (t *tier) closed() Decision { return Decision{Tier: t.name, Reset: Window, RetryAfter: Window} }
 
-// refusal returns the decision during a pause: a refusal if the bucket is empty, or the zero
-// Decision after a failed lease, in which case take returns the lease's error. b.mu must be locked.
+// refusal returns the decision during a pause. If the bucket is empty, the decision is a refusal.
+// After a failed lease it is the zero Decision, and take returns the error of the lease. The caller
+// must hold b.mu.
 func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
 	if !b.refused {
 		return Decision{}
@@ -142,7 +144,7 @@ func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
 	return Decision{Tier: t.name, Limit: t.limit, Reset: wait, RetryAfter: wait}
 }
 
-// plenty reports whether take would find a token without leasing.
+// plenty reports whether take would find a token without a lease.
 func (t *tier) plenty(key string) bool {
 	if t.limit < 1 {
 		return false
@@ -185,13 +187,13 @@ func (t *tier) bucket(key string) *bucket {
 	return b
 }
 
-// sweep drops buckets without useful tokens. The next sweep happens when the number of buckets has doubled.
+// sweep drops idle buckets. The next sweep happens when the number of buckets has doubled.
 func (t *tier) sweep() {
 	now := t.now()
 	for key, b := range t.buckets {
 		b.mu.Lock()
 
-		// A bucket with valid tokens, with a pause or with a lease in progress is kept.
+		// A bucket is kept if it has valid tokens, a pause or a lease in progress.
 		idle := !now.Before(b.until) && !now.Before(b.paused) && b.leasing == nil
 		b.mu.Unlock()
 		if idle {

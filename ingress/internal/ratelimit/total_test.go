@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// fiveCredentials returns five callers with different credentials that belong to one user or organization.
+// fiveCredentials returns five callers with different credentials of the same user or organization.
 func fiveCredentials(of domain.Caller) []domain.Caller {
 	out := make([]domain.Caller, 5)
 	for n := range out {
@@ -45,8 +45,8 @@ func TestCredentialsOfOneUserShareATotal(t *testing.T) {
 	}
 }
 
-// A request that is refused by a credential's own limit does not count against the user's total. A
-// request that is refused by the total does not count against the credential's limit.
+// A request that the credential's own limit refuses does not count against the user's total. A
+// request that the total refuses does not count against the credential's limit.
 func TestARefusalCostsNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 15, System: 20})
@@ -81,8 +81,7 @@ func TestTheTightestLimitIsReported(t *testing.T) {
 	}
 }
 
-// The reset time counts down from the last request that passed and does not jump when a request is
-// refused.
+// The reset time decreases from the last request that passed. A refused request does not change it.
 func TestResetTimeCountsDown(t *testing.T) {
 	t.Parallel()
 	l := newLedger()

@@ -10,46 +10,47 @@ import (
 
 // Widget contains the limits for widget visitors in requests per minute; 0 refuses all requests.
 type Widget struct {
-	Visitor int // requests per visitor of an agent
-	Address int // requests per client address, including those for tokens
-	Agent   int // new runs per agent; new tokens have a separate limit of the same size
+	Visitor int // requests of each visitor of an agent
+	Address int // requests from each client address, including requests for tokens
+	Agent   int // new runs of each agent; the number of new tokens has a separate limit of the same size
 }
 
-// widgets counts each visitor request under several names. A client with many visitor ids reaches
-// the limit of its IP address, and a client with many addresses reaches the agent's limits. New
-// tokens have a separate limit: if a client uses up that limit, visitors who have a token can still
-// chat.
+// widgets counts each request of a visitor in several tiers. A client that invents many visitor ids
+// reaches the limit of its IP address. A client with many addresses reaches the limit of the agent.
+// New tokens have a separate limit. If a client uses it up, visitors who already have a token can
+// still chat.
 type widgets struct{ visitor, address, agent, tokens *tier }
 
-// turn is one name under which a request is counted.
+// turn is a tier and the key under which it counts a request.
 type turn struct {
 	tier *tier
 	key  string
 }
 
-// request returns the names under which every request from a visitor is counted. The address comes
-// first, because its limit bounds the number of visitor ids that one client can invent.
+// request returns the turns for every request of a visitor. The address comes first, because its
+// limit bounds the number of visitor ids that one client can invent.
 func (w *widgets) request(v domain.Visitor) []turn {
-	sum := sha256.Sum256([]byte(v.ID)) // websites may use addresses as visitor names
+	sum := sha256.Sum256([]byte(v.ID)) // hashed, because websites may use email addresses as visitor names
 	return []turn{{w.address, v.Client}, {w.visitor, v.AgentID + ":" + hex.EncodeToString(sum[:16])}}
 }
 
-// run counts a visitor's run whose request was counted before. It returns the tightest decision.
+// run counts a visitor's run, after the request was counted. It returns the tightest decision.
 func (w *widgets) run(ctx context.Context, v domain.Visitor) (Decision, error) {
-	// The response shows the tightest limit, which may be one that the request has already passed.
+	// The response shows the tightest limit, which may be one of those that the request has already
+	// passed.
 	d, err := w.agent.take(ctx, v.AgentID)
 	if err != nil || !d.Allowed {
 		return d, err
 	}
 	if seen := peek(w.request(v)); seen.Remaining < d.Remaining {
-		seen.Allowed, seen.RetryAfter = true, 0 // that limit has already allowed this request
+		seen.Allowed, seen.RetryAfter = true, 0 // the request has already passed that limit
 		return seen, nil
 	}
 	return d, nil
 }
 
-// take counts a request under its names, up to the first refusal, and returns the tightest
-// decision. Nothing is refunded: refused requests use up the limits that they passed.
+// take counts a request in each turn until one refuses it, and returns the tightest decision. It
+// refunds nothing, so a refused request uses up the limits that it has passed.
 func take(ctx context.Context, turns []turn) (least Decision, err error) {
 	for i, t := range turns {
 		d, err := t.tier.take(ctx, t.key)
@@ -63,7 +64,7 @@ func take(ctx context.Context, turns []turn) (least Decision, err error) {
 	return least, nil
 }
 
-// peek is take without counting.
+// peek returns the same decision as take, but counts nothing.
 func peek(turns []turn) (least Decision) {
 	for i, t := range turns {
 		d := t.tier.peek(t.key)

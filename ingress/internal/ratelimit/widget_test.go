@@ -14,7 +14,7 @@ func visitorAt(agent, visitor, client string) domain.Caller {
 
 var widgetLimits = Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 20, Address: 60, Agent: 120}}
 
-// sendMessage counts a visitor's message that starts a run.
+// sendMessage counts a visitor's message and the run that it starts.
 func sendMessage(t *testing.T, l *Limits, caller domain.Caller) Decision {
 	t.Helper()
 	d, err := l.Visitor(t.Context(), caller.Visitor)
@@ -27,8 +27,8 @@ func sendMessage(t *testing.T, l *Limits, caller domain.Caller) Decision {
 	return d
 }
 
-// The visitor, address and agent limits apply independently, across ingresses. A refusal names the
-// limit that was exceeded.
+// The limits of visitor, address and agent apply independently, and across ingresses. A refusal
+// names the exceeded limit.
 func TestWidgetLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,16 +59,16 @@ func TestWidgetLimits(t *testing.T) {
 				}
 			}
 		}
-		// Other ingresses may hold leased tokens: at most one and a half chunks each.
+		// Each other ingress may hold up to one and a half chunks of leased tokens.
 		if passed > c.passed || passed < c.passed-2*max(1, c.passed/chunks*3/2) || refused.Tier != c.tier || refused.Limit != c.passed || refused.RetryAfter <= 0 {
 			t.Errorf("%s: %d passed, then %+v", name, passed, refused)
 		}
 	}
 }
 
-// Every request from a visitor counts against the limits of the visitor and the address, and is
-// never refunded. Only runs count against the agent's run limit, and only new tokens against its
-// token limit.
+// Every request of a visitor counts against the limits of the visitor and the address, and is never
+// refunded. Only runs count against the agent's limit on runs, and only new tokens against its
+// limit on tokens.
 func TestEveryWidgetRequestCounts(t *testing.T) {
 	t.Parallel()
 	l := newLedger()

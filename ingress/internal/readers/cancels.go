@@ -2,26 +2,26 @@ package readers
 
 import "sync"
 
-const maxCancels = 16 // simultaneous cancellations
+const maxCancels = 16 // maximum number of simultaneous cancellations
 
-// cancels carries out cancellations, up to maxCancels at the same time. The organizations take
-// turns, so that one with many runs to cancel does not delay the others.
+// cancels performs cancellations, up to maxCancels at a time. The organizations take turns, so that
+// an organization with many cancellations does not delay the others.
 type cancels struct {
 	cancel func(*leftRun)
 	wait   sync.WaitGroup
 
 	mu     sync.Mutex
-	queues map[string][]*leftRun // by organization; never empty
-	turns  []string              // the organizations with a queue, the next one first
+	queues map[string][]*leftRun // runs to cancel by organization; no queue is empty
+	turns  []string              // organizations with a queue; the next one is first
 	active int
 }
 
-// add cancels a run as soon as it is its turn.
+// add cancels a run when the turn of its organization comes.
 func (c *cancels) add(run *leftRun) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// An organization is in turns exactly if it has a queue.
+	// An organization is in turns if and only if it has a queue.
 	org := run.OrganizationID
 	if len(c.queues[org]) == 0 {
 		c.turns = append(c.turns, org)
@@ -39,8 +39,8 @@ func (c *cancels) add(run *leftRun) {
 	}
 }
 
-// next removes the next run from the queues. If there is none, it returns nil, and the caller must
-// end.
+// next removes the next run from the queues and returns it. If there is none, it returns nil, and
+// the calling goroutine must end.
 func (c *cancels) next() *leftRun {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *cancels) next() *leftRun {
 		return nil
 	}
 
-	// The organization goes to the end of the turns if it has more runs.
+	// If the organization has more runs, it moves to the end of the turns.
 	org := c.turns[0]
 	c.turns = c.turns[1:]
 	run := c.queues[org][0]

@@ -1,8 +1,8 @@
 // Package readers cancels the runs that no client reads any more.
 //
-// Users of other protocols (OpenAI, AI SDK, AG-UI, MCP) expect that closing the connection stops the
-// answer. A request that may be stopped this way begins a Reading. If its client leaves before the
-// run has finished, the run is watched until it is cancelled or read again:
+// Users of other protocols (OpenAI, AI SDK, AG-UI, MCP) expect that closing the connection stops
+// the answer. A request with such a protocol begins a Reading. If its client leaves before the run
+// has finished, the run is watched until it is cancelled or read again:
 //
 //	Reading ──client leaves──► watched ──no reader for the grace period──► cancelled
 //	   ▲                        │ │ └────a message that waits for it─────► cancelled at once

@@ -3,7 +3,7 @@ package readers
 import "time"
 
 const (
-	maxRemembered = 10_000 // values of one memory
+	maxRemembered = 10_000 // maximum number of values in one memory
 	rememberFor   = time.Minute
 )
 
@@ -12,7 +12,7 @@ const (
 // is not safe for concurrent use.
 type memory[V any] struct {
 	values map[string][]remembered[V]
-	sizes  map[string]int // values by organization
+	sizes  map[string]int // number of values by organization
 	size   int
 	swept  time.Time // when expired values were last removed
 }
@@ -24,7 +24,7 @@ type remembered[V any] struct {
 	until time.Time
 }
 
-// add remembers a value of an organization in addition to the key's other values.
+// add stores a value of an organization under a key. The key keeps its earlier values.
 func (m *memory[V]) add(org, key string, value V) {
 	now := time.Now()
 	if m.values == nil {
@@ -35,8 +35,8 @@ func (m *memory[V]) add(org, key string, value V) {
 		m.removeAll(func(v remembered[V]) bool { return now.After(v.until) })
 	}
 
-	// If the memory is full of values that have not expired, the organization with the most values
-	// loses its own.
+	// If the memory is full of values that have not expired, it drops the values of the
+	// organization that has the most.
 	if m.size >= maxRemembered {
 		most, _ := largest(m.sizes)
 		m.removeAll(func(v remembered[V]) bool { return v.org == most })
@@ -46,7 +46,7 @@ func (m *memory[V]) add(org, key string, value V) {
 	m.size++
 }
 
-// largest returns the organization with the largest size, and the size. Sizes are positive.
+// largest returns the organization with the largest size. All sizes are positive.
 func largest(sizes map[string]int) (org string, size int) {
 	for other, n := range sizes {
 		if n > size {
@@ -56,7 +56,7 @@ func largest(sizes map[string]int) (org string, size int) {
 	return org, size
 }
 
-// addTo adds n to the size of an organization. Sizes of zero are removed.
+// addTo adds n to the size of an organization. It deletes a size that becomes zero.
 func addTo(sizes map[string]int, org string, n int) {
 	if sizes[org] += n; sizes[org] == 0 {
 		delete(sizes, org)

@@ -13,7 +13,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// leaveOf is leave for a run of an organization, of which the client has shown a text.
+// leaveOf works like leave for a run of the given organization. shown is the text that the client
+// has shown.
 func (i *ingress) leaveOf(org, runID, shown string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := i.Begin(storedOf(org, runID, runID), Rules{Grace: Grace, Shows: shown != ""}).Follow(texts{shown})
@@ -24,8 +25,9 @@ func (i *ingress) leaveOf(org, runID, shown string) {
 	r.End(ctx)
 }
 
-// While the bus is unreachable, an organization leaves as many runs as are watched, or as long texts
-// as are kept. The runs of another organization are watched all the same, and cancelled later.
+// While the bus is unreachable, the clients of one organization leave as many runs, or as long
+// texts, as a Watch accepts. The runs of another organization are still watched and later
+// cancelled.
 func TestOneOrganizationDoesNotUseUpTheWatch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -49,7 +51,7 @@ func TestOneOrganizationDoesNotUseUpTheWatch(t *testing.T) {
 					victims = append(victims, "victim_"+strconv.Itoa(n))
 					here.leaveOf("org_victim", victims[n], tc.shown)
 				}
-				for n := range tc.runs { // the watch stays full
+				for n := range tc.runs { // the Watch remains full
 					here.leaveOf("org_many", "more_"+strconv.Itoa(n), tc.shown)
 				}
 				b.set(false)
@@ -71,7 +73,7 @@ func TestOneOrganizationDoesNotUseUpTheWatch(t *testing.T) {
 	}
 }
 
-// slowRuns are runs whose cancellations take a while.
+// slowRuns are runs whose cancellation takes some time.
 type slowRuns struct{ *ingress }
 
 func (s slowRuns) Cancel(ctx context.Context, org, runID string) error {
@@ -79,7 +81,8 @@ func (s slowRuns) Cancel(ctx context.Context, org, runID string) error {
 	return s.ingress.Cancel(ctx, org, runID)
 }
 
-// The cancellation of one run does not wait for those of all runs of another organization.
+// The cancellation of one organization's run does not wait for all cancellations of another
+// organization.
 func TestCancellationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +103,7 @@ func TestCancellationsTakeTurns(t *testing.T) {
 	})
 }
 
-// One organization's attempts do not displace those of others.
+// The attempts of one organization do not displace those of other organizations.
 func TestAttemptsOfOthersAreRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,25 +11,25 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Grace is how long a run continues without a reader, because the client may reconnect.
+// Grace is the time for which a run continues without a reader, because its client may reconnect.
 const Grace = 5 * time.Second
 
-// Rules say what happens to a run whose client leaves.
+// Rules determine what happens to a run when its client leaves.
 type Rules struct {
-	Keep    bool          // the run continues
-	Shows   bool          // the client shows the text of the events: it belongs in the session's history
+	Keep    bool          // whether the run continues in any case
+	Shows   bool          // whether the client shows the text of the events, so that it belongs in the session's history
 	Grace   time.Duration // how long the run continues without a reader
-	Attempt Attempt       // the request, if its client announces retries
-	Call    string        // the protocol's unique name of the request, for CancelCall; empty: none
+	Attempt Attempt       // identifies the request, if its client announces retries
+	Call    string        // unique name of the request in its protocol, for CancelCall; empty: none
 }
 
-// Attempt is a request that its client repeats when no response arrives.
+// Attempt identifies one attempt of a request that its client repeats if no response arrives.
 type Attempt struct {
 	Request string // identifies credential and body; empty: the client does not announce retries
-	Number  int    // 0 for the first attempt
+	Number  int    // number of the attempt; 0 for the first
 }
 
-// Run is a run with what is needed to watch it.
+// Run contains the data of a run that a Watch needs.
 type Run struct {
 	OrganizationID string
 	ID             string
@@ -44,7 +44,8 @@ func RunFor(stored *rundb.StoredRun) Run {
 	}
 }
 
-// SessionFor returns the name of a session, from the key that the store has for it.
+// SessionFor returns the name under which a Watch knows a session, from the session's key in the
+// store.
 func SessionFor(key []byte) string { return string(key) }
 
 // Events is a source of a run's events.
@@ -52,8 +53,8 @@ type Events interface {
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 }
 
-// Reading is one request that waits for a run or reads its events. End must be called when the
-// response has ended. A Reading is used by one goroutine.
+// Reading is one request that waits for a run or reads its events. The caller must call End when
+// the response has ended. Only one goroutine may use a Reading.
 type Reading struct {
 	watch  *Watch
 	run    Run
@@ -61,20 +62,20 @@ type Reading struct {
 	events Events
 
 	shown     stream.SentText
-	unsent    []string // text of the events that Next has returned last
-	ended     bool     // the run has finished
+	unsent    []string // text of the events that the last call of Next has returned
+	ended     bool     // whether the run has finished
 	cancelled bool
-	before    string // of a cancelled run: the shown text without that of the events that Next has returned last
-	resumed   bool   // the run belongs to an earlier request
+	before    string // shown text of a cancelled run, without the events that the last call of Next has returned
+	resumed   bool   // whether the run belongs to an earlier request
 }
 
-// Begin begins a reading of a run.
+// Begin begins a reading of a run for a new request.
 func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reading {
 	r := &Reading{watch: w, run: RunFor(stored), rules: rules, ended: stored.Ended()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	// A run that was watched has a reader again.
+	// A run that was watched now has a reader again.
 	w.remove(r.run.ID)
 	if rules.Call != "" {
 		w.calls[rules.Call] = r
@@ -83,20 +84,22 @@ func (w *Watch) Begin(stored *rundb.StoredRun, rules Rules) *Reading {
 }
 
 // Resume begins a reading of a run that belongs to an earlier request. If the client leaves, the
-// rules of that request decide. The shown text counts, as that of the earlier request does.
+// rules of the earlier request apply. The text that this reader shows counts as text that the
+// earlier request has shown.
 func (w *Watch) Resume(stored *rundb.StoredRun) *Reading {
 	return &Reading{watch: w, run: RunFor(stored), rules: Rules{Keep: true, Shows: true}, ended: stored.Ended(), resumed: true}
 }
 
-// Follow makes the reading a source of the run's events.
+// Follow sets the source of the run's events.
 func (r *Reading) Follow(events Events) *Reading {
 	r.events = events
 	return r
 }
 
-// Next returns the next events. The text of events counts as shown when Next is called again,
-// because they have been sent then. The text of a cancelled run is stored before the client learns of
-// the cancellation: its next message may follow at once, and must continue with this text.
+// Next returns the next events. Their text counts as shown at the next call of Next, because they
+// have been sent by then. The shown text of a cancelled run is stored before the client learns of
+// the cancellation. Otherwise the client's next message could start before the text is in the
+// history.
 func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	r.sent()
 	if r.cancelled {
@@ -106,7 +109,7 @@ func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, er
 	for _, e := range events {
 		switch e.Type {
 		case domain.EventMessageDelta:
-			// The text counts as shown only at the next call, when it was sent.
+			// The text counts as shown at the next call, when it has been sent.
 			r.delta(e.Data)
 		case domain.EventRunRestarted:
 			r.sent()
@@ -125,7 +128,7 @@ func (r *Reading) Next(ctx context.Context, until time.Time) ([]domain.Event, er
 	return events, err
 }
 
-// delta notes the text of an event that is about to be sent.
+// delta records the text of an event that is about to be sent.
 func (r *Reading) delta(data []byte) {
 	var delta struct {
 		Text string `json:"text"`
@@ -135,7 +138,7 @@ func (r *Reading) delta(data []byte) {
 	}
 }
 
-// sent adds the text of the returned events to the shown text.
+// sent adds the text of the events returned last to the shown text.
 func (r *Reading) sent() {
 	for _, text := range r.unsent {
 		r.shown.Delta(text)
@@ -143,15 +146,15 @@ func (r *Reading) sent() {
 	r.unsent = r.unsent[:0]
 }
 
-// End ends the reading. ctx is the context of the request: net/http cancels it when the client
-// leaves. If the run has not finished then, it is watched.
+// End ends the reading. ctx is the context of the request, which net/http cancels when the client
+// leaves. If the client has left and the run has not finished, the run is watched.
 func (r *Reading) End(ctx context.Context) {
 	if r.rules.Call != "" {
 		r.watch.removeCall(r)
 	}
 
-	// A cancelled run keeps the text that its client has seen as its answer, which Next has stored. A
-	// client that left may not have received the last events.
+	// A cancelled run keeps the text that its client has seen as its answer. Next has stored that
+	// text. A client that has left may not have received the last events.
 	switch left := ctx.Err() != nil; {
 	case r.cancelled && r.rules.Shows:
 		if left {

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	look       = 100 * time.Millisecond // interval at which watched runs are checked
-	askEvery   = time.Second            // interval of the questions about a watched run
-	answerTime = 500 * time.Millisecond // how long other ingresses may take to answer
-	maxAsked   = 500                    // runs in one message
-	maxWatch   = time.Hour              // a run that is read elsewhere is forgotten after this time
+	look       = 100 * time.Millisecond // interval between checks of watched runs
+	askEvery   = time.Second            // interval between questions about a watched run
+	answerTime = 500 * time.Millisecond // time that other ingresses have to answer
+	maxAsked   = 500                    // maximum number of runs in one message
+	maxWatch   = time.Hour              // time after which a run that is read elsewhere is forgotten
 	cancelTime = 10 * time.Second
 
-	// Runs stay watched while the bus is unreachable. At these limits of all organizations together,
-	// the run of an organization below an equal share takes the place of a run of the organization
-	// with the most. Runs that are not watched continue without a reader.
+	// These limits apply to the watched runs of all organizations together. At a limit, a run of an
+	// organization below an equal share replaces a run of the organization with the most runs. Runs
+	// that are not watched continue without a reader.
 	maxLeft      = 10_000
-	maxLeftBytes = 64 << 20  // of shown texts
-	maxShownSent = 256 << 10 // bytes of a shown text in a message
+	maxLeftBytes = 64 << 20  // total size of shown texts
+	maxShownSent = 256 << 10 // maximum size of a shown text in a message, in bytes
 )
 
-// Bus sends messages to the watches of all ingresses, including the sender's.
+// Bus sends messages to the Watch of every ingress.
 type Bus interface {
 	PublishReaders(body []byte) error
 	OnReaders(f func(body []byte)) (stop func(), err error)
@@ -35,7 +35,8 @@ type Bus interface {
 
 // Runs are the operations on runs that a Watch needs.
 type Runs interface {
-	// Working reports whether a run is queued or running. A run that waits for a person is not.
+	// Working reports whether a run is queued or running. It returns false for a run that waits for
+	// a person.
 	Working(ctx context.Context, org, runID string) (bool, error)
 	// Cancel cancels a run.
 	Cancel(ctx context.Context, org, runID string) error
@@ -45,59 +46,59 @@ type Runs interface {
 
 // Watch watches the runs whose clients have left this ingress. It is safe for concurrent use.
 type Watch struct {
-	name string // distinguishes this ingress from others
+	name string // name of this ingress; differs from those of all others
 	bus  Bus
 	runs Runs
-	// reads reports whether a request of this ingress reads a run or waits for it.
+	// reads reports whether a request at this ingress reads the run or waits for it.
 	reads func(runID string) bool
 	log   zerolog.Logger
 	wake  chan struct{}
 
 	mu       sync.Mutex
 	left     map[string]*leftRun
-	counts   map[string]int // of the runs in left, by organization
-	sizes    map[string]int // of the shown texts in left, in bytes, by organization
-	bytes    int            // of the shown texts in left
-	full     bool           // a limit was reached; reset when left is empty
+	counts   map[string]int // number of the runs in left, by organization
+	sizes    map[string]int // bytes of the shown texts in left, by organization
+	bytes    int            // bytes of all shown texts in left
+	full     bool           // whether a limit was reached; reset when left is empty
 	calls    map[string]*Reading
-	next     memory[waiting] // by session, of messages that wait for an earlier run
-	attempts memory[attempt] // by request
+	next     memory[waiting] // messages that wait for an earlier run, by session
+	attempts memory[attempt] // attempts whose clients have left, by request
 }
 
 // leftRun is a run whose client has left.
 type leftRun struct {
 	Run
 
-	shown     *string // text to store; nil: none was shown
+	shown     *string // shown text to store; nil: none was shown
 	grace     time.Duration
 	since     time.Time // when the run was last read
 	asked     time.Time // when the ingresses were last asked who reads the run
-	confirmed time.Time // when the last question arrived; zero: none since the run was last read
+	confirmed time.Time // when the last question arrived; zero: no question since the run was last read
 	until     time.Time
 }
 
-// waiting is the run of a message that waits for one earlier run of its session, or for all.
+// waiting is the run of a message that waits for earlier runs of its session.
 type waiting struct {
 	runID    string
-	previous string // the run that it waits for; empty: all earlier ones
+	previous string // the run that the message waits for; empty: all earlier runs
 }
 
-// on reports whether the message waits for a run of its session.
+// on reports whether the message waits for the given run.
 func (n waiting) on(runID string) bool {
 	if n.previous != "" {
 		return n.previous == runID
 	}
-	return n.runID > runID // ids are ordered by time
+	return n.runID > runID // run ids are ordered by time
 }
 
-// attempt is the run of an attempt whose client has left.
+// attempt is the run of an earlier attempt whose client has left.
 type attempt struct {
 	OrganizationID string `json:"org"`
 	RunID          string `json:"run"`
 	Number         int    `json:"number"`
 }
 
-// New returns a Watch. It watches only while Run is called. name must be unique.
+// New returns a Watch, which watches only while Run is running. name must be unique.
 func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zerolog.Logger) *Watch {
 	return &Watch{
 		name: name, bus: bus, runs: runs, reads: reads, log: log,
@@ -106,7 +107,7 @@ func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zer
 	}
 }
 
-// Run watches until ctx ends. Runs that are watched at that time continue.
+// Run watches runs until ctx ends. The runs then continue without being watched.
 func (w *Watch) Run(ctx context.Context) error {
 	stop, err := w.bus.OnReaders(func(body []byte) { w.receive(ctx, body) })
 	if err != nil {
@@ -169,8 +170,8 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 	return due, ask
 }
 
-// add watches a run. If too many are watched, it takes the place of others or is not watched. w.mu
-// must be locked.
+// add watches a run. If too many runs are watched, the run may replace others. The caller must hold
+// w.mu.
 func (w *Watch) add(run *leftRun) {
 	for len(w.left) >= maxLeft || w.bytes+run.bytes() > maxLeftBytes {
 		if !w.full {
@@ -187,8 +188,8 @@ func (w *Watch) add(run *leftRun) {
 	w.account(run, 1)
 }
 
-// above returns the newest watched run of the organization that has most of what is short, if this
-// organization would have more than the run's even afterwards. Otherwise it returns nil.
+// above returns the newest watched run of the organization that uses most of the exceeded limit. It
+// returns nil if the organization of run would then have more.
 func (w *Watch) above(run *leftRun) (newest *leftRun) {
 	sizes, more := w.sizes, run.bytes()
 	if len(w.left) >= maxLeft {
@@ -207,7 +208,7 @@ func (w *Watch) above(run *leftRun) (newest *leftRun) {
 	return newest
 }
 
-// remove forgets a run. w.mu must be locked.
+// remove stops watching a run. The caller must hold w.mu.
 func (w *Watch) remove(runID string) {
 	if run := w.left[runID]; run != nil {
 		w.account(run, -1)
@@ -216,14 +217,14 @@ func (w *Watch) remove(runID string) {
 	}
 }
 
-// account adds a run's count and size, times n, to those of its organization.
+// account adds the count and the size of a run, multiplied by n, to those of its organization.
 func (w *Watch) account(run *leftRun, n int) {
 	w.bytes += n * run.bytes()
 	addTo(w.counts, run.OrganizationID, n)
 	addTo(w.sizes, run.OrganizationID, n*run.bytes())
 }
 
-// bytes returns the size of the shown text.
+// bytes returns the size of the shown text in bytes.
 func (l *leftRun) bytes() int {
 	if l.shown == nil {
 		return 0
@@ -231,7 +232,7 @@ func (l *leftRun) bytes() int {
 	return len(*l.shown)
 }
 
-// read restarts the grace period.
+// read begins the grace period again.
 func (l *leftRun) read(now time.Time) { l.since, l.confirmed = now, time.Time{} }
 
 // due reports whether the run has had no reader at any ingress for its grace period.
@@ -239,13 +240,13 @@ func (l *leftRun) due(now time.Time) bool {
 	return l.decisive() && now.Sub(l.confirmed) >= answerTime
 }
 
-// decisive reports whether the last question arrived after the grace period. Then an answer within
-// answerTime keeps the run: a client may have returned to another ingress at the end of the period.
+// decisive reports whether the last question arrived after the grace period. Earlier answers do not
+// count, because a client may return elsewhere.
 func (l *leftRun) decisive() bool {
 	return !l.confirmed.IsZero() && l.confirmed.Sub(l.since) >= l.grace
 }
 
-// leave watches the run of a reading whose client has left, unless it has finished.
+// leave watches the run of a reading whose client has left, unless the run has finished.
 func (w *Watch) leave(r *Reading) {
 	now := time.Now()
 	run := &leftRun{Run: r.run, grace: r.rules.Grace, since: now, until: now.Add(maxWatch)}
@@ -265,7 +266,7 @@ func (w *Watch) leave(r *Reading) {
 	w.mu.Unlock()
 	w.rouse()
 
-	// A retry may reach another ingress.
+	// The client may send its retry to another ingress, so all ingresses are informed.
 	if try := r.rules.Attempt; try.Request != "" {
 		lost := attempt{OrganizationID: run.OrganizationID, RunID: run.ID, Number: try.Number}
 		w.remember(try.Request, lost)
@@ -276,18 +277,18 @@ func (w *Watch) leave(r *Reading) {
 func (w *Watch) rouse() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is awake already
+	default: // the loop has already been woken
 	}
 }
 
-// cancel stores the shown text of a run and cancels the run, if it is queued or running. If that
-// fails, the run is watched again.
+// cancel stores the shown text of a run and then cancels the run. On failure, the run is watched
+// again.
 func (w *Watch) cancel(ctx context.Context, run *leftRun) {
 	within, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()
 	working, err := w.runs.Working(within, run.OrganizationID, run.ID)
 	if err == nil && working {
-		// The text is stored first: the session's next run may start when this one is cancelled.
+		// The text is stored first, because the session's next run may start at the cancellation.
 		if run.shown != nil {
 			w.save(within, run.Run, *run.shown)
 		}
@@ -316,15 +317,14 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 	}
 }
 
-// Next reports that the run of a session's next message waits for the run named previous or, if it is
-// empty, for all earlier runs of the session. Those without a reader are cancelled at once. Runs for
-// which it does not wait, such as those of other branches, are not.
+// Next reports that the run of a session's next message waits for the run named previous or, if
+// that is empty, for all earlier runs. Those without a reader are cancelled at once.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiting{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
 }
 
-// sessionNext records the waiting message, and ends the grace period of the runs that it waits for.
+// sessionNext records a waiting message and ends the grace period of the runs it waits for.
 func (w *Watch) sessionNext(org, session string, next waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -337,8 +337,7 @@ func (w *Watch) sessionNext(org, session string, next waiting) {
 	}
 }
 
-// Earlier returns the run of the latest earlier attempt of a request whose client has left. The run
-// is not returned again.
+// Earlier returns, once, the run of a request's latest earlier attempt whose client has left.
 func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	if try.Request == "" || try.Number == 0 {
 		return "", "", false
@@ -364,26 +363,26 @@ func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	return best.OrganizationID, best.RunID, true
 }
 
-// remember notes the run of an attempt whose client has left, for a retry of the request.
+// remember records the run of an attempt whose client has left, for a retry of the request.
 func (w *Watch) remember(request string, a attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.attempts.add(a.OrganizationID, request, a)
 }
 
-// forget forgets an attempt that has a new reader. w.mu must be locked.
+// forget removes an attempt that has a new reader. The caller must hold w.mu.
 func (w *Watch) forget(request, runID string) {
 	w.attempts.remove(request, func(a attempt) bool { return a.RunID == runID })
 }
 
-// CancelCall cancels the run of the request with the given name, at whichever ingress it is.
+// CancelCall cancels the run of the request with this name, at whichever ingress it is.
 func (w *Watch) CancelCall(ctx context.Context, call string) {
 	if !w.cancelCall(ctx, call) {
 		w.send(message{Call: []byte(call)})
 	}
 }
 
-// cancelCall cancels the run of a request of this ingress. It returns false if there is none.
+// cancelCall cancels the run of a request at this ingress. It returns false if there is none.
 func (w *Watch) cancelCall(ctx context.Context, call string) bool {
 	w.mu.Lock()
 	r := w.calls[call]
@@ -404,28 +403,28 @@ func (w *Watch) removeCall(r *Reading) {
 	}
 }
 
-// message is a message to the watches of all ingresses. One group of fields is set.
+// message is a message to the Watch of every ingress. Only the fields of one group are set.
 type message struct {
 	From string `json:"from"`
 
-	Ask  []string `json:"ask,omitempty"`  // who reads these runs?
-	Read []string `json:"read,omitempty"` // the sender reads these runs
+	Ask  []string `json:"ask,omitempty"`  // runs whose readers the sender asks for
+	Read []string `json:"read,omitempty"` // runs that have a reader at the sender
 
-	Session  []byte `json:"session,omitempty"`  // the next message of this session waits
-	Run      string `json:"run,omitempty"`      // its run
-	Previous string `json:"previous,omitempty"` // the run that it waits for; empty: all earlier ones
-	Org      string `json:"org,omitempty"`      // its organization
+	Session  []byte `json:"session,omitempty"`  // session whose next message waits
+	Run      string `json:"run,omitempty"`      // run of the waiting message
+	Previous string `json:"previous,omitempty"` // run that the message waits for; empty: all earlier runs
+	Org      string `json:"org,omitempty"`      // organization of the session
 
-	Request []byte   `json:"request,omitempty"` // the client of this request has left, or its run is read again
+	Request []byte   `json:"request,omitempty"` // request whose client has left or whose run is read again
 	Attempt *attempt `json:"attempt,omitempty"`
 
-	Call []byte `json:"call,omitempty"` // cancel this call
+	Call []byte `json:"call,omitempty"` // name of the request to cancel
 
-	Resumed string `json:"resumed,omitempty"` // a later reader of this run has left
-	Shown   string `json:"shown,omitempty"`   // the text that it has shown
+	Resumed string `json:"resumed,omitempty"` // run whose later reader has left
+	Shown   string `json:"shown,omitempty"`   // text that the later reader has shown
 }
 
-// send publishes a message. Without the message, runs continue.
+// send publishes a message. If the message is lost, the runs that it is about continue.
 func (w *Watch) send(m message) {
 	m.From = w.name
 	body, err := json.Marshal(m)
@@ -437,7 +436,7 @@ func (w *Watch) send(m message) {
 	}
 }
 
-// receive handles a message. The bus calls it from one goroutine.
+// receive handles a message from the bus, which calls it in one goroutine.
 func (w *Watch) receive(ctx context.Context, body []byte) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -450,7 +449,7 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 		w.mark(m.Ask, func(run *leftRun) { run.confirmed = time.Now() })
 	case len(m.Ask) > 0:
 		w.answer(m.Ask)
-	case own: // the other messages of this process were handled when they were sent
+	case own: // this process handled its own other messages when it sent them
 	case len(m.Read) > 0:
 		w.mark(m.Read, func(run *leftRun) { run.read(time.Now()) })
 		if len(m.Request) > 0 {
@@ -469,7 +468,7 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 	}
 }
 
-// showed stores the text that a later reader of a watched run has shown, if it is the longer one.
+// showed stores the text that a later reader of a run has shown, if it is the longer one.
 func (w *Watch) showed(runID, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -480,7 +479,7 @@ func (w *Watch) showed(runID, text string) {
 	}
 }
 
-// mark changes the watched runs among the given ones.
+// mark applies change to the given runs that are watched.
 func (w *Watch) mark(runIDs []string, change func(*leftRun)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -491,7 +490,7 @@ func (w *Watch) mark(runIDs []string, change func(*leftRun)) {
 	}
 }
 
-// answer publishes which of the runs have a reader at this ingress.
+// answer publishes which of the given runs have a reader at this ingress.
 func (w *Watch) answer(runIDs []string) {
 	read := slices.DeleteFunc(slices.Clone(runIDs), func(id string) bool { return !w.reads(id) })
 	if len(read) > 0 {

@@ -17,7 +17,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// fakeBus delivers messages to all watches, unless it is down.
+// fakeBus delivers messages to all ingresses unless it is down.
 type fakeBus struct {
 	mu    sync.Mutex
 	hears []func([]byte)
@@ -49,14 +49,14 @@ func (b *fakeBus) set(down bool) {
 	b.down = down
 }
 
-// ingress is a watch with its runs.
+// ingress is a Watch together with its runs.
 type ingress struct {
 	*Watch
 
 	mu        sync.Mutex
 	read      map[string]bool
 	parked    map[string]bool
-	fails     int // cancellations that fail
+	fails     int // number of cancellations that must still fail
 	cancelled []string
 	shown     map[string]string
 }
@@ -67,7 +67,7 @@ func (i *ingress) Working(_ context.Context, _, runID string) (bool, error) {
 	return !i.parked[runID], nil
 }
 
-// Cancel records the second of the cancellation.
+// Cancel records the time of the cancellation, in seconds.
 func (i *ingress) Cancel(_ context.Context, _, runID string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -92,7 +92,7 @@ func (i *ingress) reading(runID string, now bool) {
 	i.read[runID] = now
 }
 
-// took returns the cancelled runs.
+// took returns the runs that were cancelled so far.
 func (i *ingress) took() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -120,7 +120,7 @@ func newIngress(t *testing.T, name string, b *fakeBus) *ingress {
 	return i
 }
 
-// stored returns an open run of a session.
+// stored returns an unfinished run of a session.
 func stored(runID, session string) *rundb.StoredRun { return storedOf("org_1", runID, session) }
 
 func storedOf(org, runID, session string) *rundb.StoredRun {
@@ -128,7 +128,7 @@ func storedOf(org, runID, session string) *rundb.StoredRun {
 	return &rundb.StoredRun{OrganizationID: org, Principal: "usr_1", Run: domain.Run{ID: runID, AgentID: &agent, SessionID: session, Status: domain.RunRunning}}
 }
 
-// leave begins a reading whose client leaves.
+// leave simulates a request for the run whose client leaves.
 func (i *ingress) leave(runID string, rules Rules) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := i.Begin(stored(runID, "s"), rules)
@@ -181,7 +181,7 @@ func TestARunIsCancelledOnlyIfNoIngressReadsIt(t *testing.T) {
 	})
 }
 
-// Without the bus, another ingress could not say that it reads the run.
+// Without the bus, another ingress could not report that it reads the run, so no run is cancelled.
 func TestNoRunIsCancelledWithoutTheBus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestAFailedCancellationIsRepeated(t *testing.T) {
 	})
 }
 
-// A reader that comes back ends the watch.
+// A run whose reader returns is no longer watched.
 func TestAReaderComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,8 +229,9 @@ func TestAReaderComesBack(t *testing.T) {
 	})
 }
 
-// Only the runs for which the next message waits are cancelled at once: earlier ones of the session, or
-// the one that it continues. Other branches keep their grace period.
+// Only the runs for which the next message waits are cancelled at once. These are all earlier runs
+// of the session, or only the run that the message continues. Runs of other branches keep their
+// grace period.
 func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +248,7 @@ func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 
 		here.leave("run_4", Rules{Grace: Grace})
 		there.Next("org_1", RunFor(stored("run_5", "s")).Session, "run_5", "run_3")
-		here.leave("run_0", Rules{Grace: Grace}) // for run_2, but not for run_5
+		here.leave("run_0", Rules{Grace: Grace}) // the message of run_2 waits for it, and that of run_5 does not
 		after(time.Second)
 		if got := slices.Sorted(slices.Values(here.took())); !slices.Equal(got, []string{"run_0", "run_1", "run_3"}) {
 			t.Errorf("cancelled %v, want also the run that run_5 continues and an earlier one", got)
@@ -255,7 +256,7 @@ func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 	})
 }
 
-// events is a source of one batch of events after another.
+// events is a source that returns one batch of events after another.
 type events [][]domain.Event
 
 func (e *events) Next(context.Context, time.Time) ([]domain.Event, error) {
@@ -268,7 +269,8 @@ func delta(text string) domain.Event {
 	return domain.Event{Type: domain.EventMessageDelta, Data: []byte(`{"text":` + strconv.Quote(text) + `}`)}
 }
 
-// The history gets the text that was sent, without the batch during which the client left.
+// The session's history gets the text that was sent. It does not get the batch during which the
+// client left.
 func TestTheShownTextIsStored(t *testing.T) {
 	t.Parallel()
 	restarted := domain.Event{Type: domain.EventRunRestarted, Data: []byte("{}")}
@@ -332,7 +334,7 @@ func TestTheShownTextIsStoredFirst(t *testing.T) {
 	})
 }
 
-// The memory of attempts is bounded in number and time.
+// The number of remembered attempts and the time for which they are remembered are limited.
 func TestAttemptsAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -386,7 +388,7 @@ func TestARetryTakesTheLatestAttemptOnce(t *testing.T) {
 }
 
 // A client reads a run that another request has started, at another ingress, and leaves. The run is
-// cancelled with the text that this client has shown.
+// cancelled, and its history gets the text that this client has shown.
 func TestTheTextOfAResumedReadingCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -413,7 +415,7 @@ func TestTheTextOfAResumedReadingCounts(t *testing.T) {
 	})
 }
 
-// texts is a source that returns these texts with the first call, and nothing later.
+// texts is a source that returns the given texts at the first call, and nothing afterwards.
 type texts []string
 
 func (s texts) Next(context.Context, time.Time) (out []domain.Event, err error) {
@@ -424,7 +426,7 @@ func (s texts) Next(context.Context, time.Time) (out []domain.Event, err error) 
 	return out, nil
 }
 
-// While the bus is unreachable, a bounded number of runs is watched.
+// While the bus is unreachable, the number of watched runs is limited.
 func TestTheWatchedRunsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,12 +11,12 @@ import (
 	"parley/shared/domain"
 )
 
-// Begun handles the acceptance of a turn's run.
+// Begun handles the acceptance of the run of a turn.
 func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	var e effects
 	a := c.now
 
-	// The response has ended meanwhile, so the run is not needed.
+	// The response has ended in the meantime, so the run is not needed.
 	if a == nil || a.id != name || a.begun {
 		e.End = append(e.End, Ended{Answer: name, RunID: runID, Cancel: true})
 		return e
@@ -24,14 +24,14 @@ func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	c.active = now
 	a.begun, a.run, a.response, a.given = true, runID, openaiapi.ResponseID(runID), nil
 	c.emit(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
-	// The user has interrupted the answer before its run was accepted.
+	// The user interrupted the answer before its run was accepted.
 	if a.dropped != "" {
 		c.interrupt(&e, now, a.dropped)
 	}
 	return e
 }
 
-// Refused handles the rejection of a turn's run.
+// Refused handles the rejection of the run of a turn.
 func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error) Effects {
 	var e effects
 	a := c.now
@@ -39,12 +39,12 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 		return e
 	}
 	c.active = now
-	// Items that no run received can be deleted again.
+	// Items that were not passed to a run can be deleted again.
 	for _, it := range a.given {
 		it.refused = true
 	}
 	a.given = nil
-	// Without a run the response needs a generated id.
+	// A response without a run needs a generated id.
 	a.response = c.newID("resp")
 	c.emit(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
 	why := openaiapi.Refused(statusFor(refusal.Code), refusal)
@@ -52,7 +52,7 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 	return e
 }
 
-// open sends the start of an answer's message, once.
+// open sends the start of an answer's message, unless it was sent before.
 func (c *Conversation) open(e *effects, a *answer) {
 	if a.opened {
 		return
@@ -69,12 +69,12 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 	var e effects
 	a := c.now
 
-	// The event belongs to an earlier answer, or its text is already complete.
+	// The event belongs to an earlier answer, or the text of this answer is already complete.
 	if a == nil || a.id != name || !a.begun || a.last {
 		return e
 	}
 	c.active = now
-	if err := takeRunEvent(c, &e, now, a, event); err != nil { // a damaged log cannot be repaired here
+	if err := takeRunEvent(c, &e, now, a, event); err != nil { // a malformed log cannot be repaired here
 		c.abandon(&e, now, openaiapi.Error{
 			Type: openaiapi.TypeServer, Code: string(apierr.Internal), Message: "the run's events cannot be read",
 		}, true)
@@ -82,8 +82,8 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 	return e
 }
 
-// takeRunEvent applies an event of the run to its answer. It ignores types without a counterpart in
-// the protocol. An error means that the event's data is not valid.
+// takeRunEvent applies an event of the run to the run's answer. It ignores types without a
+// counterpart in the protocol. It returns an error if the data of the event is malformed.
 func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event domain.Event) error {
 	switch event.Type {
 	case domain.EventRunRestarted:
@@ -95,7 +95,7 @@ func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event d
 		if err := json.Unmarshal(event.Data, &said); err != nil {
 			return err
 		}
-		// A restarted run repeats its text. Only the text that the client lacks is sent.
+		// A restarted run repeats its text. Only the text that the client does not have is sent.
 		fresh, ok := a.attempts.Delta(said.Text)
 		if !ok {
 			runRestarted(c, e, now, a)
@@ -107,7 +107,7 @@ func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event d
 		if err := json.Unmarshal(event.Data, &run); err != nil {
 			return err
 		}
-		// The connection cannot wait for a person, so the response ends here.
+		// A voice connection cannot wait for a person's decision, so the response ends here.
 		a.waits = run.RequiredAction
 		c.complete(e, now, a, "")
 	case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:
@@ -116,7 +116,7 @@ func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event d
 	return nil
 }
 
-// runEnded applies the run's final state. data contains the run object.
+// runEnded applies the final state of the run to the answer. data contains the run object.
 func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte) error {
 	var reported struct {
 		Run domain.Run `json:"run"`
@@ -135,7 +135,7 @@ func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte
 			full = *a.final.Message
 		}
 
-		// The events may lack the end of the text, but the run object contains all of it.
+		// The last events of the text may be missing, but the run object contains the whole text.
 		fresh, ok := a.attempts.Rest(full)
 		if !ok {
 			runRestarted(c, e, now, a)
@@ -150,7 +150,7 @@ func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte
 	return nil
 }
 
-// grow appends text to an answer.
+// grow appends text to an answer and sends it.
 func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	if fresh == "" {
 		return
@@ -162,7 +162,7 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 		c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})
 		return
 	}
-	// Speech has failed, so the client gets the rest as text.
+	// Speech synthesis has failed, so the client gets the rest as text.
 	if a.mute != nil {
 		c.transcript(e, a, len(a.spoken.text))
 		return
@@ -170,16 +170,16 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	e.Commands = a.say(e.Commands, start, 0)
 }
 
-// maxSay is the maximum number of bytes of text in a command. A bus message has a maximum size, and
-// escapes enlarge the text.
+// maxSay is the maximum size of the text in a command, in bytes. It leaves room for escapes,
+// because the size of a bus message is limited.
 const maxSay = 32 << 10
 
-// say appends the commands that make the worker speak the text that begins at byte start. The last
-// command is final if the text is complete.
+// say appends the commands that make the worker speak the text from the byte start on. If the text
+// is complete, the last command says so.
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
 		end := min(len(a.spoken.text), start+maxSay)
-		// A command must not end within a character.
+		// The end of a command must not split a character.
 		for end < len(a.spoken.text) && !utf8.RuneStart(a.spoken.text[end]) {
 			end++
 		}
@@ -194,16 +194,17 @@ func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []
 	}
 }
 
-// complete ends an answer's text. A spoken answer ends once the worker has spoken its text.
+// complete ends the text of an answer. A spoken answer ends later, when the worker has spoken its
+// text.
 func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh string) {
 	a.last = true
-	if fresh != "" || a.final != nil { // for an empty answer, too
+	if fresh != "" || a.final != nil { // an empty answer has a message, too
 		c.open(e, a)
 	}
 	start := len(a.spoken.text)
 	a.spoken.text = append(a.spoken.text, fresh...)
 	switch {
-	// Nothing has to be spoken.
+	// No text has to be spoken.
 	case a.text || len(a.spoken.text) == 0:
 		if a.text && fresh != "" {
 			c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})
@@ -216,7 +217,7 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	}
 }
 
-// said ends a response after its text was sent and spoken as far as possible.
+// said ends a response after its text was sent and, as far as possible, spoken.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))
@@ -230,7 +231,8 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	c.finish(e, now, status{name: statusCompleted})
 }
 
-// transcript sends the transcript of an answer up to the byte end that was not sent yet.
+// transcript sends the part of an answer's transcript that ends at the byte end and was not sent
+// before.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})

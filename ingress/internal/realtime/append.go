@@ -8,7 +8,8 @@ import (
 // appendType is the type of the events that carry the client's audio.
 const appendType = "input_audio_buffer.append"
 
-// append adds audio to the input. It is written so that its effects stay on the stack.
+// append adds audio to the input. It avoids heap allocations, because it is called about fifty
+// times a second.
 func (c *Conversation) append(eventID, encoded []byte) Effects {
 	var e effects
 	c.broken = 0
@@ -20,20 +21,20 @@ func (c *Conversation) append(eventID, encoded []byte) Effects {
 		c.refuse(&e, named(eventID), codeFull, "audio", err.Error())
 	case err != nil:
 		c.refuse(&e, named(eventID), codeValue, "audio", "audio: "+err.Error())
-	// An event without audio is valid and has no effect.
+	// An event with empty audio is valid and has no effect.
 	case len(samples) > 0:
 		e.Audio = appendFrames(e.Audio, at, samples)
 	}
 	return e
 }
 
-// slowAppend handles the events that quickAppend does not parse.
+// slowAppend handles the append events that quickAppend cannot parse.
 func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	var encoded string
 	if !r.object.has("audio") {
 		r.object.wrong("audio", codeMissing, "is required")
 	}
-	// The text is never longer than its JSON, so this is no limit.
+	// The decoded text is never longer than its JSON, so this limit never applies.
 	r.object.text("audio", &encoded, len(r.object.members["audio"]))
 	if c.faulty(e, r) {
 		return *e
@@ -41,7 +42,7 @@ func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	return c.append(idBytes(r.id), []byte(encoded))
 }
 
-// idBytes returns an event's id as bytes, or nil for none.
+// idBytes returns the id of an event as bytes, or nil if the event has none.
 func idBytes(eventID *string) []byte {
 	if eventID == nil {
 		return nil
@@ -49,7 +50,7 @@ func idBytes(eventID *string) []byte {
 	return []byte(*eventID)
 }
 
-// named reverses idBytes.
+// named converts an id back from the form that idBytes returns.
 func named(eventID []byte) *string {
 	if eventID == nil {
 		return nil
@@ -57,9 +58,9 @@ func named(eventID []byte) *string {
 	return new(string(eventID))
 }
 
-// quickAppend returns the base64 audio of an append event in the usual form: an object with a type
-// and audio, and no escapes in its strings. Thousands of such events arrive, and a general decoder
-// reads each byte three times. ok is false for other forms.
+// quickAppend returns the base64 audio of an append event in its usual form: an object with only a
+// type, audio and an optional id, and without escapes in its strings. It exists because a general
+// decoder would read each byte three times. ok is false for other forms.
 func quickAppend(raw []byte) (eventID, encoded []byte, ok bool) {
 	rest := spaces(raw)
 	var found quickMembers
@@ -75,7 +76,7 @@ func quickAppend(raw []byte) (eventID, encoded []byte, ok bool) {
 	return found.eventID, found.audio, true
 }
 
-// quickMembers are the members of an append event. The slices refer to the message.
+// quickMembers are the members of an append event. The slices refer to the client's message.
 type quickMembers struct {
 	typed          bool
 	eventID, audio []byte
@@ -96,7 +97,7 @@ func (m *quickMembers) take(name, value []byte) bool {
 	return true
 }
 
-// member parses a name and its string. rest is the text after them.
+// member parses the name of a member and its string value. rest is the remaining text.
 func member(raw []byte) (name, value, rest []byte, ok bool) {
 	if name, rest, ok = plain(raw); !ok {
 		return nil, nil, nil, false
@@ -118,8 +119,9 @@ func printable(text []byte) bool {
 	return len(text) <= maxEventID
 }
 
-// plain parses a string without escapes. It does not check for invalid UTF-8 or control characters:
-// callers compare names and types, and base64 contains neither.
+// plain parses a string that has no escapes. It does not reject invalid UTF-8 or control
+// characters. Callers compare the result with known names, or decode it as base64, which contains
+// neither.
 func plain(raw []byte) (text, rest []byte, ok bool) {
 	raw = spaces(raw)
 	if len(raw) == 0 || raw[0] != '"' {

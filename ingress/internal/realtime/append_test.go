@@ -7,7 +7,7 @@ import (
 	"parley/shared/contract"
 )
 
-// quickAppend parses only messages that a JSON decoder parses identically.
+// quickAppend accepts only messages that a general JSON decoder would parse to the same result.
 func TestAppendsInAllForms(t *testing.T) {
 	t.Parallel()
 	for raw, quick := range map[string]bool{
@@ -47,7 +47,7 @@ func FuzzQuickAppend(f *testing.F) {
 		}
 		for _, b := range raw {
 			if b < ' ' || b > '~' {
-				return // the base64 decoder rejects these later
+				return // the base64 decoder rejects these texts later
 			}
 		}
 		var event struct {
@@ -62,7 +62,8 @@ func FuzzQuickAppend(f *testing.F) {
 	})
 }
 
-// An append makes one small allocation, plus a share of the block that stores its audio.
+// Each append makes one small allocation, in addition to the block that stores the audio of many
+// appends.
 func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun also counts the allocations of parallel tests
 	r := newTestEnv(t, "")
 	raw := appended(20)

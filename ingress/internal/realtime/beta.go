@@ -1,10 +1,11 @@
 package realtime
 
-// moved maps a field of the beta protocol to its path in the current protocol.
+// moved maps a field of the beta protocol to the path of the corresponding field in the current
+// protocol.
 type moved struct{ from, to string }
 
-// Fields of the beta protocol. If these fields were ignored, clients would get sessions other than
-// those they requested.
+// These lists contain fields of the beta protocol. They are rejected, because a client whose fields
+// were ignored would get a different session than it requested.
 var (
 	betaSession = []moved{
 		{"modalities", "output_modalities"},
@@ -25,8 +26,8 @@ var (
 	}
 )
 
-// refuseMoved rejects fields of the beta protocol and names their current paths. Null is accepted,
-// except for turn detection.
+// refuseMoved rejects fields of the beta protocol, and names the corresponding current fields. It
+// accepts null, except for turn detection.
 func refuseMoved(o object, fields []moved) {
 	for _, f := range fields {
 		if o.has(f.from) || f.from == "turn_detection" && o.null(f.from) {
@@ -35,7 +36,7 @@ func refuseMoved(o object, fields []moved) {
 	}
 }
 
-// An event that only the beta protocol has, and the error for it.
+// These constants are an event that exists only in the beta protocol, and its error message.
 const (
 	betaUpdate = "transcription_session.update"
 	betaGone   = betaUpdate + " is an event of the Realtime API's beta: set up sessions with session.update, " +

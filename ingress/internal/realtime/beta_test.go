@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A client may send back a session in the form in which it was received, and a session with all
-// fields of the protocol's types.
+// A client may send back a session as it received it. It may also send a session with all fields of
+// the protocol's types.
 func TestASessionCanBeSentBack(t *testing.T) {
 	t.Parallel()
 	for _, given := range []string{
@@ -34,7 +34,7 @@ func TestASessionCanBeSentBack(t *testing.T) {
 		"output":{"format":{"type":"audio/pcm","rate":24000},"speed":1,"voice":"marin"}}}}`)), "session.updated")
 }
 
-// reported returns the session of the only event in e.
+// reported returns the session in the only event of e.
 func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 	r.tb.Helper()
 	var event struct {
@@ -47,8 +47,8 @@ func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 	return event.Session
 }
 
-// Each field that only the beta API has is rejected. The error contains the field's name in the
-// beta and in the current API.
+// A field that only the beta protocol has is rejected. The error names the field in the beta
+// protocol and in the current one.
 func TestFieldsOfTheBetaAreRefused(t *testing.T) {
 	t.Parallel()
 	for at, fields := range map[string][]moved{"session": betaSession, "response": betaResponse} {

@@ -18,7 +18,7 @@ func appended(ms int) []byte {
 	return []byte(`{"type":"input_audio_buffer.append","audio":"` + base64.StdEncoding.EncodeToString(make([]byte, ms*perMS*bytesOf)) + `"}`)
 }
 
-// lastLine returns the newest recorded line.
+// lastLine returns the last recorded line.
 func (r *testEnv) lastLine() string { return r.lines[len(r.lines)-1] }
 
 func TestTheBufferIsBounded(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 	if r.lastLine() != "commit item_1 0 to 120000" {
 		t.Fatal(r.lastLine())
 	}
-	for range 120 { // audio that waits for its transcript is kept, too
+	for range 120 { // audio that waits for its transcript stays in memory
 		r.take(r.c.Client(r.now, appended(1000)))
 	}
 	r.do(`client {"type":"input_audio_buffer.commit"}`)
@@ -69,13 +69,13 @@ func TestUnheardCountsAudioTheWorkerHasNotProcessed(t *testing.T) {
 	want(1000)
 	r.do("alive 800 500")
 	want(200)
-	r.do("alive 700 400") // an outdated report changes nothing
+	r.do("alive 700 400") // an outdated report has no effect
 	want(200)
-	r.do("alive 5000 600") // more than the client has sent
+	r.do("alive 5000 600") // the position is beyond the audio that the client has sent
 	want(0)
 	r.take(r.c.Client(r.now, appended(300)))
 	want(300)
-	r.do("resume") // another worker receives the audio again, starting at 600 ms
+	r.do("resume") // another worker receives the audio again, from 600 ms on
 	want(700)
 }
 
@@ -221,12 +221,12 @@ func TestPlayheads(t *testing.T) {
 	want(0, 0)
 	p.more(at(100), 500*perMS)
 	want(100, 0)
-	for now := 100; now < 400; now++ { // frequent calls do not lose time to rounding
+	for now := 100; now < 400; now++ { // frequent calls must not lose time by rounding
 		p.advance(at(now).Add(313 * time.Microsecond))
 	}
 	want(400, 300)
 	want(700, 500)
-	p.more(at(1000), 100*perMS) // playback was idle in the meantime
+	p.more(at(1000), 100*perMS) // playback has paused before these samples
 	want(1050, 550)
 	want(2000, 600)
 	if left := p.left(at(2000)); left != 0 {
@@ -280,7 +280,7 @@ func TestHeardText(t *testing.T) {
 			t.Errorf("%d samples: %q, %d ms", tc.samples, got.Text, got.AudioMS)
 		}
 	}
-	alone := spoken{text: []byte("one two three four"), segments: []segment{{18, 14_400, false}}} // half the usual time of 18 characters
+	alone := spoken{text: []byte("one two three four"), segments: []segment{{18, 14_400, false}}} // half the usual time for 18 characters
 	if got := alone.heard(14_400); got.Text != "one two" {
 		t.Errorf("%q", got.Text)
 	}
@@ -289,7 +289,8 @@ func TestHeardText(t *testing.T) {
 	}
 }
 
-// A worker's reports of spoken segments are limited to the text of the answer, and never split a character.
+// The spoken segments that a worker reports are limited to the text of the answer and never split a
+// character.
 func TestSegmentsAreLimitedToTheText(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -308,8 +309,8 @@ func TestSegmentsAreLimitedToTheText(t *testing.T) {
 	}
 }
 
-// For an answer longer than a minute, with segments of ten seconds, truncation uses the client's
-// playback position.
+// In an answer of more than a minute with segments of ten seconds, truncation uses the position
+// that the client reports.
 func TestLongAnswers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -345,8 +346,8 @@ func TestErrorsOfTheGate(t *testing.T) {
 	}
 }
 
-// The idle time starts at the last activity of the user or the agent. Incoming audio without speech
-// is not activity.
+// The idle time begins at the last activity of the user or of the agent. Incoming audio without
+// speech is not activity.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -413,7 +414,8 @@ func TestPendingTranscriptsAreBounded(t *testing.T) {
 	}
 }
 
-// A text longer than a bus message is sent to the worker in pieces, which together form the text.
+// A text that is too long for one bus message is sent to the worker in pieces. The pieces together
+// form the text.
 func TestLongTextsAreSentInPieces(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("ä€x", 30_000)

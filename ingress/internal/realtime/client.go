@@ -13,8 +13,8 @@ const (
 	maxBroken  = 20  // consecutive messages that are not valid events
 )
 
-// handlers maps the types of the client's events to their handlers, except append, which arrives fifty times a second and is handled
-// separately.
+// handlers maps the types of client events to their handlers. The type append is missing, because
+// it is handled separately.
 var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"session.update":             updateSession,
 	"input_audio_buffer.commit":  commitBuffer,
@@ -30,14 +30,14 @@ var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 
 // Client handles a message from the client.
 func (c *Conversation) Client(now time.Time, raw []byte) Effects {
-	// Almost all messages are audio, so they are tried first.
+	// Almost all messages contain audio, so that form is tried first.
 	if eventID, encoded, ok := quickAppend(raw); ok {
 		return c.append(eventID, encoded)
 	}
 	return c.read(now, raw)
 }
 
-// read handles a message that is not an append in the usual form.
+// read handles a message that quickAppend cannot parse.
 func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	var e effects
 	r := &request{}
@@ -52,7 +52,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	if r.object.text("event_id", &eventID, maxEventID) {
 		r.id = &eventID
 	}
-	// The id is read before the type, so that an error can name the event.
+	// The id is read before the type, so that an error about the type can name the event.
 	r.object.need("type", &r.kind, maxEventID)
 	if c.faulty(&e, r) {
 		return e
@@ -75,8 +75,8 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	return e
 }
 
-// unreadable rejects a message that is not an event. It closes the connection after maxBroken such
-// messages in a row.
+// unreadable rejects a message that is not a valid event. It closes the connection after maxBroken
+// such messages in a row.
 func unreadable(c *Conversation, e *effects) {
 	c.broken++
 	c.refuse(e, nil, codeJSON, "", "an event must be a JSON object in UTF-8")
@@ -85,14 +85,14 @@ func unreadable(c *Conversation, e *effects) {
 	}
 }
 
-// updateSession changes the session fields that the client sent.
+// updateSession applies the session settings that the client sent.
 func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	if !r.object.has("session") {
 		r.object.wrong("session", codeMissing, "is required")
 	}
 	o, ok := r.object.object("session")
 
-	// The change is applied to a copy, so that an invalid event changes nothing.
+	// The settings are applied to a copy, so that an invalid event changes nothing.
 	after := c.session
 	if ok {
 		after.update(c.set.Model, o)
@@ -104,19 +104,19 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 		return
 	}
 	in := &c.input
-	if after.detection == nil && c.session.listening() { // the buffered audio waits for the client's commit
+	if after.detection == nil && c.session.listening() { // without detection, the client commits the buffered audio
 		in.start = in.buffered(true)
-		in.speech, in.behind = nil, in.end // speech that begins before this sample was already reported while detection was on
+		in.speech, in.behind = nil, in.end // speech before this sample was reported while detection was on
 	}
 	c.session = after
 	c.configure(e)
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
-	// The new settings may allow held audio to be sent, or a response to begin.
+	// With the new settings, held audio may be sent or a response may begin.
 	c.release(e)
 	c.next(e, c.active)
 }
 
-// commitBuffer makes an item of the audio in the input buffer.
+// commitBuffer creates an item from the audio in the input buffer.
 func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 	in := &c.input
 	from, to := in.buffered(c.session.listening()), in.end
@@ -125,13 +125,14 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 		return
 	}
 
-	// The audio of pending utterances stays in memory, so their number is limited.
+	// The audio of utterances without a transcript stays in memory, so their number is limited.
 	if len(in.waits)+len(c.heldAudio) >= maxWaits {
 		c.refuse(e, r.id, codeFull, "", tooManyWait)
 		return
 	}
 
-	// The worker may have reported the beginning of this speech already, so its item's id is kept.
+	// If the worker has already reported the beginning of this speech, the item keeps the id that
+	// was sent.
 	var name string
 	if in.speech != nil {
 		name = in.speech.item
@@ -155,7 +156,7 @@ func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	c.next(e, now)
 }
 
-// clearOutput rejects an event that exists only for WebRTC.
+// clearOutput rejects an event that exists only for connections over WebRTC.
 func clearOutput(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.refuse(e, r.id, codeUnsupported, "type", "output_audio_buffer.clear is only for WebRTC: over a WebSocket the client controls playback")
 }

@@ -6,22 +6,22 @@ import (
 	"parley/shared/contract"
 )
 
-// Conversation is the state of a connection. Only one goroutine may use it.
+// Conversation is the state of a voice connection. Only one goroutine may use it.
 type Conversation struct {
 	eventMaker
 
 	set       Settings
 	session   session
-	id        string // conversation_id in the protocol
+	id        string // conversation_id of the protocol
 	input     input
 	items     items
-	heldAudio []heldAudio // audio of items, held back while the user speaks
+	heldAudio []heldAudio // audio of items, not sent to the worker while the user speaks
 	now       *answer     // the response in progress
 	before    *answer     // the previous answer, whose audio may still be playing
 	asked     *ask        // a response that the client requested; it begins once all transcripts have arrived
-	due       bool        // the user's turn needs a response
+	due       bool        // whether the user's turn needs a response
 	broken    int         // consecutive messages that were not valid events
-	active    time.Time   // time of the last activity; see Idle
+	active    time.Time   // time of the last activity, as Idle returns it
 }
 
 // heldAudio is the audio of an item that waits to be transcribed.
@@ -30,16 +30,17 @@ type heldAudio struct {
 	samples []byte
 }
 
-// shown returns the session in the form that the client sees.
+// shown returns the session as the client sees it.
 func (c *Conversation) shown() *shownSession { return c.session.shown(c.set) }
 
-// listening reports whether the worker is to detect speech in the input.
+// listening reports whether the worker must detect speech in the input.
 func (s *session) listening() bool { return s.detection != nil }
 
-// interrupts reports whether speech cancels the response in progress.
+// interrupts reports whether speech of the user cancels the response in progress.
 func (s *session) interrupts() bool { return s.listening() && s.detection.interrupt }
 
-// Open sends the session to the client. transcription is the name of the worker's transcription model, if it is known.
+// Open returns the effects that send the session to the client. transcription is the name of the
+// worker's transcription model, or "" if it is unknown.
 func (c *Conversation) Open(transcription string) Effects {
 	c.set.transcription = transcription
 	var e effects
@@ -47,11 +48,11 @@ func (c *Conversation) Open(transcription string) Effects {
 	return e
 }
 
-// config returns the configuration of the voice session.
+// config returns the voice worker's configuration for this conversation.
 func (c *Conversation) config() contract.VoiceConfig {
 	config := c.session.config()
 	if c.now != nil {
-		// A response may have another voice than the session.
+		// A response may have a different voice than the session.
 		config.Voice = c.now.voiceIn(&c.session)
 	}
 	return config
@@ -62,21 +63,21 @@ func (c *Conversation) configure(e *effects) {
 	e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceConfigure, Config: new(c.config())})
 }
 
-// Unheard returns the number of samples that the worker has not processed.
+// Unheard returns the number of input samples that the worker has not processed yet.
 func (c *Conversation) Unheard() int64 { return c.input.end - c.input.heard }
 
-// Idle returns the time of the last activity other than incoming audio, and whether speech, a
-// transcription or an answer is in progress.
+// Idle returns the time of the last activity other than incoming audio. busy reports whether
+// speech, a transcription or an answer is in progress.
 func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	busy = c.now != nil || c.asked != nil || c.input.speech != nil || c.transcribing() || c.before.playing(now)
-	// The connection becomes idle when the last activity has ended.
+	// The time without activity begins when the last activity ends.
 	if busy {
 		c.active = now
 	}
 	return c.active, busy
 }
 
-// Sent records that samples of an answer were sent to the client.
+// Sent records that samples of an answer's audio were sent to the client.
 func (c *Conversation) Sent(now time.Time, name string, samples int64) {
 	a := c.answer(name)
 	if a == nil {
@@ -103,18 +104,19 @@ func (c *Conversation) answer(name string) *answer {
 	return nil
 }
 
-// Resume returns the settings for a new voice session, and the audio and commands to send first in
-// it. It discards the previous worker's state.
+// Resume returns the settings for a new voice session, and the audio and commands to send first. It
+// discards the state of the previous worker.
 func (c *Conversation) Resume() Resumption {
 	in := &c.input
 	in.forsake()
 
-	// The new worker has processed nothing, so it gets all samples that were kept.
+	// The new worker has processed no samples, so it gets all samples that were kept.
 	low := in.firstKept(c.session.listening())
 	in.heard = low
 	out := Resumption{Open: contract.VoiceOpen{Config: c.config(), Position: low}, Audio: in.frames(low, in.end)}
 
-	// The new worker gets the speech in progress and the pending utterances with the ids that the client knows.
+	// The new worker must use the item ids that the client knows for the speech in progress and the
+	// pending utterances.
 	if in.speech != nil {
 		in.speech.line = in.speech.item
 		out.Open.Speech = &contract.VoiceSpeech{Item: in.speech.item, From: in.speech.from}
@@ -131,13 +133,13 @@ func (c *Conversation) Resume() Resumption {
 	return out
 }
 
-// resay appends the commands with which a worker speaks the rest of an answer.
+// resay appends the commands that make a new worker speak the rest of an answer.
 func (a *answer) resay(commands []contract.VoiceCommand) []contract.VoiceCommand {
 	if a == nil || a.text || a.mute != nil || len(a.spoken.text) == 0 {
 		return commands
 	}
 	done, skip := a.spoken.done()
-	// All text so far was spoken. New text is sent when it arrives.
+	// The whole text so far was spoken. Further text will be sent when it arrives.
 	if done == len(a.spoken.text) && !a.last {
 		return commands
 	}

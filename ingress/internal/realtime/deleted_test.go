@@ -21,7 +21,7 @@ func deletion(id string) string {
 }
 
 // Deleting an item that waits for its transcript does not make room for other audio, because the
-// worker is still transcribing the item.
+// worker still transcribes it.
 func TestDeletedItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{100, 16_000} {
@@ -68,7 +68,7 @@ func TestDeletedItemsDelayNothing(t *testing.T) {
 	for _, line := range []string{audioItem("mine", 200), deletion("mine"), audioItem("mine", 200)} {
 		r.do(line)
 	}
-	if !strings.Contains(r.lastLine(), `error.param="item.id"`) { // the worker could not distinguish the two items
+	if !strings.Contains(r.lastLine(), `error.param="item.id"`) { // with the same id, the worker could not distinguish the items
 		t.Errorf("the name is free: %s", r.lastLine())
 	}
 	r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)
@@ -85,8 +85,8 @@ func TestDeletedItemsDelayNothing(t *testing.T) {
 	}
 }
 
-// An item's audio goes before the uncommitted buffer, so the buffer must be sent again after the
-// item's audio. At most two seconds are sent again.
+// The audio of an item precedes the uncommitted buffer, so the buffer must be sent again after it.
+// At most two seconds are sent again.
 func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -115,8 +115,8 @@ func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 	}
 }
 
-// If speech detection is on, items wait until the worker has processed nearly all audio. The
-// remaining audio is then sent again, once for all these items.
+// While speech detection is on, items wait until the worker has processed nearly all audio. The
+// rest of the audio is then sent again only once, after all these items.
 func TestItemsWaitForTheWorker(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")

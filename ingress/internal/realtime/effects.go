@@ -12,20 +12,20 @@ import (
 type Settings struct {
 	SessionID    string
 	Model        string          // agent or template
-	Voice        string          // the agent's; "": the backend's default
-	Session      json.RawMessage // from a client secret; nil: none
-	Instructions string          // the session's, until the client sets others
+	Voice        string          // voice of the agent; "": the default of the backend
+	Session      json.RawMessage // settings from a client secret; nil: none
+	Instructions string          // instructions of the session, until the client sets others
 	Expires      time.Time       // the latest time at which the connection ends; zero: not reported
 	NewID        func(prefix string) string
 
-	transcription string // the worker's transcription model
+	transcription string // transcription model of the worker
 }
 
 // Effects are the actions to perform, in the order of the fields: drop queued audio, send events,
 // send audio and then commands to the worker, end runs, begin runs, close the connection.
 type Effects struct {
-	Drop     []string // answers whose queued audio is dropped; audio in Events is kept
-	Events   []Event  // to the client
+	Drop     []string // answers whose queued audio is dropped; the audio in Events is kept
+	Events   []Event  // events to send to the client
 	Audio    []contract.VoiceAudio
 	Commands []contract.VoiceCommand
 	End      []Ended
@@ -33,15 +33,15 @@ type Effects struct {
 	Close    *Close
 }
 
-// Event is an event for the client. An event with an Answer carries audio of that answer, Samples
-// long. When the audio has been sent, the caller reports that with [Conversation.Sent].
+// Event is an event for the client. If Answer is set, the event contains that many Samples of the
+// answer's audio. After the event was sent, the caller reports the audio with [Conversation.Sent].
 type Event struct {
 	Body    []byte
 	Answer  string
 	Samples int64
 }
 
-// Turn is a run to submit. The caller reports the outcome with Begun or Refused.
+// Turn is a run to submit. The caller reports the result with Begun or Refused.
 type Turn struct {
 	Answer       string
 	Message      string
@@ -49,25 +49,25 @@ type Turn struct {
 	History      []domain.Exchange // exchanges that the client inserted before the message
 }
 
-// Ended is an answer whose later events are not needed. It is returned once for every answer whose
-// run was accepted (see Begun), and again when the client corrects how much was played.
+// Ended names an answer whose further events are not needed. It is returned for every answer whose
+// run was accepted (see Begun). It is returned again if the client corrects how much was played.
 type Ended struct {
 	Answer string
 	RunID  string
-	Cancel bool             // the run is not finished and must be cancelled
-	Heard  *domain.Playback // how much was played, to be stored; nil: the run's answer is complete
+	Cancel bool             // whether the run must be cancelled, because it has not finished
+	Heard  *domain.Playback // the played part, to be stored; nil: the run's answer counts as complete
 }
 
-// Close ends the connection after Events are sent.
+// Close ends the connection after the Events of the same Effects are sent.
 type Close struct {
 	Code   int
 	Reason string
 }
 
-// Resumption contains the settings that open a voice session, and the audio and commands to send
-// first, in this order.
+// Resumption contains the settings of a new voice session, and the audio and then the commands to
+// send first.
 type Resumption struct {
-	Open     contract.VoiceOpen // without its Line
+	Open     contract.VoiceOpen // settings; Line is not set
 	Audio    []contract.VoiceAudio
 	Commands []contract.VoiceCommand
 }

@@ -17,14 +17,15 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// testEnv is a conversation with numbered IDs. It records the effects of each input as lines.
+// testEnv is a conversation whose ids are numbered. It records the effects of each input as lines
+// of text.
 type testEnv struct {
 	tb    testing.TB
 	c     *Conversation
 	now   time.Time
 	ids   map[string]int
 	lines []string
-	seen  map[string]string // the first event of each type
+	seen  map[string]string // first event of each type
 }
 
 func newTestEnv(tb testing.TB, session string) *testEnv {
@@ -48,7 +49,7 @@ func (r *testEnv) newID(prefix string) string {
 	return prefix + "_" + strconv.Itoa(r.ids[prefix])
 }
 
-// do executes one input line of a scene.
+// do executes one line of input of a scene.
 func (r *testEnv) do(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
@@ -56,7 +57,7 @@ func (r *testEnv) do(line string) {
 		r.take(r.c.Client(r.now, []byte(rest)))
 	case "wait":
 		r.now = r.now.Add(time.Duration(number(r.tb, rest)) * time.Millisecond)
-	case "hear": // audio of the client in ms
+	case "hear": // audio of the client, in ms
 		samples := make([]byte, number(r.tb, rest)*perMS*bytesOf)
 		r.take(r.c.Client(r.now, []byte(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(samples)+`"}`)))
 	case "resume":
@@ -65,7 +66,7 @@ func (r *testEnv) do(line string) {
 		r.take(r.c.Open(""))
 	case "gone":
 		r.take(Effects{End: r.c.Gone(r.now)})
-	case "sent": // answer, ms
+	case "sent": // answer and ms
 		name, ms, _ := strings.Cut(rest, " ")
 		r.c.Sent(r.now, name, int64(number(r.tb, ms))*perMS)
 	case "busy":
@@ -81,15 +82,15 @@ func (r *testEnv) report(word string, args []string, rest string) {
 	arg := func(i int) int64 { return int64(number(r.tb, args[i])) }
 	after := func(i int) string { return strings.TrimSpace(strings.Join(strings.SplitN(rest, " ", i+1)[i:], "")) }
 	switch word {
-	case "alive": // position heard, position needed, in ms
+	case "alive": // processed position and needed position, in ms
 		report = contract.VoiceReport{Type: contract.VoiceAlive, Heard: arg(0) * perMS, Needs: arg(1) * perMS}
-	case "started": // item, ms
+	case "started": // id of the item
 		report = contract.VoiceReport{Type: contract.VoiceStarted, Item: args[0], From: arg(1) * perMS}
 	case "stopped":
 		report = contract.VoiceReport{Type: contract.VoiceStopped, Item: args[0], From: arg(1) * perMS, To: arg(2) * perMS}
 	case "transcript":
 		report = contract.VoiceReport{Type: contract.VoiceTranscript, Item: args[0], Text: after(1)}
-	case "segment": // answer, first byte, last byte
+	case "segment": // answer, first byte and last byte
 		report = contract.VoiceReport{Type: contract.VoiceSegment, Answer: args[0], Start: int(arg(1)), End: int(arg(2))}
 	case "said":
 		report = contract.VoiceReport{Type: contract.VoiceSaid, Answer: args[0]}
@@ -107,7 +108,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 	after := strings.TrimPrefix(rest, args[0])
 	after = strings.TrimPrefix(after, " ")
 	switch word {
-	case "speech": // answer, first byte, last byte, ms; sent to the client immediately unless another word follows
+	case "speech": // answer, first byte, last byte and ms; sent to the client at once unless another word follows
 		ms := number(r.tb, args[3])
 		e := r.c.Audio(r.now, contract.VoiceAudio{
 			Answer: args[0], Start: number(r.tb, args[1]), End: number(r.tb, args[2]), PCM: make([]byte, ms*perMS*bytesOf),
@@ -135,7 +136,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 		r.take(r.c.Run(r.now, args[0], domain.Event{Type: domain.EventRequiresAction, Data: data}))
 	case "completed":
 		r.ended(args[0], domain.RunCompleted, unquoted(r.tb, after), nil)
-	case "ended": // answer, status
+	case "ended": // answer and status
 		r.ended(args[0], domain.RunStatus(args[1]), "", &domain.RunError{Code: "model_error", Message: "the model failed"})
 	default:
 		r.tb.Fatalf("no such line: %s %s", word, rest)
@@ -162,7 +163,7 @@ func (r *testEnv) resume() {
 	r.take(Effects{Audio: out.Audio, Commands: out.Commands})
 }
 
-// take records effects as lines and validates every event.
+// take records effects as lines and checks every event.
 func (r *testEnv) take(e Effects) {
 	for _, name := range e.Drop {
 		r.lines = append(r.lines, "drop "+name)

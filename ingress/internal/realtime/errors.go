@@ -7,7 +7,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// Codes of error events.
+// These constants are the codes of error events.
 const (
 	codeJSON        = "invalid_json"
 	codeEmpty       = "input_audio_buffer_commit_empty"
@@ -21,20 +21,22 @@ const (
 	codeUnavailable = "unavailable"
 )
 
-// tooManyWait is the error for audio that would have to wait too long.
+// tooManyWait is the message of the error for audio that would have to wait too long for
+// transcription.
 const tooManyWait = "too much audio is waiting for transcription: wait until some of it is transcribed"
 
-// uncommitted is the start of the error message for events after which too much audio would be sent to the worker again.
+// uncommitted is the beginning of an error message. The error rejects events that would require too
+// much uncommitted audio to be sent to the worker again.
 const uncommitted = "the buffer has more than 2 seconds of uncommitted audio: " +
 	"send input_audio_buffer.commit or input_audio_buffer.clear before an item with audio"
 
-// errorShown is an error in the protocol.
+// errorShown is an error in the form of the protocol.
 type errorShown struct {
 	Type    string  `json:"type"`
 	Code    string  `json:"code"`
 	Message string  `json:"message"`
 	Param   *string `json:"param,omitempty"`
-	EventID *string `json:"event_id,omitempty"` // the client's event that caused it
+	EventID *string `json:"event_id,omitempty"` // id of the client's event that caused the error; nil: none
 }
 
 // errorEvent is the content of an error event.
@@ -42,9 +44,9 @@ type errorEvent struct {
 	Error errorShown `json:"error"`
 }
 
-// request is an event from the client that is being handled.
+// request is an event of the client while it is handled.
 type request struct {
-	id     *string // the client's id for it
+	id     *string // id that the client gave the event; nil: none
 	kind   string
 	object object
 	found  faults
@@ -59,7 +61,8 @@ func (t eventMaker) refuse(e *effects, eventID *string, code, param, message str
 	t.emit(e, "error", errorEvent{said})
 }
 
-// faulty sends the errors in an event's fields. It returns false if there are none.
+// faulty sends the errors that were found in the fields of an event. It returns false if there are
+// none.
 func (t eventMaker) faulty(e *effects, r *request) bool {
 	if len(r.found) == 0 {
 		return false
@@ -73,12 +76,14 @@ func (t eventMaker) faulty(e *effects, r *request) bool {
 	return true
 }
 
-// Error returns an error event that no client event caused, such as a worker's failure.
+// Error returns an error event for an error that no client event caused, such as a failure of the
+// worker.
 func (t eventMaker) Error(code, message string) Event {
 	return Event{Body: t.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
 }
 
-// statusFor returns the HTTP status of a rejection, which determines the type of the error event.
+// statusFor returns the HTTP status that corresponds to a rejection. It determines the type of the
+// error event.
 func statusFor(code apierr.Code) int {
 	switch code {
 	case apierr.RateLimited, apierr.BudgetExceeded:

@@ -8,17 +8,17 @@ import (
 	"parley/shared/contract"
 )
 
-// effects is Effects under construction.
+// effects abbreviates Effects in functions that add to them.
 type effects = Effects
 
-// eventHead begins every event.
+// eventHead contains the fields at the beginning of every event.
 type eventHead struct {
 	Type string `json:"type"`
 	ID   string `json:"event_id"`
 }
 
-// The following types are the contents of events, without type and id. Each type is named after its
-// event, and the fields have the protocol's names and units.
+// The following types are the contents of events, without type and id. Their names correspond to
+// the events, and their fields have the names and units of the protocol.
 
 type sessionEvent struct {
 	Session *shownSession `json:"session"`
@@ -66,7 +66,7 @@ type transcriptEvent struct {
 }
 
 type durationUsage struct {
-	Type    string  `json:"type"` // duration
+	Type    string  `json:"type"` // always duration
 	Seconds float64 `json:"seconds"`
 }
 
@@ -86,7 +86,7 @@ type outputItemEvent struct {
 	Item        shownItem `json:"item"`
 }
 
-// partPlace identifies an answer's text, which is the only part of the only item in its response.
+// partPlace identifies the text of an answer. A response has one item, and the item has one part.
 type partPlace struct {
 	ResponseID   string `json:"response_id"`
 	ItemID       string `json:"item_id"`
@@ -114,26 +114,26 @@ type transcriptDoneEvent struct {
 	Transcript string `json:"transcript"`
 }
 
-// eventMaker makes the events of a connection.
+// eventMaker creates the events of a connection.
 type eventMaker struct{ newID func(prefix string) string }
 
-// emit appends an event with its type, id and content.
+// emit appends an event to e. says is the content of the event.
 func (t eventMaker) emit(e *effects, kind string, says any) {
 	e.Events = append(e.Events, Event{Body: t.event(kind, says)})
 }
 
-// event returns an event's JSON. The JSON form of says must be an object. Its members follow the
-// event's type and id.
+// event returns the JSON of an event. The JSON form of says must be an object, whose members follow
+// the event's type and id.
 func (t eventMaker) event(kind string, says any) []byte {
 	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {
-		panic(err) // unreachable: two strings
+		panic(err) // unreachable: two strings have a JSON form
 	}
 	body, err := json.Marshal(says)
 	if err != nil {
 		panic(err) // unreachable: all event types have a JSON form
 	}
-	// The event has no content besides its type and id.
+	// The event has only a type and an id.
 	if len(body) == len("{}") {
 		return head
 	}
@@ -141,7 +141,8 @@ func (t eventMaker) event(kind string, says any) []byte {
 	return append(head, body[1:]...)
 }
 
-// audioEvent encodes the most frequent event by hand. The event's ids need no escapes.
+// audioEvent encodes the most frequent event without a general encoder. The ids in the event need
+// no escapes.
 func (t eventMaker) audioEvent(a *answer, samples []byte) Event {
 	const fixed = len(`{"type":"response.output_audio.delta","event_id":"","response_id":"","item_id":"","output_index":0,"content_index":0,"delta":""}`)
 	eventID := t.newID("event")
@@ -155,5 +156,5 @@ func (t eventMaker) audioEvent(a *answer, samples []byte) Event {
 	return Event{Body: b, Answer: a.id, Samples: int64(len(samples)) / bytesOf}
 }
 
-// seconds returns the duration of samples in seconds.
+// seconds converts a number of samples to seconds.
 func seconds(samples int64) float64 { return float64(samples) / contract.VoiceRate }

@@ -11,7 +11,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// Codes of invalid fields.
+// These constants are the codes of invalid fields.
 const (
 	codeMissing     = "missing_required_parameter"
 	codeType        = "invalid_type"
@@ -20,7 +20,7 @@ const (
 	codeUnsupported = "unsupported_parameter"
 )
 
-// faults collects the errors of an event or a session.
+// faults collects the invalid fields of an event or a session.
 type faults []apierr.Field
 
 // add adds a fault. field is the path of the member.
@@ -28,10 +28,11 @@ func (f *faults) add(field, code, message string, args ...any) {
 	*f = append(*f, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
 }
 
-// object reads a JSON object member by member. Errors in a member are added to the faults with the
-// member's path. Members that are not read are ignored, because the protocol grows.
+// object reads a JSON object member by member. An invalid member is added to the faults with its
+// path. Members that are not read are ignored, because later versions of the protocol may add
+// members.
 type object struct {
-	path    string // empty for the event itself
+	path    string // path of the object; empty for the event itself
 	members map[string]json.RawMessage
 	faults  *faults
 }
@@ -46,7 +47,7 @@ func newObject(path string, raw json.RawMessage, found *faults) (object, bool) {
 	return o, true
 }
 
-// kind returns the first byte of a value, which determines its type.
+// kind returns the first byte of a JSON value, which determines its type.
 func kind(raw json.RawMessage) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -80,7 +81,7 @@ func (o object) wrong(name, code, message string, args ...any) {
 	o.faults.add(o.at(name), code, message, args...)
 }
 
-// object returns an object member, or false if there is none.
+// object returns a member that is an object, or false if there is none.
 func (o object) object(name string) (object, bool) {
 	if !o.has(name) {
 		return object{}, false
@@ -88,8 +89,8 @@ func (o object) object(name string) (object, bool) {
 	return newObject(o.at(name), o.members[name], o.faults)
 }
 
-// text reads a string member into *it, and adds a fault if the string has more characters than
-// limit. A missing member leaves *it unchanged.
+// text reads a string member into *it. It adds a fault if the string has more than limit
+// characters. If the member is missing, *it does not change.
 func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
 		return false
@@ -113,7 +114,7 @@ func (o object) text(name string, it *string, limit int) bool {
 	return true
 }
 
-// need is like text, for a required member that must not be empty.
+// need reads a required string member, which must not be empty. Otherwise it works like text.
 func (o object) need(name string, it *string, limit int) {
 	switch {
 	case !o.has(name):
@@ -123,7 +124,7 @@ func (o object) need(name string, it *string, limit int) {
 	}
 }
 
-// number reads a number member into *it, and adds a fault if the number is not between least and
+// number reads a number member into *it. It adds a fault if the number is not between least and
 // limit.
 func (o object) number(name string, it *float64, least, limit float64) {
 	if !o.has(name) {
@@ -140,13 +141,13 @@ func (o object) number(name string, it *float64, least, limit float64) {
 	}
 }
 
-// plainly returns a number without an exponent, for messages.
+// plainly formats a number without an exponent, for messages.
 func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
-// whole reads an integer member into *it, and adds a fault if the number is not between least and
+// whole reads an integer member into *it. It adds a fault if the number is not between least and
 // limit.
 func (o object) whole(name string, it *int, least, limit int) {
-	// JSON has only one type of numbers, so 5.0 is accepted as 5.
+	// JSON has only one type of number, so 5.0 is accepted as 5.
 	value := float64(*it)
 	before := len(*o.faults)
 	o.number(name, &value, float64(least), float64(limit))
@@ -159,14 +160,14 @@ func (o object) whole(name string, it *int, least, limit int) {
 	}
 }
 
-// flag reads a boolean member.
+// flag reads a boolean member into *it.
 func (o object) flag(name string, it *bool) {
 	if o.has(name) && json.Unmarshal(o.members[name], it) != nil {
 		o.wrong(name, codeType, "must be true or false")
 	}
 }
 
-// list returns a list member, or false if there is none.
+// list returns the elements of a list member, or false if there is none.
 func (o object) list(name string) ([]json.RawMessage, bool) {
 	if !o.has(name) {
 		return nil, false
@@ -179,7 +180,7 @@ func (o object) list(name string) ([]json.RawMessage, bool) {
 	return entries, true
 }
 
-// refuse adds a fault for a member that is present, unless it is null or an empty list.
+// refuse adds a fault for a member that must be absent. Null and an empty list count as absent.
 func (o object) refuse(name, why string) {
 	if !o.has(name) || string(bytes.Join(bytes.Fields(o.members[name]), nil)) == "[]" {
 		return

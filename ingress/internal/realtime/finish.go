@@ -9,7 +9,7 @@ import (
 	"parley/shared/contract"
 )
 
-// Cut handles the loss of an answer's events while its run continues.
+// Cut handles the loss of an answer's event stream while its run continues.
 func (c *Conversation) Cut(now time.Time, name string) Effects {
 	var e effects
 	a := c.now
@@ -17,7 +17,7 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 		return e
 	}
 
-	// The client gets no more text, so the rest must not be spoken either.
+	// The client receives no further text, so the rest must not be spoken either.
 	c.stop(&e, a)
 	c.finish(&e, now, status{name: statusFailed, err: &openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: codeUnavailable,
@@ -26,8 +26,8 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 	return e
 }
 
-// runRestarted ends a response whose run was restarted and now gives another answer. It stops the
-// run, because the client has already received the beginning of the first answer.
+// runRestarted ends a response whose run was restarted and now produces a different answer. It
+// cancels the run, because the client has already received the beginning of the first answer.
 func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	c.abandon(e, now, openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: openaiapi.CodeStreamRestarted,
@@ -35,7 +35,7 @@ func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	}, true)
 }
 
-// abandon ends a failed response.
+// abandon ends a response as failed.
 func (c *Conversation) abandon(e *effects, now time.Time, why openaiapi.Error, heard bool) {
 	a := c.now
 	c.stop(e, a)
@@ -54,21 +54,21 @@ func (c *Conversation) stop(e *effects, a *answer) {
 	}
 }
 
-// finish ends the response in progress and begins the next one.
+// finish ends the response in progress, and begins the next response if one is due.
 func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	a := c.now
 	c.active = now
-	// A response without a message ends without the events of a message.
+	// A response whose message was never begun ends without the events of a message.
 	if a.opened {
 		closeMessage(c, e, a, s)
 	}
 	c.emit(e, "response.done", responseEvent{c.shownResponse(a, s)})
-	// The caller still reads the run's events, which are not needed any more.
+	// The caller still reads the events of the run, although they are no longer needed.
 	if a.begun && !ending(e, a.id) {
 		e.End = append(e.End, Ended{Answer: a.id, RunID: a.run})
 	}
 	c.now, c.before = nil, a
-	// The worker returns to the session's voice.
+	// The worker uses the session's voice again.
 	if a.voice != "" {
 		c.configure(e)
 	}
@@ -76,8 +76,8 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	c.next(e, now)
 }
 
-// release drops the data of an ended answer, except the record of its speech: clients may still
-// correct how much was played.
+// release drops the data of an ended answer. It keeps the record of the speech, because the client
+// may still correct how much was played.
 func (a *answer) release() {
 	a.final, a.waits, a.metadata, a.attempts = nil, nil, nil, stream.SentText{}
 	if a.text {
@@ -87,7 +87,7 @@ func (a *answer) release() {
 	a.spoken.text, a.spoken.segments = slices.Clip(a.spoken.text), slices.Clip(a.spoken.segments)
 }
 
-// ending reports whether the effects already end the answer, so that the answer is ended only once.
+// ending reports whether e already ends the answer, so that it is not ended twice.
 func ending(e *effects, name string) bool {
 	for _, ended := range e.End {
 		if ended.Answer == name {
@@ -111,7 +111,7 @@ func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 	it := a.message(s)
 	c.emit(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})
 
-	// The item may have been dropped or deleted in the meantime.
+	// The item may have been dropped or deleted since.
 	var previous *string
 	if at, _ := c.items.find(a.id); at >= 0 {
 		c.items[at] = it

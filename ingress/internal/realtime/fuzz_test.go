@@ -11,7 +11,8 @@ import (
 	"parley/shared/contract"
 )
 
-// After any client message, the conversation sends only valid protocol events and remains usable.
+// FuzzClient checks that the conversation sends only valid events after any message of the client,
+// and that it remains usable.
 func FuzzClient(f *testing.F) {
 	files, err := filepath.Glob("testdata/scenes/*.txt")
 	must(f, err)
@@ -53,8 +54,8 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// waits reports whether an event may have no immediate effect: response.create may wait for
-// transcripts, and response.cancel may arrive before the response's run starts.
+// waits reports whether an event may have no immediate effect. A response.create may wait for
+// transcripts, and a response.cancel may arrive before the run of its response.
 func waits(raw []byte) bool {
 	var event struct {
 		Type string `json:"type"`

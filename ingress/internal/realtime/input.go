@@ -10,41 +10,42 @@ import (
 
 const (
 	bytesOf     = 2                         // bytes of a sample
-	perMS       = contract.VoiceRate / 1000 // samples
-	maxBuffer   = 120 * contract.VoiceRate  // uncommitted samples
-	maxKept     = 240 * contract.VoiceRate  // samples kept, including those whose transcript is pending
+	perMS       = contract.VoiceRate / 1000 // samples per millisecond
+	maxBuffer   = 120 * contract.VoiceRate  // maximum number of uncommitted samples
+	maxKept     = 240 * contract.VoiceRate  // maximum number of samples in memory, including those whose transcript is pending
 	commitLeast = 100 * perMS
-	maxWaits    = 64                     // utterances whose transcript is pending
-	maxAgain    = 2 * contract.VoiceRate // uncommitted samples that are sent again after an item's audio
-	// maxAgainListening is the same limit while detection is on. The worker needs up to 2.1 s to
-	// detect the beginning of speech, and reports its progress every 500 ms.
+	maxWaits    = 64                     // maximum number of utterances whose transcript is pending
+	maxAgain    = 2 * contract.VoiceRate // maximum number of uncommitted samples that are sent again after the audio of an item
+	// maxAgainListening is the limit that replaces maxAgain while detection is on. It is higher,
+	// because the worker needs up to 2.1 s to detect the beginning of speech and reports its
+	// progress every 500 ms.
 	maxAgainListening = 4 * contract.VoiceRate
-	blockBytes        = 200 * perMS * bytesOf // small appends are combined into blocks of this size
+	blockBytes        = 200 * perMS * bytesOf // small appends are combined into blocks of this many bytes
 )
 
 var (
-	// The errors are the ends of messages that begin with the field's name.
+	// The texts of these errors follow the name of the field in messages.
 	errBase64 = errors.New("must be base64")
 	errOdd    = errors.New("must be whole samples of 16 bits")
 	errFull   = errors.New("the buffer is full (120 seconds of uncommitted audio); this audio was dropped")
 	errKept   = errors.New("too much audio is waiting for commit or transcription (240 seconds); this audio was dropped")
 )
 
-// input is the audio received. Samples are numbered from the connection's first sample. They are
-// kept as long as another worker might need them.
+// input contains the audio received from the client. Samples are numbered from the first sample of
+// the connection. They are kept as long as a replacement worker might need them.
 type input struct {
 	blocks []block
-	end    int64 // after the last sample
+	end    int64 // number of the sample after the last one
 	heard  int64 // end of the samples that the worker has processed
-	needs  int64 // the worker needs no samples before this one
-	start  int64 // where the buffer starts: after the last commit or clear
-	behind int64 // speech that begins before this sample was already reported; the worker receives the samples again
-	shift  int64 // number of samples that are not from the client's stream
+	needs  int64 // first sample that the worker still needs
+	start  int64 // beginning of the buffer: the end of the last commit or clear
+	behind int64 // speech that begins before this sample was already reported, but the worker receives the samples again
+	shift  int64 // number of samples that do not come from the client's stream
 	speech *speech
-	waits  []span // utterances whose transcript is pending, in order
+	waits  []span // utterances whose transcript is pending, oldest first
 }
 
-// block contains consecutive samples; at is the number of the first sample. Samples are never
+// block contains consecutive samples. at is the number of the first. Stored samples are never
 // modified.
 type block struct {
 	at  int64
@@ -56,21 +57,21 @@ func (b *block) end() int64 { return b.at + int64(len(b.pcm))/bytesOf }
 
 // speech is an utterance in progress.
 type speech struct {
-	item string // the item's id at the client
-	line string // the item's id at the worker; another worker may use another id
+	item string // id of the item at the client
+	line string // id of the item at the worker, which differs after a change of the worker
 	from int64
 }
 
-// span is the range of an item's samples.
+// span is the range of samples that belongs to an item.
 type span struct {
 	item     string
-	line     string // the item's id at the worker
+	line     string // id of the item at the worker
 	from, to int64
-	auto     bool // found by speech detection, so a response follows
-	deleted  bool // its item is deleted; the span stays until the worker has transcribed it
+	auto     bool // whether speech detection found it, so that a response follows
+	deleted  bool // whether its item was deleted; the span remains until the worker has transcribed it
 }
 
-// buffered returns the first sample that a commit would take.
+// buffered returns the number of the first sample that a commit would include.
 func (in *input) buffered(listening bool) int64 {
 	switch {
 	case in.speech != nil:
@@ -83,7 +84,7 @@ func (in *input) buffered(listening bool) int64 {
 	}
 }
 
-// firstKept returns the first sample that must be kept.
+// firstKept returns the number of the first sample that must stay in memory.
 func (in *input) firstKept(listening bool) int64 {
 	low := in.buffered(listening)
 	for _, w := range in.waits {
@@ -92,7 +93,7 @@ func (in *input) firstKept(listening bool) int64 {
 	return low
 }
 
-// prune drops the blocks that are no longer needed, except the last block, which may have room.
+// prune drops blocks that are no longer needed. It keeps the last block, which may have free space.
 func (in *input) prune(listening bool) {
 	low, n := in.firstKept(listening), 0
 	for n < len(in.blocks)-1 && in.blocks[n].end() <= low {
@@ -103,9 +104,9 @@ func (in *input) prune(listening bool) {
 	}
 }
 
-// decode appends base64 audio and returns the samples appended.
+// decode appends base64 audio and returns the decoded samples.
 func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
-	// Decode into the block directly, which saves a copy of each message.
+	// The audio is decoded into the block directly, which saves a copy.
 	limit := base64.StdEncoding.DecodedLen(len(encoded))
 	room := in.room(limit)
 	n, err := base64.StdEncoding.Decode(room[:limit], encoded)
@@ -122,25 +123,27 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 	return in.wrote(n), nil
 }
 
-// room returns space for the given number of bytes at the end of the input, in a new block if the last one is full.
+// room returns space for the given number of bytes at the end of the input. If the last block is
+// full, it adds a block.
 func (in *input) room(bytes int) []byte {
 	if n := len(in.blocks); n > 0 {
 		last := &in.blocks[n-1]
 		if free := last.pcm[len(last.pcm):cap(last.pcm)]; len(free) >= bytes && last.end() == in.end {
 			return free
 		}
-		if len(last.pcm) == 0 { // allocated for an append that failed
+		if len(last.pcm) == 0 { // allocated for an append that then failed
 			in.blocks = in.blocks[:n-1]
 		}
 	}
 
-	// The capacity leaves room for the next messages.
+	// The block gets spare capacity for the next appends.
 	made := make([]byte, 0, max(bytes, blockBytes))
 	in.blocks = append(in.blocks, block{at: in.end, pcm: made})
 	return made[:cap(made)]
 }
 
-// wrote appends the given number of bytes, which were written into the space from room, and returns them.
+// wrote records that the given number of bytes was written into the space that room returned, and
+// returns these bytes.
 func (in *input) wrote(bytes int) []byte {
 	last := &in.blocks[len(in.blocks)-1]
 	from := len(last.pcm)
@@ -149,11 +152,11 @@ func (in *input) wrote(bytes int) []byte {
 	return last.pcm[from : from+bytes : from+bytes]
 }
 
-// frames returns the kept samples between from and to as frames.
+// frames returns the kept samples between from and to in frames for the worker.
 func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	var out []contract.VoiceAudio
 	for _, b := range in.blocks {
-		// A block may be only partly in the range.
+		// Only a part of the block may be within the range.
 		low, high := max(from, b.at), min(to, b.end())
 		if low < high {
 			out = appendFrames(out, low, b.pcm[(low-b.at)*bytesOf:(high-b.at)*bytesOf])
@@ -173,12 +176,12 @@ func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contrac
 	return out
 }
 
-// rest returns the number of samples that an insertion sends again.
+// rest returns the number of uncommitted samples, which an insertion must send again.
 func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listening) }
 
-// insert adds the audio of items, which is not from the client's stream, and repeats the
-// uncommitted samples after it. The items' audio can then be committed without the user's current
-// speech. It returns the position of each item's audio, and the frames to send.
+// insert adds the audio of items, which does not come from the client's stream. It then repeats the
+// uncommitted samples, so that the items can be committed without the user's current speech. It
+// returns the position of each item's audio, and the frames to send.
 func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out []contract.VoiceAudio) {
 	low, end := in.buffered(listening), in.end
 	rest := in.frames(low, end)
@@ -193,7 +196,7 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 		inserted = append(inserted, span{item: h.item, line: h.item, from: from, to: in.end})
 	}
 
-	// Speech in the items' audio is not the user's current speech, so it is not reported.
+	// Speech in the audio of items is not the user's current speech, so it is not reported.
 	in.start, in.behind = in.end, in.end
 	for _, frame := range rest {
 		add(frame.PCM)
@@ -202,10 +205,11 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 	return inserted, out
 }
 
-// ms returns the time of a sample in the client's stream, in milliseconds.
+// ms returns the position of a sample in the client's stream, in milliseconds.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
-// settle removes the pending utterance that is selects. It returns false if there is none.
+// settle removes the first pending utterance for which is returns true. It returns false if there
+// is none.
 func (in *input) settle(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {
@@ -216,8 +220,8 @@ func (in *input) settle(is func(span) bool) (span, bool) {
 	return found, true
 }
 
-// disown marks an utterance whose item was deleted. The utterance still counts as pending, because
-// the worker still has it.
+// disown marks an utterance whose item was deleted. The utterance stays pending until the worker
+// has transcribed it.
 func (in *input) disown(item string) {
 	for i := range in.waits {
 		if in.waits[i].item == item {
@@ -226,12 +230,13 @@ func (in *input) disown(item string) {
 	}
 }
 
-// wanted reports whether the transcript of an existing item is pending.
+// wanted reports whether the transcript of an item is pending that was not deleted.
 func (in *input) wanted() bool {
 	return slices.ContainsFunc(in.waits, func(w span) bool { return !w.deleted })
 }
 
-// forsake removes the utterances of deleted items after a worker was lost, because no worker has them any longer.
+// forsake removes the utterances of deleted items. It is called after the loss of a worker, because
+// no worker transcribes them any more.
 func (in *input) forsake() {
 	in.waits = slices.DeleteFunc(in.waits, func(w span) bool {
 		if w.deleted {

@@ -8,7 +8,7 @@ import (
 	"parley/shared/contract"
 )
 
-// createItem adds an item that the client sent.
+// createItem adds an item that the client has sent.
 func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if !r.object.has("item") {
 		r.object.wrong("item", codeMissing, "is required")
@@ -26,7 +26,7 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 		return
 	}
 
-	// Check the limits only for valid items, so that the first error is the most helpful.
+	// The limits are checked only for valid items, so that the client gets the most helpful error.
 	if it.waiting && !roomFor(c, audio) {
 		c.refuse(e, r.id, codeFull, "item.content", tooManyWait)
 		return
@@ -48,7 +48,7 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	c.next(e, now)
 }
 
-// roomFor reports whether an item's audio can be kept until it is transcribed.
+// roomFor reports whether the audio of an item can be kept until it is transcribed.
 func roomFor(c *Conversation, audio []byte) bool {
 	bytes := int64(len(audio))
 	for _, h := range c.heldAudio {
@@ -59,7 +59,7 @@ func roomFor(c *Conversation, audio []byte) bool {
 	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/bytesOf <= maxKept
 }
 
-// checkItem validates an item against the existing ones.
+// checkItem checks that an item does not conflict with existing items.
 func checkItem(c *Conversation, o object, it *item) {
 	if it.id != "" && c.known(it.id) {
 		o.wrong("id", codeValue, "item %s already exists", it.id)
@@ -72,15 +72,15 @@ func checkItem(c *Conversation, o object, it *item) {
 	}
 }
 
-// known reports whether an id belongs to an item, including the items that an answer or speech in
-// progress will become, and deleted items that the worker has not finished.
+// known reports whether an id is in use. Ids in use include those that an answer or speech in
+// progress will get, and those of deleted items that the worker has not transcribed yet.
 func (c *Conversation) known(itemID string) bool {
 	_, there := c.items.find(itemID)
 	waits := slices.ContainsFunc(c.input.waits, func(w span) bool { return w.item == itemID })
 	return waits || there != nil || c.now != nil && c.now.id == itemID || c.input.speech != nil && c.input.speech.item == itemID
 }
 
-// unansweredLength counts the characters in the user's items since the last response.
+// unansweredLength returns the number of characters in the user's items since the last response.
 func (l *items) unansweredLength() int {
 	sum := 0
 	for _, it := range *l {
@@ -90,7 +90,7 @@ func (l *items) unansweredLength() int {
 			sum = 0
 		default:
 			if said := it.said(); said != "" {
-				// The texts will be joined by empty lines, which have two characters.
+				// The texts will be joined with empty lines, which have two characters each.
 				sum += utf8.RuneCountInString(said) + 2
 			}
 		}
@@ -98,7 +98,8 @@ func (l *items) unansweredLength() int {
 	return sum
 }
 
-// placeBehind returns the index of a new item: after the item that the client names, or at the end.
+// placeBehind returns the index for a new item: after the item that the client names, or at the
+// end.
 func placeBehind(c *Conversation, o object) int {
 	var previous string
 	if !o.text("previous_item_id", &previous, nameMax) {
@@ -114,8 +115,8 @@ func placeBehind(c *Conversation, o object) int {
 	return at + 1
 }
 
-// release sends the audio of items to the worker once the user is silent and the worker has
-// processed nearly all input. The samples that the worker may still need are sent again.
+// release sends the audio of held items to the worker. It waits until the user is silent and the
+// worker has processed nearly all input. It sends the samples that the worker may still need again.
 func (c *Conversation) release(e *effects) {
 	if len(c.heldAudio) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > maxAgainListening {
 		return
@@ -129,8 +130,8 @@ func (c *Conversation) release(e *effects) {
 	c.heldAudio = nil
 }
 
-// namedItem returns the item that an event names, and its index. If there is none, it sends an
-// error and returns nil.
+// namedItem returns the index of the item that an event names, and the item. If there is no such
+// item, it sends an error and returns nil.
 func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 	var itemID string
 	r.object.need("item_id", &itemID, nameMax)
@@ -144,14 +145,15 @@ func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 	return at, it
 }
 
-// retrieveItem sends an item to the client.
+// retrieveItem sends the requested item to the client.
 func retrieveItem(c *Conversation, e *effects, _ time.Time, r *request) {
 	if _, it := namedItem(c, e, r); it != nil {
 		c.emit(e, "conversation.item.retrieved", retrievedEvent{it.shown()})
 	}
 }
 
-// kept reports whether the session stores an item: an answer, or the input of a run.
+// kept reports whether the session has stored the item, either as an answer or as the input of a
+// run.
 func (i *item) kept() bool { return i.answer != nil || i.taken && !i.refused && i.said() != "" }
 
 // deleteItem deletes an item. Items that were passed to a run belong to the stored session and cannot be deleted.
@@ -160,7 +162,7 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if it == nil {
 		return
 	}
-	// The stored session would still have the item after it was deleted here.
+	// The stored session would still contain the item.
 	if it.kept() {
 		c.refuse(e, r.id, codeInSession, "item_id",
 			"the item "+it.id+" is part of the session and cannot be deleted separately: DELETE /api/sessions erases the session")
@@ -170,6 +172,6 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	c.input.disown(it.id)
 	c.heldAudio = slices.DeleteFunc(c.heldAudio, func(h heldAudio) bool { return h.item == it.id })
 	c.emit(e, "conversation.item.deleted", namedEvent{it.id})
-	// A response may have waited for the transcript of the deleted item.
+	// A response may have been waiting for the transcript of the deleted item.
 	c.next(e, now)
 }

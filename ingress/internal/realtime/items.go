@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// Limits of a conversation and of an item.
+	// These constants limit a conversation and its items.
 	maxItems   = 500
-	maxTexts   = 1 << 20 // bytes of all items
-	maxMessage = 32_000  // characters
+	maxTexts   = 1 << 20 // bytes of the texts of all items
+	maxMessage = 32_000  // characters of a message
 	maxParts   = 100
 
-	annotationBytes, segmentBytes = 128, 24 // overhead of each item in addition to its text
+	annotationBytes, segmentBytes = 128, 24 // memory of an annotation and of a segment, in addition to its text
 )
 
-// States of items and responses.
+// These constants are the statuses of items and responses.
 const (
 	statusInProgress = "in_progress"
 	statusCompleted  = "completed"
@@ -30,7 +30,7 @@ const (
 	statusFailed     = "failed"
 )
 
-// Kinds of parts of an item.
+// These constants are the kinds of parts that an item can have.
 const (
 	partInputText   = "input_text"
 	partInputAudio  = "input_audio"
@@ -44,21 +44,21 @@ type item struct {
 	role    string // user, assistant or system
 	status  string
 	parts   []part
-	waiting bool    // its transcript is pending
-	taken   bool    // passed to a run, and stored with it
-	refused bool    // the run was refused, so no session stores it
-	answer  *answer // the answer that the item shows; nil for other items
+	waiting bool    // whether its transcript is pending
+	taken   bool    // whether it was passed to a run, which stores it
+	refused bool    // whether that run was refused, so that it is not stored
+	answer  *answer // the answer that the item belongs to; nil for other items
 }
 
-// part is one part of an item's content.
+// part is one part of the content of an item.
 type part struct {
 	kind        string
-	text        string // the transcript, for audio
-	heardBy     bool   // audio whose transcript has arrived
+	text        string // text, or the transcript of audio
+	heardBy     bool   // whether the transcript of the audio has arrived
 	annotations []openaiapi.ResponseAnnotation
 }
 
-// shownItem is an item in the protocol's form.
+// shownItem is an item in the form of the protocol.
 type shownItem struct {
 	ID      string      `json:"id"`
 	Object  string      `json:"object"`
@@ -68,8 +68,8 @@ type shownItem struct {
 	Content []shownPart `json:"content"`
 }
 
-// shownPart is a part in the protocol's form. Depending on the type, Text or Transcript is set, or
-// neither while a transcript is pending.
+// shownPart is a part in the form of the protocol. Either Text or Transcript is set, depending on
+// the type. Neither is set while a transcript is pending.
 type shownPart struct {
 	Type        string                         `json:"type"`
 	Text        *string                        `json:"text,omitempty"`
@@ -77,7 +77,7 @@ type shownPart struct {
 	Annotations []openaiapi.ResponseAnnotation `json:"annotations,omitempty"`
 }
 
-// shown returns the item in the form that the client sees.
+// shown returns the item as the client sees it.
 func (i *item) shown() shownItem {
 	out := shownItem{ID: i.id, Object: "realtime.item", Type: "message", Status: i.status, Role: i.role, Content: []shownPart{}}
 	for _, p := range i.parts {
@@ -104,10 +104,11 @@ func (i *item) said() string {
 	return strings.Join(texts, "\n")
 }
 
-// items contains the conversation's items, oldest first.
+// items contains the items of the conversation, oldest first.
 type items []*item
 
-// find returns the item with an id and its index; -1 and nil if there is none.
+// find returns the index of the item with an id, and the item. If there is none, it returns -1 and
+// nil.
 func (l *items) find(id string) (int, *item) {
 	for i, it := range *l {
 		if it.id == id {
@@ -117,8 +118,8 @@ func (l *items) find(id string) (int, *item) {
 	return -1, nil
 }
 
-// place inserts an item and returns the id of the item before it. If a limit is exceeded, it drops
-// the oldest items, but not the answer in progress (now).
+// place inserts an item and returns the id of the item before it. If a limit is then exceeded, it
+// drops the oldest items. It does not drop the item of the answer now, which is in progress.
 func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {
@@ -130,7 +131,7 @@ func (l *items) place(at int, it *item, now *answer) (previous *string) {
 		bytes += i.bytes()
 	}
 	for len(*l) > maxItems || bytes > maxTexts {
-		// An item whose transcript is pending stays, because the transcript refers to it.
+		// An item whose transcript is pending is kept, because the transcript will refer to it.
 		old := slices.IndexFunc(*l, func(i *item) bool { return !i.waiting && i != it && (now == nil || i.id != now.id) })
 		if old < 0 {
 			break
@@ -141,7 +142,7 @@ func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	return previous
 }
 
-// bytes estimates the memory of an item: its texts and its speech.
+// bytes estimates the memory that an item takes for its texts and for the record of its speech.
 func (i *item) bytes() int {
 	sum := 0
 	for _, p := range i.parts {
@@ -153,14 +154,14 @@ func (i *item) bytes() int {
 			}
 		}
 	}
-	// The record of speech is kept for corrections of what was played.
+	// The record of speech is kept, because the client may correct how much was played.
 	if i.answer != nil {
 		sum += len(i.answer.spoken.text) + segmentBytes*len(i.answer.spoken.segments)
 	}
 	return sum
 }
 
-// last returns the id of the newest item; nil if there is none.
+// last returns the id of the newest item, or nil if there are no items.
 func (l *items) last() *string {
 	if len(*l) == 0 {
 		return nil
@@ -177,14 +178,14 @@ func (c *Conversation) added(e *effects, at int, it *item, done bool) {
 	}
 }
 
-// partKinds maps the role of an item to the kinds of parts that the item may have.
+// partKinds maps the role of an item to the kinds of parts that such an item may have.
 var partKinds = map[string][]string{
 	"user":      {partInputText, partInputAudio},
 	"system":    {partInputText},
 	"assistant": {partOutputText, partOutputAudio},
 }
 
-// readItem parses an item that a client creates, and returns its audio.
+// readItem parses an item that a client creates. It also returns the item's audio.
 func readItem(o object) (*item, []byte) {
 	it := &item{status: statusCompleted}
 	kind := "message"
@@ -211,8 +212,8 @@ func readItem(o object) (*item, []byte) {
 	return it, nil
 }
 
-// readParts parses the parts of an item into it and returns the audio part's samples, if there is
-// one. Faults are added to o's faults; parts with faults are skipped.
+// readParts parses the parts of an item into it. It returns the samples of the audio part, or nil
+// if there is none. Parts with faults are skipped, and the faults are added to those of o.
 func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 	for i, raw := range entries {
 		entry, ok := newObject(o.at("content")+"["+strconv.Itoa(i)+"]", raw, o.faults)
@@ -228,7 +229,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 			entry.wrong("type", codeUnsupported, "must be %s in an item of role %s", strings.Join(partKinds[it.role], " or "), it.role)
 			continue
 		}
-		// Each item has one span of samples, so it can have only one audio part.
+		// An item has one span of samples, so it can have only one audio part.
 		if p.kind == partInputAudio {
 			if it.waiting {
 				entry.wrong("type", codeUnsupported, "must have at most one audio part")
@@ -247,7 +248,8 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 	return audio
 }
 
-// readText parses the text of a part into p. An assistant's audio part has a transcript instead.
+// readText parses the text of a part into p. An audio part of the assistant has a transcript
+// instead.
 func readText(entry object, p *part) {
 	name := "text"
 	if p.kind == partOutputAudio {
@@ -260,7 +262,7 @@ func readText(entry object, p *part) {
 	entry.text(name, &p.text, maxMessage)
 }
 
-// readAudio parses the audio of a part: base64, as in the buffer.
+// readAudio parses the audio of a part, which is base64, as in append events.
 func readAudio(entry object) []byte {
 	if !entry.has("audio") {
 		entry.wrong("audio", codeMissing, "is required")

@@ -15,8 +15,8 @@ import (
 	"parley/shared/domain"
 )
 
-// talk is a connection whose workers are lost at random. Its client speaks, waits for the answer
-// and speaks again.
+// talk is a connection whose workers are lost at random moments. Its client speaks, waits for the
+// answer, and speaks again.
 type talk struct {
 	tb       testing.TB
 	dice     *rand.Rand
@@ -26,14 +26,14 @@ type talk struct {
 	names    int
 	ids      int
 	worker   *worker
-	client   []string // events to send
-	turns    []string // turns not yet spoken
+	client   []string // events that the client has not sent yet
+	turns    []string // turns that the client has not spoken yet
 	run      []domain.Event
 	answer   string
 	manual   bool
-	reported strings.Builder // the events that the client received, without IDs
+	reported strings.Builder // events that the client has received, without their ids
 	spoken   strings.Builder
-	waiting  bool // the client waits for an answer
+	waiting  bool // whether the client waits for an answer
 }
 
 func (k *talk) newID(prefix string) string {
@@ -41,8 +41,8 @@ func (k *talk) newID(prefix string) string {
 	return fmt.Sprintf("%s_%d", prefix, k.ids)
 }
 
-// say queues the events of a client that speaks the words: 500 equal samples for each letter, and
-// silence before and after the words.
+// say queues the events of a client that speaks words. Each letter consists of 500 equal samples,
+// and there is silence before and after the words.
 func (k *talk) say(words string) {
 	silence := make([]byte, 4000*bytesOf)
 	samples := slices.Clone(silence[:1000*bytesOf])
@@ -52,7 +52,7 @@ func (k *talk) say(words string) {
 		}
 	}
 	samples = append(samples, silence...)
-	if words[0] == 'i' { // sent as an item between appended audio
+	if words[0] == 'i' { // sent as an item between appends of audio
 		part := `{"type":"input_audio","audio":"` + base64.StdEncoding.EncodeToString(samples) + `"}`
 		k.client = append(k.client,
 			`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[`+part+`]}}`, `{"type":"response.create"}`)
@@ -68,7 +68,7 @@ func (k *talk) say(words string) {
 	}
 }
 
-// step executes one of the possible next steps, chosen at random. It returns false if there is none.
+// step executes one of the possible next steps at random. It returns false if no step is possible.
 func (k *talk) step() bool {
 	k.now = k.now.Add(time.Duration(k.dice.IntN(20)) * time.Millisecond)
 	if k.worker != nil && k.dice.Float64() < k.losses {
@@ -203,7 +203,7 @@ func (k *talk) event(e Event) {
 	}
 }
 
-// converse simulates a connection to its end and returns the events that its client received.
+// converse simulates a connection to its end. It returns the events that the client has received.
 func converse(tb testing.TB, seed uint64, losses float64, session string, turns ...string) string {
 	tb.Helper()
 	k := &talk{tb: tb, losses: losses, now: start, turns: turns, manual: strings.Contains(session, "null")}
@@ -225,7 +225,8 @@ func converse(tb testing.TB, seed uint64, losses float64, session string, turns 
 	return k.reported.String()
 }
 
-// The client receives the same events and samples, no matter when and how often workers are lost.
+// The client receives the same events and samples however often workers are lost, and at whatever
+// moments.
 func TestLostWorkersAreNotNoticed(t *testing.T) {
 	t.Parallel()
 	for name, session := range map[string]string{
@@ -246,8 +247,8 @@ func TestLostWorkersAreNotNoticed(t *testing.T) {
 	}
 }
 
-// Audio frames for the worker are never longer than the limit. After a loss they contain the same
-// samples again.
+// The audio frames for a worker never exceed the limit. After a loss, the same samples are sent
+// again.
 func TestSamplesAreResentUnchanged(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(5, 6))
@@ -279,8 +280,8 @@ func TestSamplesAreResentUnchanged(t *testing.T) {
 	}
 }
 
-// For an answer that is interrupted at a random moment, with or without lost workers, the text
-// recorded as played is a prefix of the answer and no longer than the audio that was sent.
+// An answer is interrupted at a random moment, with or without lost workers. The text recorded as
+// played is then a prefix of the answer, and not longer than the audio that was sent.
 func TestHeardTextMatchesTheSentAudio(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -332,7 +333,7 @@ func TestHeardTextMatchesTheSentAudio(t *testing.T) {
 		if heard > sent || !strings.HasPrefix(strings.TrimSpace(text.String()), got.Text) || heard == 0 && got.Text != "" {
 			t.Errorf("seed %d: %q in %d of %d samples, of %q", seed, got.Text, heard, sent, text.String())
 		}
-		if said := int64(len(got.Text)) * perByte; said > heard+10*perMS { // the played words are estimated, so the text may be a few bytes longer
+		if said := int64(len(got.Text)) * perByte; said > heard+10*perMS { // the played words are estimated, so the text may be a bit longer
 			t.Errorf("seed %d: %q was heard in %d samples", seed, got.Text, heard)
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"parley/shared/domain"
 )
 
-// Reasons for cancelling a response.
+// These constants are the reasons for cancelling a response.
 const (
 	reasonTurn   = "turn_detected"
 	reasonClient = "client_cancelled"
 )
 
-// interrupt cancels the response in progress. If its run is not accepted yet, the run is cancelled
-// as soon as it is accepted.
+// interrupt cancels the response in progress. A run that is not accepted yet is cancelled when it
+// is accepted.
 func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 	a := c.now
 	if !a.begun {
@@ -23,8 +23,8 @@ func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 	c.cancel(e, now, reason, a.heard(now))
 }
 
-// cancel ends the response in progress as cancelled and stores how much was played. It cancels the
-// run unless the run has finished.
+// cancel ends the response in progress as cancelled, and stores the part that was played. It also
+// cancels the run, unless the run has finished.
 func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *domain.Playback) {
 	a := c.now
 	c.stop(e, a)
@@ -35,14 +35,14 @@ func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *d
 	c.items.keep(a, heard)
 }
 
-// silence stops the previous answer's audio when the user speaks.
+// silence stops the audio of the previous answer when the user begins to speak.
 func (c *Conversation) silence(e *effects, now time.Time) {
 	a := c.before
 	if !a.playing(now) || a.run == "" {
 		return
 	}
 
-	// The user may interrupt an answer whose text is already complete.
+	// The user may interrupt the audio of an answer whose text is already complete.
 	heard := a.heard(now)
 	a.stopped, a.recorded = true, true
 	e.Drop = append(e.Drop, a.id)
@@ -50,7 +50,7 @@ func (c *Conversation) silence(e *effects, now time.Time) {
 	c.items.keep(a, heard)
 }
 
-// keep truncates the text of an answer's item to the part that was played.
+// keep truncates the text in an answer's item to the part that was played.
 func (l *items) keep(a *answer, heard *domain.Playback) {
 	if _, it := l.find(a.id); it != nil && heard != nil && len(it.parts) > 0 {
 		it.parts[0].text, it.parts[0].annotations = heard.Text, nil
@@ -58,9 +58,9 @@ func (l *items) keep(a *answer, heard *domain.Playback) {
 }
 
 // Gone handles the end of the connection. It returns how much was played of the answer that is
-// being spoken; the answer's run continues. The answer counts as complete if no part of it was
-// played, because the user can still read it, or if all of it was sent, because the client may
-// still play it.
+// being spoken. The run of that answer continues. The answer counts as complete if no part of it
+// was played, because the user can still read it. It also counts as complete if all of it was sent,
+// because the client may still play it.
 func (c *Conversation) Gone(now time.Time) []Ended {
 	a := c.now
 	if a == nil || a.text {
@@ -72,16 +72,17 @@ func (c *Conversation) Gone(now time.Time) []Ended {
 	return nil
 }
 
-// playing reports whether an answer has audio that is still to be played, including audio not sent yet.
+// playing reports whether an answer has audio that was not played yet, including audio that was not
+// sent yet.
 func (a *answer) playing(now time.Time) bool {
 	return a != nil && !a.text && !a.stopped && a.spoken.playhead.advance(now) < a.spoken.samples()
 }
 
-// heard returns how much of an answer has been played or, for a text answer, sent. It returns nil
-// if that is the complete answer.
+// heard returns how much of a spoken answer was played, or how much of a text answer was sent. It
+// returns nil if the answer is complete.
 func (a *answer) heard(now time.Time) *domain.Playback {
 	if a.text {
-		// All of the text was sent, so the answer was not interrupted.
+		// The whole text was sent, so the answer was not interrupted.
 		if a.final != nil {
 			return nil
 		}
@@ -90,7 +91,7 @@ func (a *answer) heard(now time.Time) *domain.Playback {
 	return new(a.spoken.heard(a.spoken.playhead.advance(now)))
 }
 
-// truncateItem records how much of an answer's audio the client has played.
+// truncateItem records how much of an answer's audio the client says that it has played.
 func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	var itemID string
 	part, ms := 0, 0
@@ -114,7 +115,7 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 		return
 	}
 
-	// The client cannot have played more than was sent to it.
+	// The client cannot have played more audio than was sent to it.
 	a := it.answer
 
 	p := &a.spoken.playhead
@@ -127,7 +128,8 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	c.emit(e, "conversation.item.truncated", truncatedEvent{ItemID: a.id, EndMS: int64(ms)})
 }
 
-// correct sets how many milliseconds of an answer were played. An answer in progress is cancelled.
+// correct sets the number of milliseconds of an answer that were played. It cancels an answer in
+// progress.
 func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	samples := ms * perMS
 
@@ -145,12 +147,12 @@ func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 		return
 	}
 	a.stopped = true
-	// Audio that was not sent yet must not be played any more.
+	// Audio that was not sent yet will not be sent any more.
 	if a.spoken.playhead.sent < a.spoken.samples() {
 		e.Drop = append(e.Drop, a.id)
 	}
 
-	// The session already stores the complete answer.
+	// The session already contains the complete answer, so no correction is needed.
 	if whole && !a.recorded {
 		return
 	}

@@ -25,7 +25,7 @@ func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	case contract.VoiceSegment:
 		segmentSpoken(c, &e, r)
 	case contract.VoiceSaid:
-		// A report about an earlier answer is ignored.
+		// The report may be about an earlier answer, which is then ignored.
 		if a := c.saying(r.Answer); a != nil && a.last {
 			c.said(&e, now, a)
 		}
@@ -35,7 +35,7 @@ func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	return e
 }
 
-// reportAlive records the worker's progress and drops samples that no worker needs any more.
+// reportAlive records the worker's progress, and drops samples that no worker needs any more.
 func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in := &c.input
 	in.heard = max(in.heard, min(r.Heard, in.end))
@@ -44,13 +44,13 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 }
 
 // speechStarted handles the beginning of speech. It ignores speech that was already committed, and
-// speech that a new worker has detected again.
+// speech in progress that a new worker has detected again.
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {
 	case !c.session.listening() || r.From < in.behind || known != nil || r.Item == "" || len(r.Item) > nameMax:
 		return
-	// A new worker has found the speech in progress again, under another id.
+	// A new worker has detected the speech in progress under another id.
 	case in.speech != nil:
 		in.speech.line = r.Item
 		return
@@ -60,7 +60,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	in.speech = &speech{item: r.Item, line: r.Item, from: min(max(r.From, in.start), in.end)}
 	c.emit(e, "input_audio_buffer.speech_started", startedEvent{r.Item, in.ms(in.speech.from)})
 
-	// The answer continues while the user speaks.
+	// With this setting, the answer continues while the user speaks.
 	if !c.session.interrupts() {
 		return
 	}
@@ -70,7 +70,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	}
 }
 
-// speechStopped handles the end of speech and makes an item of it.
+// speechStopped handles the end of speech, and creates an item from it.
 func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	if in.speech == nil || in.speech.line != r.Item {
@@ -78,7 +78,7 @@ func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	}
 	c.active = now
 
-	// The end lies within the received samples, whatever the worker reports.
+	// The end is limited to the received samples, in case the worker reports a later position.
 	was := *in.speech
 	to := min(max(r.To, was.from), in.end)
 	in.speech, in.start = nil, max(in.start, to)
@@ -87,7 +87,7 @@ func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	c.release(e)
 }
 
-// committed makes an item of an utterance.
+// committed creates an item from an utterance.
 func (c *Conversation) committed(e *effects, utterance span) {
 	c.input.waits = append(c.input.waits, utterance)
 	it := &item{id: utterance.item, role: "user", status: statusCompleted, parts: []part{{kind: partInputAudio}}, waiting: true}
@@ -108,14 +108,14 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 	c.emit(e, "conversation.item.input_audio_transcription.completed", transcriptEvent{
 		ItemID: it.id, ContentIndex: at, Transcript: text, Usage: durationUsage{"duration", seconds(utterance.to - utterance.from)},
 	})
-	// Noise without words does not cause a response.
+	// An utterance without words, such as noise, does not cause a response.
 	if utterance.auto && text != "" {
 		c.due = true
 	}
 	c.next(e, now)
 }
 
-// clean returns a transcript as a valid message.
+// clean returns a transcript in a form that is valid as a message.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
 	if utf8.RuneCountInString(text) > maxMessage {
@@ -124,8 +124,8 @@ func clean(text string) string {
 	return text
 }
 
-// settleUtterance removes a pending utterance. It returns a nil item if the utterance is not
-// pending.
+// settleUtterance removes a pending utterance and returns it with its item. The item is nil if the
+// utterance is not pending.
 func settleUtterance(c *Conversation, line string) (span, *item) {
 	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
 	if !waited {
@@ -136,7 +136,7 @@ func settleUtterance(c *Conversation, line string) (span, *item) {
 	return utterance, it
 }
 
-// transcript sets the transcript of an item's audio part and returns the part's index.
+// transcript sets the transcript of an item's audio part. It returns the index of that part.
 func (i *item) transcript(text string) (at int) {
 	i.waiting = false
 	for at := range i.parts {
@@ -148,7 +148,7 @@ func (i *item) transcript(text string) (at int) {
 	return 0
 }
 
-// saying returns the answer with this name if it is being spoken.
+// saying returns the answer with this name if the worker is speaking it, and otherwise nil.
 func (c *Conversation) saying(name string) *answer {
 	if a := c.now; a != nil && a.id == name && a.begun && !a.text {
 		return a
@@ -156,7 +156,7 @@ func (c *Conversation) saying(name string) *answer {
 	return nil
 }
 
-// Audio handles speech from the worker. It sends the transcript first and then the audio.
+// Audio handles speech from the worker. It sends the transcript of the audio before the audio.
 func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	var e effects
 	a := c.saying(audio.Answer)
@@ -165,7 +165,7 @@ func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	}
 	c.active = now
 
-	// The client shows each part of the transcript when its audio begins.
+	// The client gets each part of the transcript when the audio of that part begins.
 	g := a.spoken.segment(audio.Start, audio.End)
 	g.samples += int64(len(audio.PCM)) / bytesOf
 	c.transcript(&e, a, g.end)
@@ -187,7 +187,7 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 	c.transcript(e, a, g.end)
 }
 
-// taskFailed handles a failed transcription, failed synthesis, or a setting that the worker
+// taskFailed handles a failed transcription, a failed synthesis, or a setting that the worker
 // rejects.
 func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	why := contract.VoiceFailure{Code: codeUnavailable, Message: "the voice worker failed"}
@@ -212,8 +212,8 @@ func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceRepo
 	}
 }
 
-// answerUnspoken handles an answer that cannot be spoken. The client gets the rest as text, and the
-// response then fails. The session stores the whole answer.
+// answerUnspoken handles an answer that cannot be spoken. The client gets the rest as text, and
+// then the response fails. The session stores the whole answer.
 func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why contract.VoiceFailure) {
 	a := c.saying(name)
 	if a == nil {
@@ -221,13 +221,13 @@ func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why
 	}
 	a.mute = &why
 	c.transcript(e, a, len(a.spoken.text))
-	// If the text is not complete yet, the response fails once it is.
+	// If the text is not complete yet, the response fails when it is complete.
 	if a.last {
 		c.abandon(e, now, openaiapi.Error{Type: openaiapi.TypeServer, Code: why.Code, Message: why.Message}, false)
 	}
 }
 
-// configFailed resets the setting that the worker rejects. The session continues without that setting.
+// configFailed resets the setting that the worker rejects, so that the session can continue.
 func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 	said := errorShown{Type: openaiapi.TypeInvalid, Code: why.Code, Message: why.Message}
 	switch why.Param {
@@ -248,7 +248,8 @@ func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
 }
 
-// dropVoice removes the setting of the voice in use, which is the response's, else the session's, else the agent's.
+// dropVoice removes the voice setting in use. This is the voice of the response, or else of the
+// session, or else of the agent.
 func dropVoice(c *Conversation) {
 	switch {
 	case c.now != nil && c.now.voice != "":

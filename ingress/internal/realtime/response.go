@@ -9,37 +9,37 @@ import (
 	"parley/shared/domain"
 )
 
-// answer is a response: a run, and the message that the run's answer becomes.
+// answer is a response. It consists of a run and of the message that contains the run's answer.
 type answer struct {
-	id       string // the message's id; it also identifies the answer to the worker and the gate
+	id       string // id of the message; the worker and the gate also identify the answer by it
 	response string
-	run      string // empty until the run is accepted
+	run      string // id of the run; empty until the run is accepted
 	text     bool   // text only, without speech
 	voice    string
 	metadata map[string]string
-	given    []*item                // input of the run, until it is accepted
-	begun    bool                   // the run was accepted
-	dropped  string                 // why the answer was cancelled before its run was accepted
-	opened   bool                   // the message was sent
-	last     bool                   // the text is complete
-	final    *domain.Run            // the finished run; nil while it is open
-	waits    *domain.RequiredAction // a person's decision
-	stopped  bool                   // the rest of its audio is not played
-	whole    bool                   // said completely
-	mute     *contract.VoiceFailure // why the rest is not spoken but sent as text
-	recorded bool                   // the answer was recorded as played in part
+	given    []*item                // items that are the input of the run, until the run is accepted
+	begun    bool                   // whether the run was accepted
+	dropped  string                 // reason why the answer was cancelled before its run was accepted
+	opened   bool                   // whether the start of the message was sent
+	last     bool                   // whether the text is complete
+	final    *domain.Run            // the finished run; nil before that
+	waits    *domain.RequiredAction // decision of a person that the run waits for
+	stopped  bool                   // whether the rest of the audio is not to be played
+	whole    bool                   // whether the whole text was spoken
+	mute     *contract.VoiceFailure // reason why the rest is sent as text instead of being spoken
+	recorded bool                   // whether a partial playback of the answer was recorded
 	attempts stream.SentText
-	spoken   spoken // the text so far, and its speech
+	spoken   spoken // the text so far and its speech
 }
 
 // status is the outcome of a response.
 type status struct {
 	name   string
-	reason string // why it is cancelled or incomplete; empty: none
+	reason string // reason why the response was cancelled or is incomplete; empty: none
 	err    *openaiapi.Error
 }
 
-// shownResponse is a response in the protocol's form.
+// shownResponse is a response in the form of the protocol.
 type shownResponse struct {
 	ID              string            `json:"id"`
 	Object          string            `json:"object"`
@@ -54,15 +54,15 @@ type shownResponse struct {
 	Metadata        map[string]string `json:"metadata"`
 }
 
-// shownDetails says why a response has its status.
+// shownDetails explains the status of a response.
 type shownDetails struct {
 	Type   string           `json:"type"`
 	Reason string           `json:"reason,omitempty"`
 	Error  *openaiapi.Error `json:"error,omitempty"`
 }
 
-// shownUsage is the run's usage. All tokens count as text, because the agent works with
-// transcripts.
+// shownUsage is the token usage of the run. All tokens count as text tokens, because agents receive
+// transcripts instead of audio.
 type shownUsage struct {
 	TotalTokens  int64       `json:"total_tokens"`
 	InputTokens  int64       `json:"input_tokens"`
@@ -71,14 +71,14 @@ type shownUsage struct {
 	Output       shownTokens `json:"output_token_details"`
 }
 
-// shownTokens are counts of tokens by kind.
+// shownTokens contains numbers of tokens by kind.
 type shownTokens struct {
 	Text  int64 `json:"text_tokens"`
 	Audio int64 `json:"audio_tokens"`
 }
 
-// shownResponse returns a response in the form that the client sees. Output, details and usage are
-// set only once the response has ended.
+// shownResponse returns a response as the client sees it. Output, details and usage are set only
+// after the response has ended.
 func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	out := &shownResponse{
 		ID: a.response, Object: "realtime.response", Status: s.name, Output: []shownItem{}, ConversationID: c.id,
@@ -91,7 +91,7 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	if !a.text {
 		out.Audio = &shownAudio{Output: shownOutput{Format: pcm, Voice: a.voiceIn(&c.session)}}
 	}
-	// A response in progress has no outcome yet.
+	// A response in progress has no output, details or usage yet.
 	if s.name == statusInProgress {
 		return out
 	}
@@ -109,7 +109,8 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	return out
 }
 
-// voiceIn returns the voice that speaks the answer: the response's, else the session's.
+// voiceIn returns the voice that speaks the answer: that of the response or, if it has none, that
+// of the session.
 func (a *answer) voiceIn(s *session) string {
 	if a.voice != "" {
 		return a.voice
@@ -117,7 +118,7 @@ func (a *answer) voiceIn(s *session) string {
 	return s.voice
 }
 
-// message returns an answer's item in its current state.
+// message returns the item of an answer in its current state.
 func (a *answer) message(s status) *item {
 	it := &item{id: a.id, role: "assistant", status: statusIncomplete, answer: a, taken: true}
 	if s.name == statusInProgress || s.name == statusCompleted {
@@ -131,7 +132,7 @@ func (a *answer) message(s status) *item {
 	if a.text {
 		it.parts[0].kind = partOutputText
 	}
-	// Positions of citations refer to the complete text.
+	// The positions of citations refer to the complete text.
 	if a.final != nil && s.name == statusCompleted {
 		it.parts[0].annotations = openaiapi.Annotations(a.final.Citations)
 	}
@@ -141,7 +142,7 @@ func (a *answer) message(s status) *item {
 // place identifies the answer's text in events.
 func (a *answer) place() partPlace { return partPlace{ResponseID: a.response, ItemID: a.id} }
 
-// part returns the answer's only part with the text, in the protocol's form.
+// part returns the only part of an answer with the given text, in the form of the protocol.
 func (a *answer) part(text string) shownPart {
 	if a.text {
 		return shownPart{Type: modalityText, Text: &text}

@@ -17,7 +17,7 @@ func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	if c.faulty(e, r) {
 		return
 	}
-	// The protocol has at most one response in progress.
+	// The protocol allows only one response in progress.
 	if c.now != nil || c.asked != nil {
 		c.refuse(e, r.id, codeActive, "", "another response is in progress: wait for its response.done, or cancel it")
 		return
@@ -26,7 +26,7 @@ func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	c.next(e, now)
 }
 
-// readAsk parses the settings of a response into asked. It rejects settings that would change the
+// readAsk parses the settings of a requested response. It rejects settings that would change the
 // agent.
 func readAsk(c *Conversation, o object, asked *ask) {
 	asked.text = modality(o, asked.text)
@@ -71,7 +71,7 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	switch {
 	case c.now != nil && (name == "" || name == c.now.response):
 		c.interrupt(e, now, reasonClient)
-	// The response has no id yet, so only a request without an id can mean it.
+	// The requested response has no id yet, so only an event without an id can refer to it.
 	case c.now == nil && c.asked != nil && name == "":
 		withdraw(c, e)
 	default:
@@ -79,7 +79,7 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 }
 
-// withdraw ends a response that was requested and waits for a transcript.
+// withdraw cancels a requested response that still waits for a transcript.
 func withdraw(c *Conversation, e *effects) {
 	a := &answer{response: c.newID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
 	c.asked = nil

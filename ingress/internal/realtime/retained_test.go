@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// playResponse plays a response from its request to its end.
+// playResponse simulates a response from its request to its end.
 func (r *testEnv) playResponse(said string, ended domain.Event) {
 	r.tb.Helper()
 	r.c.Client(r.now, []byte(`{"type":"response.create","response":{"instructions":"x","metadata":{"k":"`+strings.Repeat("v", 500)+`"}}}`))
@@ -31,7 +31,7 @@ func (r *testEnv) playResponse(said string, ended domain.Event) {
 	}
 }
 
-// completedEvent returns the final event of a completed run.
+// completedEvent returns the last event of a completed run.
 func completedEvent(tb testing.TB, run domain.Run) domain.Event {
 	tb.Helper()
 	run.ID, run.Status = "run_1", domain.RunCompleted
@@ -71,8 +71,8 @@ func TestToolCallsAreNotKept(t *testing.T) {
 	}
 }
 
-// Spoken texts are kept so that truncation can correct them. They count towards the limit on texts,
-// and so do citations.
+// The texts of spoken answers are kept, so that the client can correct how much was played. They
+// count against the limit on texts, and so do citations.
 func TestSpokenTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	said := strings.Repeat("word ", 6_000)

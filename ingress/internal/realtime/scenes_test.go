@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write what scenes come to into testdata")
 
-// TestScenes replays scene files. Lines that begin with "> " are inputs, and the lines after them
-// are the effects. The first line is the session settings of a client secret, or empty.
+// TestScenes replays scene files. A line that begins with "> " is an input, and the lines after it
+// are its effects. The first line contains the session settings of a client secret, or is empty.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scenes/*.txt")
@@ -64,8 +64,8 @@ func firstDifference(got, want string) string {
 	return "got  " + strings.Join(g[min(len(g), len(w)):], "\n") + "\nwant " + strings.Join(w[min(len(g), len(w)):], "\n")
 }
 
-// Every event type that the package sends occurs in a scene. testdata/events.jsonl contains the
-// first event of each type.
+// Every type of event that the package sends occurs in a scene. The file testdata/events.jsonl
+// contains the first event of each type.
 func TestEveryEventOccursInAScene(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scenes/*.txt")
@@ -89,7 +89,7 @@ func TestEveryEventOccursInAScene(t *testing.T) {
 	var out strings.Builder
 	for _, kind := range slices.Sorted(maps.Keys(seen)) {
 		body := seen[kind]
-		if kind == "response.output_audio.delta" { // contains seconds of silence
+		if kind == "response.output_audio.delta" { // contains several seconds of silence
 			body = body[:min(len(body), 200)]
 		}
 		out.WriteString(body + "\n")

@@ -7,59 +7,59 @@ import (
 	"parley/shared/contract"
 )
 
-// Maximum lengths of a session's texts.
+// These constants are the maximum lengths of texts in a session.
 const (
 	instructionsMax = 32_000 // characters, including those of system items
 	promptMax       = 2_000
-	nameMax         = 64 // maximum length of the id of a voice or an item
+	nameMax         = 64 // characters of the id of a voice or an item
 )
 
-// Modalities of answers.
+// These constants are the modalities of answers.
 const (
 	modalityAudio = "audio"
 	modalityText  = "text"
 )
 
-// Kinds of turn detection.
+// These constants are the kinds of turn detection.
 const (
 	serverVAD   = "server_vad"
 	semanticVAD = "semantic_vad"
 )
 
-// session has the settings that a client can change.
+// session contains the settings that a client can change.
 type session struct {
-	text         bool // answers are text only
+	text         bool // whether answers are text without speech
 	instructions string
 	voice        string
-	speed        float64 // 1 is normal
+	speed        float64 // speed of speech; 1 is normal
 	language     string
 	prompt       string     // hints for the transcription
-	detection    *detection // nil: the client commits turns
+	detection    *detection // nil: the client ends turns itself
 }
 
 // detection contains the client's settings for turn detection.
 type detection struct {
 	kind      string
-	threshold float64 // for server_vad, from 0 to 1
+	threshold float64 // sensitivity for server_vad, from 0 to 1
 	prefixMS  int
 	silenceMS int
 	eagerness string // for semantic_vad: a key of eagernesses
-	create    bool   // respond to the user's turn
-	interrupt bool   // stop answering when the user speaks
+	create    bool   // whether the user's turn causes a response
+	interrupt bool   // whether speech of the user stops the answer
 }
 
-// newSession returns the protocol's default session: spoken answers at normal speed, and
-// server_vad.
+// newSession returns the default session of the protocol: spoken answers at normal speed, and turn
+// detection of the kind server_vad.
 func newSession(s Settings) session {
 	return session{voice: s.Voice, instructions: s.Instructions, speed: 1, detection: newDetection(serverVAD)}
 }
 
-// newDetection returns the protocol's defaults for a kind of detection.
+// newDetection returns the default settings for a kind of detection.
 func newDetection(kind string) *detection {
 	return &detection{kind: kind, threshold: 0.5, prefixMS: 300, silenceMS: 500, eagerness: "auto", create: true, interrupt: true}
 }
 
-// eagernesses maps each eagerness to the length of silence that ends a turn, in ms.
+// eagernesses maps each eagerness to the duration of silence that ends a turn, in milliseconds.
 var eagernesses = map[string]int{"low": 1200, "medium": 700, "high": 400, "auto": 700}
 
 // config returns the session's settings for the voice worker.
@@ -74,7 +74,7 @@ func (s *session) config() contract.VoiceConfig {
 	return config
 }
 
-// update merges the client's settings into the session. Missing fields keep their values.
+// update applies the client's settings to the session. Missing settings keep their values.
 func (s *session) update(model string, o object) {
 	kind, named := "realtime", model
 	if o.text("type", &kind, nameMax) && kind != "realtime" {
@@ -86,7 +86,8 @@ func (s *session) update(model string, o object) {
 	o.text("instructions", &s.instructions, instructionsMax)
 	s.text = modality(o, s.text)
 	refuseTools(o)
-	// Clients of the beta would otherwise get other settings than they asked for.
+	// If the fields of the beta protocol were ignored, clients would get different settings than
+	// they asked for.
 	refuseMoved(o, betaSession)
 
 	if audio, ok := o.object("audio"); ok {
@@ -101,7 +102,8 @@ func (s *session) update(model string, o object) {
 	}
 }
 
-// updateInput merges the settings for the input. Null removes the transcription hints or turns detection off.
+// updateInput applies the settings for the input. Null removes the hints for transcription, or
+// turns detection off.
 func (s *session) updateInput(input object) {
 	checkFormat(input)
 	if input.null("transcription") {
@@ -121,7 +123,7 @@ func (s *session) updateInput(input object) {
 // languageForm matches a language code, possibly with a region.
 var languageForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
-// updateTranscription merges the hints for transcription: the language and a prompt.
+// updateTranscription applies the hints for transcription: the language and a prompt.
 func (s *session) updateTranscription(o object) {
 	language := s.language
 	if o.text("language", &language, nameMax) && language != "" && !languageForm.MatchString(language) {
@@ -132,8 +134,8 @@ func (s *session) updateTranscription(o object) {
 	o.text("prompt", &s.prompt, promptMax)
 }
 
-// updateDetection merges the settings for turn detection. If the kind changes, the other settings
-// are first set to the defaults of the new kind.
+// updateDetection applies the settings for turn detection. If the kind changes, the other settings
+// first get the defaults of the new kind.
 func (s *session) updateDetection(o object) {
 	kind := serverVAD
 	if s.detection != nil {
@@ -145,7 +147,7 @@ func (s *session) updateDetection(o object) {
 		return
 	}
 
-	// Settings of another kind have other meanings, so they are not kept.
+	// The settings of different kinds have different meanings, so they are not kept.
 	d := newDetection(kind)
 	if s.detection != nil && s.detection.kind == kind {
 		*d = *s.detection
@@ -167,7 +169,8 @@ func (s *session) updateDetection(o object) {
 	s.detection = d
 }
 
-// modality reads output_modalities, which must be one of two values, because speech includes its text.
+// modality reads output_modalities. The list must contain exactly one modality, because speech
+// includes its transcript.
 func modality(o object, text bool) bool {
 	entries, given := o.list("output_modalities")
 	if !given {
@@ -182,7 +185,7 @@ func modality(o object, text bool) bool {
 		}
 		named = append(named, name)
 	}
-	// Some clients ask for both, which the protocol rejects.
+	// Some clients request both modalities, which the protocol does not allow.
 	if len(named) != 1 {
 		o.wrong("output_modalities", codeValue, `must be ["audio"] or ["text"]: audio comes with its text`)
 		return text
@@ -190,8 +193,8 @@ func modality(o object, text bool) bool {
 	return named[0] == modalityText
 }
 
-// refuseTools rejects settings that would change the agent, which has its own tools, prompt and
-// limits.
+// refuseTools rejects settings that would change the agent, because the agent has its own tools,
+// prompt and limits.
 func refuseTools(o object) {
 	o.refuse("tools", "tools of the caller are not supported: agents call their own tools")
 	o.refuse("prompt", "is not supported: the agent has its own prompt; use instructions")
@@ -231,7 +234,7 @@ func checkFormat(o object) {
 	}
 }
 
-// voice reads a voice: its name, or an object with its id.
+// voice reads the setting of a voice: either its name, or an object with its id.
 func voice(o object, it *string) {
 	if kind(o.members["voice"]) == '{' {
 		if named, ok := o.object("voice"); ok {

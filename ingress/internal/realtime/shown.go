@@ -8,9 +8,10 @@ import (
 	"parley/shared/contract"
 )
 
-// shownSession is a session in the protocol's form. Settings for features that agents lack have their neutral values.
+// shownSession is a session in the form of the protocol. Settings for features that agents do not
+// have contain neutral values.
 type shownSession struct {
-	Type            string     `json:"type"` // realtime
+	Type            string     `json:"type"` // always realtime
 	Object          string     `json:"object"`
 	ID              string     `json:"id,omitempty"`
 	Model           string     `json:"model"`
@@ -57,8 +58,8 @@ type shownFormat struct {
 	Rate int    `json:"rate"`
 }
 
-// shownDetection contains the settings of turn detection. Those that its kind lacks are nil or
-// empty.
+// shownDetection contains the settings of turn detection. A setting that does not apply to the kind
+// is nil or empty.
 type shownDetection struct {
 	Type      string   `json:"type"`
 	Threshold *float64 `json:"threshold,omitempty"`
@@ -69,10 +70,10 @@ type shownDetection struct {
 	Interrupt bool     `json:"interrupt_response"`
 }
 
-// pcm is the only supported format, for input and output.
+// pcm is the only supported audio format, both for input and for output.
 var pcm = shownFormat{Type: "audio/pcm", Rate: contract.VoiceRate}
 
-// shown returns the session in the form that the client sees.
+// shown returns the session as the client sees it.
 func (s *session) shown(set Settings) *shownSession {
 	out := &shownSession{
 		Type: "realtime", Object: "realtime.session", ID: set.SessionID, Model: set.Model, Modalities: modalities(s.text),
@@ -91,8 +92,8 @@ func (s *session) shown(set Settings) *shownSession {
 	return out
 }
 
-// shown returns the detection in the form that the client sees, with only the settings of its kind.
-// It returns nil for nil.
+// shown returns the detection as the client sees it, with only the settings of its kind. It returns
+// nil for nil.
 func (d *detection) shown() *shownDetection {
 	switch {
 	case d == nil:
@@ -113,7 +114,7 @@ func modalities(text bool) []string {
 	return []string{modalityAudio}
 }
 
-// take sets the session of a client secret.
+// take applies the session settings of a client secret.
 func (s *session) take(model string, raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -125,7 +126,7 @@ func (s *session) take(model string, raw json.RawMessage) error {
 	return apierr.InvalidFields(found)
 }
 
-// New returns the conversation of a connection. The error says what is invalid in set.Session.
+// New returns the conversation of a new connection. It returns an error if set.Session is invalid.
 func New(set Settings, now time.Time) (*Conversation, error) {
 	c := &Conversation{eventMaker: eventMaker{set.NewID}, set: set, session: newSession(set), id: set.NewID("conv"), active: now}
 	if err := c.session.take(set.Model, set.Session); err != nil {

@@ -9,11 +9,11 @@ import (
 	"parley/shared/domain"
 )
 
-// perCharacter is the estimated number of samples needed to speak a character, until more is known:
-// 15 characters a second.
+// perCharacter is the estimated number of samples for speaking one character, at 15 characters a
+// second. It is used until an actual rate is known.
 const perCharacter = contract.VoiceRate / 15
 
-// spoken is an answer's text and its speech, segment by segment.
+// spoken is the text of an answer and its speech, divided into segments.
 type spoken struct {
 	text     []byte
 	segments []segment // in order; all except the last are complete
@@ -21,26 +21,27 @@ type spoken struct {
 	playhead playhead
 }
 
-// segment is a piece of the text, which begins at the end of the previous segment, and the number
-// of samples received for it.
+// segment is a piece of the text, and the number of samples received for it. It begins where the
+// previous segment ends.
 type segment struct {
-	end     int // offset in the text, in bytes
+	end     int // offset of the end in the text, in bytes
 	samples int64
-	whole   bool // all of its samples were received
+	whole   bool // whether all of its samples were received
 }
 
-// playhead computes how much of an answer's audio has been played, if it is played as it arrives:
-// from the first samples on, in real time, with pauses while there are no samples.
+// playhead computes how much of an answer's audio has been played. It assumes that the client plays
+// audio as it arrives: from the first samples on, in real time, with pauses when no samples are
+// available.
 type playhead struct {
-	sent   int64 // samples sent to the client
-	played int64 // samples played at the time asOf
+	sent   int64 // number of samples sent to the client
+	played int64 // number of samples played at the time asOf
 	asOf   time.Time
 }
 
-// advance moves the playhead to now and returns the number of samples played. If now is before the
-// last call's time, the playhead does not move back.
+// advance moves the playhead to the time now and returns the number of samples played. If now is
+// earlier than the last call's time, the playhead does not move back.
 func (p *playhead) advance(now time.Time) int64 {
-	if now.Before(p.asOf) { // audio sent before is still playing
+	if now.Before(p.asOf) { // audio of an earlier answer is still playing
 		return p.played
 	}
 	fresh := int64(now.Sub(p.asOf)) * contract.VoiceRate / int64(time.Second)
@@ -59,12 +60,13 @@ func (p *playhead) more(now time.Time, samples int64) {
 	p.sent += samples
 }
 
-// left returns the time that it takes to play the rest.
+// left returns the time that playing the remaining samples takes.
 func (p *playhead) left(now time.Time) time.Duration {
 	return time.Duration(p.sent-p.advance(now)) * time.Second / contract.VoiceRate
 }
 
-// done returns the end of the last complete segment in bytes, and the number of samples received for the next segment.
+// done returns the end of the last complete segment in bytes. It also returns the number of samples
+// received for the next segment.
 func (s *spoken) done() (end int, samples int64) {
 	for _, g := range s.segments {
 		if !g.whole {
@@ -75,9 +77,10 @@ func (s *spoken) done() (end int, samples int64) {
 	return end, 0
 }
 
-// segment returns the segment from start to end: the last one if it is incomplete, else a new one.
+// segment returns the segment from start to end. It returns the last segment if that is incomplete,
+// and otherwise adds a segment.
 func (s *spoken) segment(start, end int) *segment {
-	// A segment that begins after the last one completes it.
+	// If the new segment begins after the last one, the last one is complete.
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {
 		s.segments[n-1].whole = true
 	}
@@ -104,7 +107,7 @@ func (s *spoken) bound(end int) int {
 	return end
 }
 
-// emit returns the part of the transcript up to end that was not sent yet.
+// emit returns the part of the transcript up to the byte end that was not sent before.
 func (s *spoken) emit(end int) string {
 	if end <= s.reported {
 		return ""
@@ -114,14 +117,14 @@ func (s *spoken) emit(end int) string {
 	return fresh
 }
 
-// heard returns the text spoken in the first samples: whole segments, and those words of the last
-// segment that were played.
+// heard returns the text that was spoken in the given number of samples. It contains whole
+// segments, and the words of the last segment that were played.
 func (s *spoken) heard(samples int64) domain.Playback {
 	out := domain.Playback{AudioMS: samples / perMS}
 	start := 0
 	for _, g := range s.segments {
 		length := s.length(start, g)
-		// The playback ended within this segment.
+		// Playback ended within this segment.
 		if samples < length {
 			out.Text = string(s.text[:start]) + words(string(s.text[start:g.end]), samples, length)
 			out.Text = strings.TrimSpace(out.Text)
@@ -134,8 +137,8 @@ func (s *spoken) heard(samples int64) domain.Playback {
 	return out
 }
 
-// length returns the number of samples of a segment. For an incomplete segment it is estimated from
-// the complete segments.
+// length returns the number of samples of a segment. For an incomplete segment, it estimates the
+// number from the complete segments.
 func (s *spoken) length(start int, g segment) int64 {
 	if g.whole {
 		return g.samples
@@ -154,10 +157,11 @@ func (s *spoken) length(start int, g segment) int64 {
 	if characters > 0 {
 		rate = samples / characters
 	}
-	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // incomplete: there is more
+	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // the segment is incomplete, so there is more
 }
 
-// words returns the words of a text that were spoken, with the spaces between them.
+// words returns the words of a text that were spoken, with the spaces between them. The fraction
+// said/of is the part of the audio that was played.
 func words(text string, said, of int64) string {
 	// Each word is assumed to take the same time.
 	count := int64(len(strings.Fields(text)))

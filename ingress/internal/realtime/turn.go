@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	maxHistory = 200_000 // maximum number of characters in the exchanges kept before a message; only whole exchanges are kept
-	unsaid     = "…"     // stands for the user's part in an exchange in which only the agent speaks, such as a greeting
+	maxHistory = 200_000 // characters of the exchanges kept before a message; only whole exchanges are kept
+	unsaid     = "…"     // replaces the user's part in an exchange that has only an answer, such as a greeting
 )
 
 // ask is a response that the client has requested.
 type ask struct {
-	eventID      *string // id of the client's event that requests the response; nil: none
+	eventID      *string // id of the client's event; nil: none
 	text         bool    // text only, without speech
 	voice        string
-	instructions *string // replace the session's instructions; nil: none
+	instructions *string // replaces the session's instructions; nil: no replacement
 	metadata     map[string]string
 }
 
-// transcribing reports whether a transcript is pending.
+// transcribing reports whether the transcript of an item is pending.
 func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.heldAudio) > 0 }
 
-// next begins the response that is due, if any. A response waits for the response in progress, for
-// pending transcripts and, after a detected turn, for speech in progress.
+// next begins the response that is due, if there is one. A response waits for the response in
+// progress and for pending transcripts. A response to a detected turn also waits for speech in
+// progress.
 func (c *Conversation) next(e *effects, now time.Time) {
 	if c.now != nil || c.transcribing() {
 		return
 	}
 	switch {
-	// A request of the client has priority over a detected turn.
+	// A response that the client has requested takes precedence over a detected turn.
 	case c.asked != nil:
 		asked := c.asked
 		c.asked = nil
@@ -50,8 +51,8 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 	instructions := c.session.instructions
 	message, history, taken := c.items.unanswered()
 
-	// Without a message from the user, the response's instructions, such as "greet the user",
-	// become the message.
+	// Without a message from the user, the instructions of the response, such as "greet the user",
+	// are used as the message.
 	switch {
 	case asked.instructions == nil:
 	case message == "":
@@ -68,7 +69,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 		return
 	}
 
-	// The items belong to this run now, and the next run does not get them again.
+	// The items belong to this run now, so the next run does not receive them again.
 	for _, it := range taken {
 		it.taken = true
 	}
@@ -84,8 +85,8 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 	}
 }
 
-// unanswered returns the items since the last response: the user's message, and the exchanges that
-// the client inserted before it.
+// unanswered returns the items since the last response. They consist of the user's message and of
+// the exchanges that the client inserted before it.
 func (l *items) unanswered() (message string, history []domain.Exchange, taken []*item) {
 	var users []string
 	for _, it := range *l {
@@ -95,11 +96,11 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 		taken = append(taken, it)
 		said := it.said()
 		switch {
-		// An item without words adds nothing.
+		// An item without words is skipped.
 		case said == "":
 		case it.role == "user":
 			users = append(users, said)
-		case len(users) == 0 && len(history) > 0: // the exchange continues
+		case len(users) == 0 && len(history) > 0: // an agent's item that continues the last answer
 			last := &history[len(history)-1]
 			last.Answer = joined(last.Answer, said)
 		default:
@@ -110,7 +111,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 	return fitting(users), kept(history), taken
 }
 
-// fitting joins as many of the newest texts as fit into a message.
+// fitting joins as many of the newest texts as the maximum length of a message allows.
 func fitting(texts []string) string {
 	from, room := len(texts), maxMessage
 	for from > 0 {
@@ -124,7 +125,7 @@ func fitting(texts []string) string {
 	return strings.Join(texts[from:], "\n\n")
 }
 
-// kept returns as many of the newest exchanges as fit into a run's history.
+// kept returns as many of the newest exchanges as the maximum length of a run's history allows.
 func kept(history []domain.Exchange) []domain.Exchange {
 	from, room := len(history), maxHistory
 	for from > 0 {
@@ -148,8 +149,8 @@ func (l *items) systemText() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// instructionsFit reports whether the instructions, all system items and one more text together are
-// within the limit.
+// instructionsFit reports whether the instructions, the texts of all system items and one further
+// text are together within the limit.
 func (l *items) instructionsFit(instructions, more string) bool {
 	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= instructionsMax
 }

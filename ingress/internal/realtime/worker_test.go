@@ -17,30 +17,30 @@ const (
 	maxFrame      = 20
 )
 
-// worker is a deterministic voice worker. It transcribes each sequence of equal samples other than
-// zero as one letter. Its results do not depend on the position at which it starts.
+// worker is a deterministic voice worker. It transcribes each sequence of equal non-zero samples as
+// one letter. The result does not depend on the position at which the worker starts.
 type worker struct {
 	tb       testing.TB
-	names    *int // number of items found by all workers
+	names    *int // number of items that all workers together have found
 	config   contract.VoiceConfig
-	position int64 // position of the first sample in heard
+	position int64 // position of the first sample in the audio received
 	heard    []int16
-	at       int64 // analyzed up to here
-	from     int64 // start of the analysis
+	at       int64 // end of the analyzed samples
+	from     int64 // position at which the analysis began
 	speech   *contract.VoiceSpeech
 	silent   int
 	out      []message
 
 	answer string
 	text   []byte
-	start  int // next byte of the answer to speak
-	base   int // position in the answer, in bytes, at which text begins
+	start  int // next byte of the answer that must be spoken
+	base   int // position of text within the answer, in bytes
 	last   bool
 	skip   int64
 	said   bool
 }
 
-// message is one message of a worker: a report or audio.
+// message is a message of a worker: either a report or audio.
 type message struct {
 	report *contract.VoiceReport
 	audio  *contract.VoiceAudio
@@ -135,7 +135,7 @@ func (w *worker) command(command contract.VoiceCommand) {
 	}
 }
 
-// again restarts speech detection at a position.
+// again restarts the detection of speech at a position.
 func (w *worker) again(at int64) {
 	if at > w.from {
 		w.at, w.from, w.speech, w.silent = at, at, nil, 0
@@ -155,7 +155,7 @@ func (w *worker) say(command contract.VoiceCommand) {
 	w.speak()
 }
 
-// speak speaks all complete sentences.
+// speak speaks all complete sentences that have arrived.
 func (w *worker) speak() {
 	for {
 		rest := w.text[w.start-w.base:]

@@ -2,25 +2,26 @@ package stream
 
 import "sync"
 
-// Counter counts open streams by name. The zero value is ready for use.
+// Counter counts open streams by name. Its zero value is ready for use.
 type Counter struct {
 	mu    sync.Mutex
 	taken map[string]int
 }
 
-// Limit is a name and the number of streams that it may have open.
+// Limit is a name and the maximum number of streams that may be open under it.
 type Limit struct {
 	Name string
 	Max  int
 }
 
-// Take counts a stream for each limit. If a limit is reached, Take counts nothing and returns that
-// limit. The caller passes the same limits to Leave when the stream has ended.
+// Take counts a stream under the name of each limit. If a limit is reached, Take counts nothing and
+// returns that limit. The caller must pass the same limits to Leave when the stream has ended.
 func (s *Counter) Take(limits ...Limit) (full *Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// All limits are checked before any is counted, so a refused stream holds no slot.
+	// All limits are checked before the stream is counted, so that a refused stream is not counted
+	// anywhere.
 	for i := range limits {
 		if s.taken[limits[i].Name] >= limits[i].Max {
 			return &limits[i]
@@ -35,13 +36,13 @@ func (s *Counter) Take(limits ...Limit) (full *Limit) {
 	return nil
 }
 
-// Leave reverses Take.
+// Leave reverses one call of Take with the same limits.
 func (s *Counter) Leave(limits ...Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, limit := range limits {
 		if s.taken[limit.Name]--; s.taken[limit.Name] == 0 {
-			delete(s.taken, limit.Name) // an entry of zero takes no memory
+			delete(s.taken, limit.Name) // entries of zero are deleted to save memory
 		}
 	}
 }

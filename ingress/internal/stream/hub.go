@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	readMax     = 128  // logs read in one statement
-	readWaiting = 8192 // reads that may wait; more are refused
+	readMax     = 128  // maximum number of logs read in one statement
+	readWaiting = 8192 // maximum number of reads that wait; further reads are refused
 	readTimeout = 10 * time.Second
 )
 
 // Logs reads event logs.
 type Logs interface {
-	// EventLogs returns one log for each request, in order. A log is nil if its run does not exist.
+	// EventLogs returns one log for each request, in the same order. If a run does not exist, its
+	// log is nil.
 	EventLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error)
 	// EventLogBytes returns the size of a log in bytes, or the coded error not_found or erased.
 	EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error)
 }
 
-// Bus delivers the events of runs. Calling Follow for a followed run retries a failed subscription.
-// A single Unfollow ends it.
+// Bus delivers the events of runs. A second call of Follow for the same run retries a failed
+// subscription. One call of Unfollow ends the subscription.
 type Bus interface {
 	Follow(runID string) error
 	Unfollow(runID string)
@@ -48,10 +49,10 @@ type Hub struct {
 	bus     Bus
 	log     zerolog.Logger
 	reads   *batch.Group[executiondb.EventLogRequest, *executiondb.EventLog]
-	drained atomic.Bool // set by Drain, before the readers are woken
+	drained atomic.Bool // set by Drain before it wakes the readers
 
 	mu   sync.Mutex
-	runs map[string][]*Reader // the open readers by run
+	runs map[string][]*Reader // open readers, by run
 }
 
 // New returns a hub. Its readers receive nothing before Run.
@@ -76,7 +77,7 @@ func (h *Hub) Drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	// Each reader wakes, sees the flag and returns ErrDrained.
+	// Each reader wakes, finds the hub drained and returns ErrDrained.
 	for _, readers := range h.runs {
 		for _, r := range readers {
 			r.rouse()
@@ -84,21 +85,21 @@ func (h *Hub) Drain() {
 	}
 }
 
-// readLogs reads the logs of one batch in one statement. It is the function of h.reads.
+// readLogs reads the logs of one batch in one statement. The group h.reads calls it.
 func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	logs, err := h.logs.EventLogs(ctx, reqs)
-	if err != nil { // logged once for all readers of the batch
+	if err != nil { // logged once, although several readers share the batch
 		h.log.Warn().Err(err).Int("streams", len(reqs)).Msg("cannot read event logs of runs; open streams will retry")
 	}
 	return logs, err
 }
 
-// Follow returns a reader that receives a run's events from now on. The caller must close it. The
-// run need not exist: a caller that follows before it accepts the run misses no event.
+// Follow returns a reader that receives the events of a run from now on. The caller must close it.
+// The run need not exist yet. A caller that follows a run before accepting it misses no event.
 func (h *Hub) Follow(runID string) *Reader {
-	// If subscribing fails, the reader polls the log and misses nothing.
+	// If the subscription fails, the reader reads the log periodically and misses nothing.
 	r := &Reader{hub: h, runID: runID, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,13 +110,13 @@ func (h *Hub) Follow(runID string) *Reader {
 	return r
 }
 
-// Open returns a reader of an existing run, positioned after the event last. It returns the
-// errors of [Reader.Start].
+// Open returns a reader of an existing run. The reader begins after the event last. Open returns
+// the errors of [Reader.Start].
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 
-	// The subscription must be active before the log is read. Otherwise events between the two
-	// would be missed until the next read.
+	// The subscription must be active before the log is read. Otherwise an event in between would
+	// be missed until the next read.
 	if err := h.bus.Flush(ctx); err != nil {
 		h.log.Debug().Err(err).Str("run_id", runID).Msg("no event subscription yet; polling the event log")
 	}
@@ -126,7 +127,7 @@ func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, 
 	return r, nil
 }
 
-// receive handles a message from the bus. One goroutine calls it.
+// receive handles a message from the bus. Only one goroutine calls it.
 func (h *Hub) receive(m bus.RunMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,8 +143,8 @@ func (h *Hub) Reads(runID string) bool {
 	return len(h.runs[runID]) > 0
 }
 
-// unfollow removes a reader. The last reader of a run ends the run's subscription. It does nothing
-// for a reader that was removed before.
+// unfollow removes a reader. With the last reader of a run, the run's subscription ends. A second
+// call for the same reader does nothing.
 func (h *Hub) unfollow(r *Reader) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,7 +161,7 @@ func (h *Hub) unfollow(r *Reader) {
 	h.bus.Unfollow(r.runID)
 }
 
-// refusal returns the coded error for a full, stopping or unreachable service.
+// refusal returns the coded error for a service that is busy, stopping or unreachable.
 func refusal(err error) error {
 	switch {
 	case errors.Is(err, batch.ErrFull):

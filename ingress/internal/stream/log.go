@@ -8,8 +8,9 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// eventsFor returns the stored part of a run's log: the events implied by its row, and the chunks
-// of the last attempt that has any. The same row and chunks always give the same events.
+// eventsFor returns the stored part of a run's log. It consists of events derived from the run's
+// row and of the chunks of the last attempt that has chunks. The same row and chunks always produce
+// the same events.
 func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	run := log.Run.Run
 
@@ -31,7 +32,7 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 		events = append(events, told...)
 	}
 
-	// The run has not finished.
+	// The run has not finished, so the log has no last event yet.
 	if log.EndFence == 0 {
 		return events, nil
 	}
@@ -52,8 +53,8 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 }
 
 // simpleEnd is the id of the last event of a log whose only attempt published its answer in one
-// piece. Most logs are like this. No chunk is stored for them, because the run's result contains
-// the events.
+// piece. Most logs are of this kind. No chunk is stored for such a log, because its events are
+// derived from the run's result.
 var simpleEnd = domain.EventID{Fence: 1, N: 3}
 
 // wholeAnswer returns the single delta event of a simple log, taken from the run's result. It

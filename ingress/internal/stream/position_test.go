@@ -9,7 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// eventMessage returns a bus message with consecutive events, the first of which has the ID first.
+// eventMessage returns a bus message with the given number of consecutive events. first is the id
+// of the first event.
 func eventMessage(tb testing.TB, first string, events int) []byte {
 	tb.Helper()
 	id := eventID(tb, first)
@@ -45,7 +46,7 @@ func TestReceivedEventsFollowOrShowAGap(t *testing.T) {
 		events int
 		want   string
 		gap    bool
-		after  string // position afterwards
+		after  string // position after the message
 	}{
 		"next":                         {"1.3", "1.4", 1, "1.4", false, "1.4"},
 		"several":                      {"1.3", "1.4", 3, "1.4 1.5 1.6", false, "1.6"},
@@ -99,8 +100,8 @@ func TestALogIsReadAfterTheLastEvent(t *testing.T) {
 	}
 }
 
-// For any sequence of bus messages, the IDs of a reader's events increase without a gap within an
-// attempt.
+// For any sequence of bus messages, the ids of the events that a reader returns increase, without a
+// gap within an attempt.
 func FuzzHeard(f *testing.F) {
 	f.Add([]byte("1 1\nrun.started {}\n"), []byte("1 2\nmessage.delta {\"text\":\"a\"}\nmessage.delta {}\n"), []byte("3 1\nrun.restarted {}\n"))
 	f.Add([]byte("1 4\n"), []byte("1 2\na {}\n"), []byte("1 9223372036854775807\na {}\nb {}\n"))

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	bufferMax  = 64 << 10 // bytes received and not yet taken; if more arrive, all are dropped and the log is read instead
-	perMessage = 64       // overhead of a message in bytes
+	bufferMax  = 64 << 10 // bytes of buffered messages; if more arrive, the buffer is dropped and the log is read instead
+	perMessage = 64       // bytes counted for each message in addition to its size
 
-	firstLook       = 300 * time.Millisecond // after opening, when earlier events have been checkpointed
-	idleLook        = 5 * time.Second        // without events, the log is read again after this time
-	unreachableLook = time.Second            // the same while the bus is unreachable
-	shortestGap     = 100 * time.Millisecond // between reads while events are missing; doubles
+	firstLook       = 300 * time.Millisecond // time from opening to the first read, when earlier events have been checkpointed
+	idleLook        = 5 * time.Second        // time without events after which the log is read
+	unreachableLook = time.Second            // the same time while the bus is unreachable
+	shortestGap     = 100 * time.Millisecond // pause between reads while events are missing; it doubles each time
 	longestGap      = 2 * time.Second
 )
 
@@ -37,30 +37,32 @@ type Reader struct {
 	org   string
 
 	position position
-	ready    []domain.Event // read by Start and not yet returned
+	ready    []domain.Event // events that Start has read and Next has not returned yet
 
-	ended   bool          // the log is complete
-	failure error         // why the log ended before the run; nil if it did not
-	gap     bool          // events are missing before the received ones
-	wait    time.Duration // between reads, during a gap or failures
+	ended   bool          // whether the log is complete
+	failure error         // why the log ended before its run; nil if it did not
+	gap     bool          // whether events before the received messages are missing
+	wait    time.Duration // pause between reads during a gap or after a failure
 	lookAt  time.Time     // when to read the log if no event arrives
 	timer   *time.Timer
-	lasts   bool // the reader continues when the hub drains
+	lasts   bool // whether the reader continues while the hub drains
 
 	// The fields below are shared with the hub's goroutine.
 	mu sync.Mutex
 
-	receive [][]byte      // messages received and not yet taken
+	receive [][]byte      // received messages that have not been taken yet
 	bytes   int           // size of receive, including perMessage for each message
-	look    bool          // the log must be read
+	look    bool          // whether the log must be read
 	wake    chan struct{} // signals a message, or that the log must be read
 }
 
-// hear buffers a message. A nil message, or a full buffer, makes the reader read the log.
+// hear buffers a message. If the message is nil or the buffer is full, the reader must read the log
+// instead.
 func (r *Reader) hear(message []byte) {
 	r.mu.Lock()
 
-	// A client that reads slowly costs at most bufferMax. It gets the dropped events from the log.
+	// A client that reads slowly occupies at most bufferMax. The reader gets the dropped events
+	// from the log.
 	size := len(message) + perMessage
 	switch {
 	case message == nil:
@@ -75,19 +77,20 @@ func (r *Reader) hear(message []byte) {
 	r.rouse()
 }
 
-// rouse wakes the reader if it sleeps. It never blocks, because the hub calls it for many readers.
+// rouse wakes the reader if it sleeps. It never blocks, because the hub calls it for many readers
+// in a row.
 func (r *Reader) rouse() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // it will read the log anyway
+	default: // the reader has already been woken
 	}
 }
 
 // RunID returns the id of the run.
 func (r *Reader) RunID() string { return r.runID }
 
-// Reserve reserves memory for bytes of a log before they are read. If it fails, the log is not
-// read.
+// Reserve reserves memory for the given number of bytes of a log before they are read. If it
+// returns an error, the log is not read.
 type Reserve func(bytes int) error
 
 // Start reads the log of an organization's run for the first time, after reserving memory for it.
@@ -95,7 +98,7 @@ type Reserve func(bytes int) error
 func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, reserve Reserve) error {
 	r.org, r.position.last = org, last
 
-	// The size is requested first, because a log may have many megabytes.
+	// The size is read first, because a log may have many megabytes.
 	bytes, err := r.hub.logs.EventLogBytes(ctx, r.request())
 	if err != nil {
 		return refusal(err)
@@ -116,9 +119,9 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, res
 	return nil
 }
 
-// Begin replaces Start for a run that was just accepted. The log begins with the events implied by
-// run; later events are received, or read when possible. Begin cannot fail, so the caller gets the
-// run's id even while the database is unreachable.
+// Begin replaces Start for a run that was just accepted. The log begins with the events derived
+// from run, and later events follow as they arrive. Begin cannot fail. The caller can therefore
+// return the run's id even if the database is unreachable.
 func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.org, r.position.last = run.OrganizationID, last
 	r.lookAt = time.Now().Add(firstLook)
@@ -131,14 +134,14 @@ func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.ready = r.position.logged(events)
 }
 
-// AtEnd reports, before the first Next, whether the run has finished and its log has no event after
-// last.
+// AtEnd reports whether the run has finished and its log has no event after last. It must be called
+// before the first Next.
 func (r *Reader) AtEnd(last domain.EventID) bool {
 	n := len(r.ready)
 	return r.ended && (n == 0 || !r.ready[n-1].ID.After(last))
 }
 
-// Close ends the reader. It may be called again.
+// Close ends the reader. Further calls do nothing.
 func (r *Reader) Close() {
 	r.hub.unfollow(r)
 	if r.timer != nil {
@@ -146,20 +149,22 @@ func (r *Reader) Close() {
 	}
 }
 
-// Outlast lets the reader continue while its hub drains, until it is closed. It is for readers that
-// finish soon in any case.
+// Outlast lets the reader continue until it is closed, even if its hub drains. It is for readers
+// that finish soon in any case.
 func (r *Reader) Outlast() { r.lasts = true }
 
-// Next returns the events after those already returned. It waits for them until the given time, and
-// then returns none. After the last event it returns io.EOF. If the log ends before the run, it
-// returns the coded error with the reason. The events are valid until the next call.
+// Next returns events that it has not returned before. If there are none, it waits for events until
+// the given time, and returns none if none arrive. After the last event it returns io.EOF. If the
+// log ends before its run, Next returns the coded error with the reason. The events are valid until
+// the next call.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if events := r.ready; len(events) > 0 {
 		r.ready = nil
 		return events, nil
 	}
 
-	// Received events come first, because they cost no query. The log is read only when it is due.
+	// Received events are returned first, because they need no query. The log is read only when a
+	// read is due.
 	for !r.ended {
 		if events := r.takeReceived(); len(events) > 0 {
 			r.lookAt = time.Now().Add(r.idle())
@@ -186,7 +191,8 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 	return nil, io.EOF
 }
 
-// takeReceived returns the received events that follow the position, and keeps those after a gap.
+// takeReceived returns the received events that follow the position directly. It keeps messages
+// after a gap in the buffer.
 func (r *Reader) takeReceived() []domain.Event {
 	r.mu.Lock()
 	messages := r.receive
@@ -202,7 +208,7 @@ func (r *Reader) takeReceived() []domain.Event {
 		}
 		if gap {
 			r.putBack(messages[i:])
-			if !r.gap { // a new gap: read the log immediately, and later at increasing intervals
+			if !r.gap { // for a new gap, the log is read immediately, and then at increasing intervals
 				r.gap, r.wait, r.lookAt = true, 0, time.Time{}
 			}
 			return out
@@ -210,13 +216,13 @@ func (r *Reader) takeReceived() []domain.Event {
 		out = append(out, events...)
 	}
 
-	// All messages followed each other. The last one may be the end of the run.
+	// No event was missing. The last one may be the end of the run.
 	r.gap = false
 	r.ended = len(out) > 0 && out[len(out)-1].Last()
 	return out
 }
 
-// putBack returns messages to the front of the buffer.
+// putBack inserts messages at the front of the buffer.
 func (r *Reader) putBack(messages [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +232,7 @@ func (r *Reader) putBack(messages [][]byte) {
 	}
 }
 
-// takeLook reports whether the log must be read, and clears the mark.
+// takeLook reports whether the log must be read, and clears that mark.
 func (r *Reader) takeLook() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,29 +241,29 @@ func (r *Reader) takeLook() bool {
 	return look
 }
 
-// lookAgain reads the log during a stream. A failed read is retried.
+// lookAgain reads the log during a stream. If the read fails, it schedules another.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
-	r.takeLook() // clear the request first, so that a later request causes another read
+	r.takeLook() // cleared before the read, so that a later mark causes another read
 	events, err := r.read(ctx)
 	switch coded := (*apierr.Error)(nil); {
 	case errors.As(err, &coded) && coded.Code != apierr.Unavailable:
-		r.ended, r.failure = true, err // the run was erased or expired
+		r.ended, r.failure = true, err // the run was erased or has expired
 	case err != nil, len(events) == 0 && r.gap:
 		r.lookLater()
 	default:
-		r.gap, r.wait = false, 0 // there was progress; a remaining gap is found again
+		r.gap, r.wait = false, 0 // the read succeeded; if events are still missing, the gap is detected again
 		r.lookAt = time.Now().Add(r.idle())
 	}
 	return events
 }
 
-// lookLater schedules the next read after a failed one. The pause doubles up to longestGap.
+// lookLater schedules the next read after a failure. The pause doubles up to longestGap.
 func (r *Reader) lookLater() {
 	r.wait = min(max(2*r.wait, shortestGap), longestGap)
 	r.lookAt = time.Now().Add(r.wait)
 }
 
-// idle returns the time without events after which the log is read again.
+// idle returns the time without events after which the log is read.
 func (r *Reader) idle() time.Duration {
 	if r.hub.bus.Connected() {
 		return idleLook
@@ -265,20 +271,20 @@ func (r *Reader) idle() time.Duration {
 	return unreachableLook
 }
 
-// request returns the request for the log after the reader's last event.
+// request returns the request for the part of the log after the reader's position.
 func (r *Reader) request() executiondb.EventLogRequest {
 	last := r.position.last
 	return executiondb.EventLogRequest{
 		RunID: r.runID, OrganizationID: r.org,
-		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // a client may send any number
+		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // limited, because a client may send any number
 	}
 }
 
-// read returns the new events of the stored log.
+// read reads the stored log and returns the events that are new.
 func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	request := r.request()
 	log, err := r.hub.reads.Do(ctx, request)
-	for err == nil && log != nil && log.Deferred { // a later batch has room
+	for err == nil && log != nil && log.Deferred { // a later batch may have room for this log
 		log, err = r.hub.reads.Do(ctx, request)
 	}
 	switch {
@@ -288,7 +294,8 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 		return nil, r.gone(ctx)
 	}
 
-	// The log contains everything that was checkpointed, and for a finished run the end.
+	// The log contains all checkpointed events. If the run has finished, it also contains the last
+	// event.
 	events, err := eventsFor(log)
 	if err != nil {
 		return nil, err
@@ -297,7 +304,7 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	return r.position.logged(events), nil
 }
 
-// gone returns the reason why the run's log no longer exists.
+// gone returns the error that explains why the run's log no longer exists.
 func (r *Reader) gone(ctx context.Context) error {
 	if _, err := r.hub.logs.EventLogBytes(ctx, r.request()); err != nil {
 		return err
@@ -305,10 +312,10 @@ func (r *Reader) gone(ctx context.Context) error {
 	return pg.NotFound()
 }
 
-// sleep waits for a message, for the time to read the log, or for the caller's time. Thousands of
-// goroutines wait here, so the functions that lead here have small stack frames.
+// sleep waits for a message, for the next read of the log, or for the given time. Thousands of
+// goroutines wait here, so the functions on the stack have small frames.
 func (r *Reader) sleep(ctx context.Context, until time.Time) error {
-	if r.drained() { // drained before this reader was opened, so nothing wakes it
+	if r.drained() { // the hub was drained before this reader was opened, so it will not be woken
 		return ErrDrained
 	}
 	r.arm(until)
@@ -324,11 +331,11 @@ func (r *Reader) sleep(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// drained reports whether the reader must end because its process stops.
+// drained reports whether the reader must end because its process is stopping.
 func (r *Reader) drained() bool { return !r.lasts && r.hub.drained.Load() }
 
-// arm sets the timer to the earlier of the next read and the caller's time. The timer is reused,
-// because a reader sleeps often.
+// arm sets the timer to the next read of the log or to the given time, whichever is earlier. The
+// timer is reused, because a reader sleeps often.
 func (r *Reader) arm(until time.Time) {
 	if r.lookAt.Before(until) {
 		until = r.lookAt

@@ -24,22 +24,22 @@ import (
 	"parley/shared/testkit"
 )
 
-// fakeRun is one run together with its worker, its rows in the database and its bus.
+// fakeRun is a run together with its worker, its rows in the database and its bus.
 type fakeRun struct {
 	mu     sync.Mutex
 	log    executiondb.EventLog
 	gone   bool
-	bytes  int // size of the log
+	bytes  int // size of the log in bytes
 	err    error
 	reads  int
 	told   map[domain.EventID]string
 	fence  int64
 	next   int    // number of the next event
-	first  int    // number of the first event without a checkpoint
-	lines  []byte // events without a checkpoint
+	first  int    // number of the first event that is not checkpointed
+	lines  []byte // events that are not checkpointed
 	hear   func(bus.RunMessage)
 	deaf   bool
-	mute   bool // subscribing fails
+	mute   bool // whether subscriptions fail
 	follow int  // number of subscriptions
 }
 
@@ -148,7 +148,8 @@ func (r *fakeRun) checkpoint() {
 	r.first, r.lines = r.next, nil
 }
 
-// end finishes the run. The worker finishes a completed run, and the service any other.
+// end finishes the run. A completed run is finished by its worker, and any other run by the
+// service.
 func (r *fakeRun) end(status domain.RunStatus) {
 	if status == domain.RunCompleted {
 		r.checkpoint()
@@ -177,7 +178,7 @@ func (r *fakeRun) set(f func()) {
 	f()
 }
 
-// testEnv is a hub over a fake run, in fake time.
+// testEnv is a hub with one fake run, in fake time.
 type testEnv struct {
 	t   *testing.T
 	run *fakeRun
@@ -214,11 +215,11 @@ func open(t *testing.T, h *Hub, last string) *Reader {
 	return r
 }
 
-// unbounded accepts a log of any size.
+// unbounded is a Reserve that accepts a log of any size.
 func unbounded(int) error { return nil }
 
-// next returns the IDs of the events that arrive within a time, then "end" at the end of the log or
-// the code of an error.
+// next returns the ids of the events that arrive within a time. It adds "end" at the end of the
+// log, or the code of an error.
 func next(t *testing.T, r *Reader, within time.Duration) string {
 	t.Helper()
 	var ids []string
@@ -283,8 +284,8 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 	})
 }
 
-// The notice that a run finished contains the run's last event, so the log need not be read. The
-// event has the same bytes as in the log.
+// The notice that a run has finished contains the last event of the run, so the log need not be
+// read. The event has the same bytes as in the log.
 func TestTheLastEventIsReceivedWithTheNotice(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
@@ -296,7 +297,7 @@ func TestTheLastEventIsReceivedWithTheNotice(t *testing.T) {
 		want(t, "running", next(t, r, time.Second), "0.1 1.1")
 		want(t, "running", next(t, missing, time.Second), "0.1 1.1")
 		run.deliver(bus.RunMessage{Events: run.nextEvent("a")})
-		missing.takeReceived() // a reader that has lost the piece
+		missing.takeReceived() // a reader that has lost this piece
 		missing.position.last = domain.StartedID
 		want(t, "live", next(t, r, 0), "1.2")
 
@@ -419,7 +420,7 @@ func TestAnIdleReaderPollsTheLog(t *testing.T) {
 		run.set(func() { run.deaf = false })
 		run.nextEvent("c")
 		run.checkpoint()
-		run.deliver(bus.RunMessage{}) // as after a reconnection
+		run.deliver(bus.RunMessage{}) // simulates a reconnection of the bus
 		want(t, "reconnected", next(t, r, 0), "1.4")
 	})
 }
@@ -520,7 +521,7 @@ func TestReadersEndWithTheirRunHubOrClient(t *testing.T) {
 			t.Errorf("draining: %v", err)
 		}
 		run.set(func() { run.log.Run.Erased = false })
-		for range 2 { // the drain wakes the first call, the second call waits as usual
+		for range 2 { // the drain wakes the first call, and the second call waits as usual
 			if events, err := lasting.Next(ctx, time.Now().Add(time.Second)); len(events) > 0 || err != nil {
 				t.Errorf("a reader that outlasts the drain: %v, %v", events, err)
 			}
@@ -529,8 +530,7 @@ func TestReadersEndWithTheirRunHubOrClient(t *testing.T) {
 }
 
 // The bus drops, repeats and delays messages, attempts die, and the reader disconnects and resumes.
-// The reader still receives the log without a gap and without a repetition, up to the end of the
-// run.
+// The reader still receives the log to its end, without a gap and without a repetition.
 func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -573,7 +573,7 @@ func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 				case n == 15:
 					run.begin()
 					run.deliver(bus.RunMessage{Events: run.nextEvent("restarted")})
-				case n == 16: // disconnect and resume
+				case n == 16: // the reader disconnects and resumes
 					r.Close()
 					last := domain.EventID{}
 					if len(got) > 0 {

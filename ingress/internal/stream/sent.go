@@ -2,24 +2,23 @@ package stream
 
 import "strings"
 
-// SentText is the text sent to a reader that cannot retract any of it: other protocols have no
-// event for a void attempt. A new attempt repeats the text, and only the text after the part
-// already sent is new. If a new attempt's text differs, the reader's answer cannot be corrected.
-// The zero value has sent nothing.
+// SentText is the text that was sent to a client in a protocol that cannot retract text. A new
+// attempt repeats the text, so only the part after the sent text is new. If the text of a new
+// attempt differs, the client's answer cannot be corrected. The zero value is ready for use.
 type SentText struct {
 	text   []byte
-	at     int  // bytes of the text that the current attempt has repeated
-	broken bool // the current attempt's text differs
+	at     int  // number of bytes that the current attempt has repeated
+	broken bool // whether the text of the current attempt differs from the sent text
 }
 
-// Delta takes the next text of the current attempt and returns the part that is new to the reader.
-// It returns false once the text differs from what the reader has received.
+// Delta takes the next piece of the current attempt's text and returns the part that is new to the
+// client. It returns false once the text differs from the text that was sent.
 func (t *SentText) Delta(text string) (fresh string, ok bool) {
 	if t.broken {
 		return "", false
 	}
 
-	// The part of the text that was already sent must be the same as in the earlier attempt.
+	// The repeated part must equal the text that was sent before.
 	known := min(len(text), len(t.text)-t.at)
 	if text[:known] != string(t.text[t.at:t.at+known]) {
 		t.broken = true
@@ -33,14 +32,14 @@ func (t *SentText) Delta(text string) (fresh string, ok bool) {
 	return fresh, true
 }
 
-// Restarted begins a new attempt, which repeats everything.
+// Restarted begins a new attempt, which repeats the text from the start.
 func (t *SentText) Restarted() { t.at = 0 }
 
 // Text returns the text that was sent.
 func (t *SentText) Text() string { return string(t.text) }
 
-// Rest takes the whole final text and returns the part that was not sent. It returns false if the
-// text does not start with the text already sent.
+// Rest takes the complete final text and returns the part that was not sent yet. It returns false
+// if the text does not begin with the text that was sent.
 func (t *SentText) Rest(full string) (fresh string, ok bool) {
 	if t.broken || !strings.HasPrefix(full, string(t.text)) {
 		t.broken = true

@@ -8,7 +8,7 @@ import (
 	"parley/ingress/internal/stream"
 )
 
-// restartMark is the entry of a log that marks the start of another attempt.
+// restartMark is an entry of a log that marks the start of another attempt.
 const restartMark = "\n"
 
 func TestSentText(t *testing.T) {
@@ -16,7 +16,7 @@ func TestSentText(t *testing.T) {
 	for name, tt := range map[string]struct {
 		log  []string
 		full string
-		want string // the text that the reader received
+		want string // text that the reader has received
 		ok   bool
 	}{
 		"nothing":                     {nil, "", "", true},
@@ -58,8 +58,8 @@ func TestSentText(t *testing.T) {
 	}
 }
 
-// However an answer is split, and however often an attempt restarts it, the reader receives every
-// character once.
+// The reader receives every character once, however an answer is split and however often it is
+// restarted.
 func TestSentTextDeliversEveryCharacterOnce(t *testing.T) {
 	t.Parallel()
 	answer := strings.Repeat("One answer, of many pieces: äöü €😀. ", 20)

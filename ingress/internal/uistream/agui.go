@@ -7,12 +7,12 @@ import (
 	"parley/shared/domain"
 )
 
-// agui is the Agent-User Interaction Protocol. Its clients store the messages of a thread by ids
-// that must be unique in the thread. Ids of tool calls are unique only within their run, so all ids
-// contain the run's id.
-type agui struct{ runID string } // without its prefix
+// agui encodes the Agent-User Interaction Protocol. Its clients store the messages of a thread by
+// id, and these ids must be unique within the thread. Ids of tool calls are unique only within
+// their run. Therefore all ids contain the run's id.
+type agui struct{ runID string } // id of the run without its prefix
 
-// aguiEvent is an event of the protocol. The type decides which fields are set.
+// aguiEvent is an event of the protocol. The type determines which fields are set.
 type aguiEvent struct {
 	Type         string  `json:"type"`
 	ThreadID     string  `json:"threadId,omitempty"`
@@ -32,7 +32,7 @@ type aguiEvent struct {
 	Code         string  `json:"code,omitempty"`
 }
 
-// last returns "": the protocol has no mark for the end of a stream.
+// last returns "", because the protocol has no mark for the end of a stream.
 func (agui) last() string { return "" }
 
 // chunks encodes a piece as events of the protocol.
@@ -70,16 +70,16 @@ func (d agui) chunks(piece any) []any {
 	return nil
 }
 
-// message returns the id of the n-th text of the run.
+// message returns the id of the n-th text in the run.
 func (d agui) message(n int) string { return "msg_" + d.runID + "_" + strconv.Itoa(n) }
 
-// call returns the id of a tool call.
+// call returns the id of a tool call in the protocol.
 func (d agui) call(callID string) string { return callID + "_" + d.runID }
 
-// asked returns the events of a call's input.
+// asked returns the events that contain the input of a tool call.
 func (d agui) asked(p toolBegun) []any {
 	input := p.call.Input
-	// The protocol requires JSON.
+	// The protocol requires JSON, so an empty input becomes an empty object.
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
@@ -90,7 +90,7 @@ func (d agui) asked(p toolBegun) []any {
 	}
 }
 
-// tokenUsage is the token usage of a model, in the protocol's form.
+// tokenUsage is the token usage of a model in the form of the protocol.
 type tokenUsage struct {
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"inputTokens"`
@@ -98,12 +98,12 @@ type tokenUsage struct {
 	TotalTokens  int64  `json:"totalTokens"`
 }
 
-// outcome is the result of a run that did not fail.
+// outcome is the outcome of a run that did not fail.
 type outcome struct {
 	Type string `json:"type"`
 }
 
-// finished returns the event for the end of a run.
+// finished returns the event that ends a run.
 func finished(p ended) aguiEvent {
 	run := p.run
 	end := aguiEvent{Type: "RUN_FINISHED", ThreadID: p.threadID, RunID: p.theirRunID}

@@ -10,11 +10,11 @@ import (
 	"parley/shared/id"
 )
 
-// aisdk is the AI SDK's UI message stream: one message that consists of parts. Tools are marked as
-// executed by the service; otherwise clients would try to execute them.
+// aisdk encodes the AI SDK's UI message stream, which is one message that consists of parts. Tool
+// calls are marked as executed by the service. Otherwise clients would try to execute them.
 type aisdk struct{}
 
-// chunk is a chunk of the stream. The type decides which fields are set.
+// chunk is a chunk of the stream. The type determines which fields are set.
 type chunk struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`
@@ -37,22 +37,22 @@ type chunk struct {
 	FinishReason     string          `json:"finishReason,omitempty"`
 }
 
-// messageMetadata identifies the run of a message.
+// messageMetadata identifies the run and the session of a message.
 type messageMetadata struct {
 	RunID     string `json:"runId"`
 	SessionID string `json:"sessionId"`
 }
 
-// outputValue is the validated answer of a run.
+// outputValue is the validated structured answer of a run.
 type outputValue struct {
 	RunID string          `json:"runId"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// last returns the mark at the end of a stream.
+// last returns the data that marks the end of a stream.
 func (aisdk) last() string { return "[DONE]" }
 
-// chunks encodes a piece as chunks of the protocol.
+// chunks encodes a piece as chunks of the stream.
 func (aisdk) chunks(piece any) []any {
 	switch p := piece.(type) {
 	case runStarted:
@@ -88,11 +88,11 @@ func (aisdk) chunks(piece any) []any {
 	return nil
 }
 
-// messagePrefix is the prefix of the ids of messages. The suffix of the run's id follows.
+// messagePrefix is the prefix of message ids. It is followed by the suffix of the run's id.
 const messagePrefix = "msg_"
 
-// RunOfMessage returns the run of a message's id in the AI SDK's format, or false if no message has
-// such an id.
+// RunOfMessage returns the run's id for a message id in the AI SDK's format. It returns false for
+// any other id.
 func RunOfMessage(messageID string) (runID string, ok bool) {
 	suffix, ok := strings.CutPrefix(messageID, messagePrefix)
 	runID = id.Run + "_" + suffix
@@ -102,7 +102,7 @@ func RunOfMessage(messageID string) (runID string, ok bool) {
 // textID returns the id of the n-th text of the message.
 func textID(n int) string { return "text-" + strconv.Itoa(n) }
 
-// toolOutcome returns the chunk for a call's result or failure.
+// toolOutcome returns the chunk with the result or the error of a tool call.
 func toolOutcome(p toolEnded) chunk {
 	c := chunk{Type: "tool-output-available", ToolCallID: p.id, Output: p.call.Output, Dynamic: true, ProviderExecuted: true}
 	if len(c.Output) == 0 {
@@ -115,7 +115,8 @@ func toolOutcome(p toolEnded) chunk {
 	return c
 }
 
-// failure returns the message of a failed call: the text in the key "error" of the call's output.
+// failure returns the error text of a failed tool call, which is the member "error" of the call's
+// output.
 func failure(call domain.ToolCall) string {
 	var output struct {
 		Error string `json:"error"`
@@ -126,8 +127,8 @@ func failure(call domain.ToolCall) string {
 	return output.Error
 }
 
-// sourceChunks returns a source when it is first cited, and each citation together with the text
-// that it supports.
+// sourceChunks returns the chunks for a citation. The source is included only when it is cited for
+// the first time.
 func sourceChunks(p cited) []any {
 	c := p.citation
 	said := chunk{Type: "data-citation", Data: c}
@@ -135,7 +136,7 @@ func sourceChunks(p cited) []any {
 		return []any{said}
 	}
 	source := chunk{Type: "source-url", SourceID: strconv.Itoa(c.ID), URL: c.URL, Title: c.Title}
-	// Documents have no public address.
+	// Documents have no public URL.
 	if c.DocumentID != nil || c.URL == "" {
 		source.Type, source.URL, source.MediaType = "source-document", "", mediaType(c.Title)
 		if source.Title == "" {
@@ -145,8 +146,8 @@ func sourceChunks(p cited) []any {
 	return []any{source, said}
 }
 
-// mediaType guesses a document's media type from its name, because the protocol requires a media
-// type and citations have none.
+// mediaType guesses the media type of a document from its name. The protocol requires a media type,
+// but citations do not contain one.
 func mediaType(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".pdf":
@@ -162,15 +163,15 @@ func mediaType(name string) string {
 	}
 }
 
-// finishReason returns the protocol's reason for the end of an answer.
+// finishReason returns the protocol's reason why an answer ended.
 func finishReason(run *domain.Run) string {
 	if run.Incomplete() {
-		return strings.ReplaceAll(string(*run.FinishReason), "_", "-") // content-filter
+		return strings.ReplaceAll(string(*run.FinishReason), "_", "-") // for example content-filter
 	}
 	return string(domain.FinishStop)
 }
 
-// endChunks returns the chunks for the end of a run.
+// endChunks returns the chunks that end the stream of a finished run.
 func endChunks(run domain.Run) []any {
 	if run.Status == domain.RunCancelled {
 		return []any{chunk{Type: "abort", Reason: "The run was cancelled."}}

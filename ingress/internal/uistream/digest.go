@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// The pieces of a stream, which are the same for all protocols.
+// These types are the pieces of a stream, which are the same for all protocols.
 type (
 	runStarted struct{ runID, sessionID, threadID, theirRunID string }
 	textBegun  struct{ n int }
@@ -27,7 +27,7 @@ type (
 	}
 	cited struct {
 		citation domain.Citation
-		first    bool // the first citation of its source
+		first    bool // whether this is the first citation of the source
 	}
 	outputAdded struct {
 		runID string
@@ -41,14 +41,14 @@ type (
 	failed struct{ code, message string }
 )
 
-// sentCall is a tool call that the reader has received.
+// sentCall is a tool call that was sent to the client.
 type sentCall struct {
 	id    string
-	asked string // the tool and its input
+	asked string // name and input of the tool
 	ended bool
 }
 
-// eventData is the data of an event of any kind.
+// eventData contains the fields that the data of any event may have.
 type eventData struct {
 	SessionID      string                 `json:"sessionId"`
 	Text           string                 `json:"text"`
@@ -59,7 +59,7 @@ type eventData struct {
 	Data           json.RawMessage        `json:"data"`
 }
 
-// digest takes an event and returns the pieces that are new to the reader.
+// digest converts an event to the pieces that are new to the client.
 func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	e.reached = e.reached || event.ID == e.reader.Last
 	var t eventData
@@ -72,7 +72,7 @@ func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	return e.tell(event, t), nil
 }
 
-// tell returns the pieces for an event, by its type.
+// tell returns the pieces for an event, depending on its type.
 func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	switch event.Type {
 	case domain.EventRunCreated:
@@ -95,10 +95,11 @@ func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	case domain.EventRunCompleted, domain.EventRunCancelled, domain.EventRunFailed, domain.EventRunTimedOut:
 		return e.end(t.Run)
 	}
-	return nil // the event belongs to a later release, or is not shown
+	return nil // an event that clients do not see, or that a later release has added
 }
 
-// begin returns the first piece, with the client's names or else the service's.
+// begin returns the first piece of a stream. It contains the client's names for session and run, or
+// else the service's ids.
 func (e *Encoder) begin(sessionID string) []any {
 	if e.reader.ThreadID == "" {
 		e.reader.ThreadID = sessionID
@@ -109,9 +110,9 @@ func (e *Encoder) begin(sessionID string) []any {
 	return []any{runStarted{runID: e.runID, sessionID: sessionID, threadID: e.reader.ThreadID, theirRunID: e.reader.RunID}}
 }
 
-// restart handles the start of another attempt. The log does not contain earlier attempts. If the
-// reader has received events from an attempt that the log lacks, it is unknown which events are new
-// to the reader.
+// restart handles the start of another attempt. The log does not contain the earlier attempts. If
+// the client has received events that the log lacks, the encoder cannot determine which events are
+// new to it.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true
@@ -123,7 +124,7 @@ func (e *Encoder) restart(at domain.EventID) []any {
 	return nil
 }
 
-// text appends the new part of the answer.
+// text appends the new part of the answer's text to pieces.
 func (e *Encoder) text(pieces []any, fresh string, ok bool) []any {
 	if !ok {
 		return append(pieces, e.endContradicted()...)
@@ -139,7 +140,7 @@ func (e *Encoder) text(pieces []any, fresh string, ok bool) []any {
 	return append(pieces, textAdded{e.texts, fresh})
 }
 
-// endText ends the open text, if there is one.
+// endText appends the end of the open text part, if there is one.
 func (e *Encoder) endText(pieces []any) []any {
 	if e.open {
 		e.open = false
@@ -148,9 +149,9 @@ func (e *Encoder) endText(pieces []any) []any {
 	return pieces
 }
 
-// tool returns the pieces of a tool call: its input, then its result. A call that another attempt
-// repeats is returned only once. A call with the same id and a different input counts as another
-// call.
+// tool returns the pieces of a tool call: first its input and then its result. If another attempt
+// repeats the call, they are not returned again. A call with the same id but a different input
+// counts as a new call.
 func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	if call == nil {
 		return nil
@@ -175,7 +176,7 @@ func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	return pieces
 }
 
-// cite returns a citation that was not sent yet. An attempt that repeats it adds nothing.
+// cite returns a citation, unless an earlier attempt has already sent it.
 func (e *Encoder) cite(citation *domain.Citation) []any {
 	if citation == nil {
 		return nil
@@ -189,7 +190,7 @@ func (e *Encoder) cite(citation *domain.Citation) []any {
 	return []any{cited{*citation, first}}
 }
 
-// output returns the validated answer. An attempt that repeats it adds nothing.
+// output returns the validated structured answer, unless an earlier attempt has already sent it.
 func (e *Encoder) output(data json.RawMessage) []any {
 	if e.answered || data == nil {
 		return nil
@@ -198,10 +199,10 @@ func (e *Encoder) output(data json.RawMessage) []any {
 	return append(e.endText(nil), outputAdded{e.runID, data})
 }
 
-// end returns the last pieces of the stream: the rest of the answer, and the outcome of the run.
+// end returns the last pieces of a stream: the remaining answer and the outcome of the run.
 func (e *Encoder) end(run *domain.Run) []any {
 	if run == nil {
-		return nil // unreachable: every outcome has a type
+		return nil // unreachable, because every outcome has a JSON form
 	}
 	var pieces []any
 	if run.Status == domain.RunCompleted && run.Message != nil {
@@ -222,13 +223,14 @@ func (e *Encoder) end(run *domain.Run) []any {
 	}
 }
 
-// endContradicted ends a stream whose reader has received text that is no longer valid.
+// endContradicted ends a stream with an error, because the client has received text that is no
+// longer valid.
 func (e *Encoder) endContradicted() []any {
 	return e.breakOff("stream_restarted", "The agent was restarted, and its new answer differs. The run continues: "+
 		"GET /api/runs?id="+e.runID+", or the same request with the same Idempotency-Key, returns its answer.")
 }
 
-// breakOff ends the stream with an error. The run itself continues.
+// breakOff ends the stream with an error while the run continues.
 func (e *Encoder) breakOff(code, message string) []any {
 	e.done = true
 	return append(e.endText(nil), failed{code, message})

@@ -8,10 +8,10 @@ import (
 	"parley/shared/id"
 )
 
-// Format is a protocol for a run's events.
+// Format names a protocol in which the events of a run can be encoded.
 type Format string
 
-// The supported protocols.
+// These constants are the supported protocols.
 const (
 	AISDK Format = "ai-sdk" // the AI SDK's UI message stream, version 1
 	AGUI  Format = "ag-ui"  // the Agent-User Interaction Protocol
@@ -20,8 +20,8 @@ const (
 // Formats lists the supported protocols.
 var Formats = []Format{AISDK, AGUI}
 
-// Header returns the header that marks a response as this format, or empty strings if the format
-// has none.
+// Header returns the response header that identifies the format, or two empty strings if the format
+// has no such header.
 func (f Format) Header() (name, value string) {
 	if f == AISDK {
 		return "X-Vercel-Ai-Ui-Message-Stream", "v1"
@@ -29,41 +29,41 @@ func (f Format) Header() (name, value string) {
 	return "", ""
 }
 
-// Reader identifies a client of a stream, its names for session and run, and the last event that it
-// received.
+// Reader describes the client of a stream: its names for session and run, and the last event that
+// it has received.
 type Reader struct {
 	Format   Format
-	ThreadID string         // the client's name for the session; empty: the session's id
-	RunID    string         // the client's name for the run; empty: the run's id
-	Last     domain.EventID // the last event received; zero: none
+	ThreadID string         // client's name for the session; empty: the session's id
+	RunID    string         // client's name for the run; empty: the run's id
+	Last     domain.EventID // last event that the client has received; zero: none
 }
 
-// Encoder encodes one run for one reader. The encoder must get the run's log from the beginning,
-// even if the reader already has a part of it.
+// Encoder encodes one run for one client. It must receive the run's log from the beginning, even if
+// the client has already received a part of it.
 type Encoder struct {
 	runID     string
 	reader    Reader
 	dialect   dialect
 	eventData stream.SentText
 	calls     map[string]*sentCall
-	called    int             // calls returned
-	cited     map[string]bool // citations already sent
-	sources   map[int]bool    // numbers of sources already sent
-	texts     int             // pieces of text begun
-	open      bool            // the last text part has not ended
-	reached   bool            // the log contains the reader's last event
-	lost      bool            // the log lacks events that the reader has received
-	answered  bool            // the validated answer was sent
+	called    int             // number of tool calls sent
+	cited     map[string]bool // citations that were sent
+	sources   map[int]bool    // numbers of the sources that were sent
+	texts     int             // number of text parts begun
+	open      bool            // whether the last text part has no end yet
+	reached   bool            // whether the log has reached the last event that the client received
+	lost      bool            // whether the log lacks events that the client has received
+	answered  bool            // whether the validated answer was sent
 	done      bool
 }
 
-// dialect encodes a piece in a protocol.
+// dialect encodes pieces in one protocol.
 type dialect interface {
 	chunks(piece any) []any
-	last() string // the end of a stream, sent after its last chunk; empty: none
+	last() string // last returns the data after the last chunk that marks the end of a stream; empty: none
 }
 
-// New returns the encoder of a run for a reader.
+// New returns an encoder of a run's events for a client.
 func New(runID string, reader Reader) *Encoder {
 	e := &Encoder{
 		runID: runID, reader: reader, calls: map[string]*sentCall{}, cited: map[string]bool{}, sources: map[int]bool{},
@@ -76,8 +76,8 @@ func New(runID string, reader Reader) *Encoder {
 	return e
 }
 
-// Append appends the encoding of an event to b, which may be empty. It reports whether the stream
-// has ended.
+// Append appends the encoding of an event to b, which may be empty. ended reports whether the
+// stream ends with this event.
 func (e *Encoder) Append(b []byte, event domain.Event) (out []byte, ended bool, err error) {
 	if e.done {
 		return b, true, nil
@@ -92,7 +92,7 @@ func (e *Encoder) Append(b []byte, event domain.Event) (out []byte, ended bool, 
 	return b, e.done, nil
 }
 
-// Cut appends an error to b which says that the stream ends before its run.
+// Cut appends an error to b. The error says that the stream ends although the run continues.
 func (e *Encoder) Cut(b []byte) []byte {
 	if e.done {
 		return b
@@ -100,15 +100,15 @@ func (e *Encoder) Cut(b []byte) []byte {
 	return e.write(b, e.breakOff("stream_cut", "The stream was interrupted; the run continues, and reading it again returns everything."), "")
 }
 
-// write appends chunks as server-sent events. Only the last chunk has the event's id, so a reader
-// that is disconnected in between receives all of these chunks again.
+// write appends the chunks of pieces as server-sent events. Only the last chunk has the event's id,
+// so that a client that is disconnected in between receives all of them again.
 func (e *Encoder) write(b []byte, pieces []any, eventID string) []byte {
 	var data [][]byte
 	for _, piece := range pieces {
 		for _, chunk := range e.dialect.chunks(piece) {
 			encoded, err := json.Marshal(chunk)
 			if err != nil {
-				continue // unreachable: rendered pieces can be encoded
+				continue // unreachable, because all pieces have a JSON form
 			}
 			data = append(data, encoded)
 		}

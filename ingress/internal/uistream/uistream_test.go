@@ -64,7 +64,7 @@ func event(t *testing.T, line string) domain.Event {
 	return domain.Event{ID: id, Type: kind, Data: []byte(data)}
 }
 
-// encode encodes a log and returns the non-empty lines of the stream.
+// encode encodes a log. It returns the lines of the stream that are not empty.
 func encode(t *testing.T, as uistream.Reader, log ...string) []string {
 	t.Helper()
 	e := uistream.New("run_abc", as)
@@ -111,7 +111,7 @@ func compare(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// fullLog is a log with all kinds of events.
+// fullLog is a log that contains every kind of event.
 var fullLog = []string{
 	created, started, delta("1.2", "Let me "), delta("1.3", "look."), "1.4 tool.started " + search, "1.5 tool.completed " + searched,
 	delta("1.6", "It is"), `1.7 citation.added {"citation":` + page + `}`, `1.8 citation.added {"citation":` + passage + `}`,
@@ -189,7 +189,7 @@ func TestAGUIStreamHasAllEvents(t *testing.T) {
 	)
 }
 
-// kinds returns the types of the frames, with the text of those that have one.
+// kinds returns the types of the frames. If a frame has a text, it is included.
 func kinds(out []string) string {
 	var said []string
 	for _, line := range out {
@@ -259,8 +259,8 @@ func TestResultsAndFailuresAreSent(t *testing.T) {
 	}
 }
 
-// Text that a reader has received cannot be retracted. A new attempt sends only the text that
-// follows it. If the text differs, the stream ends with an error.
+// Text that a reader has received cannot be retracted. A new attempt therefore sends only the text
+// after it. If the text differs, the stream ends with an error.
 func TestRestartedAttemptsSendNothingTwice(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(search, `"q"`, `"p"`, 1)
@@ -320,8 +320,8 @@ func TestReadersResumeAfterAnyEvent(t *testing.T) {
 	}
 }
 
-// The log does not keep the events of void attempts. A reader that has received such events cannot
-// resume and gets an error.
+// The log does not contain the events of abandoned attempts. A reader that has received such events
+// cannot resume and gets an error.
 func TestReadersOfVoidAttemptsCannotResume(t *testing.T) {
 	t.Parallel()
 	log := []string{created, started, `3.1 run.restarted {"afterStep":0}`, delta("3.2", "a"), delta("3.3", "b"), completed("3.4", "ab")}
@@ -381,7 +381,7 @@ func TestOnlyOneFormatHasAHeader(t *testing.T) {
 	}
 }
 
-// Any text of an agent stays within the JSON of one line.
+// FuzzText checks that any text of an agent stays within the JSON of one line.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{"a", "\n\ndata: [DONE]\n\n", "\r\nid: 9.9\r\n", "\u2028</script>", "\x00\x1b[2J", `"}],"`, "\ufeff", strings.Repeat("x", 5000)} {
 		f.Add(seed)

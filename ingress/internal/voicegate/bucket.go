@@ -2,18 +2,18 @@ package voicegate
 
 import "time"
 
-// bucket is a token bucket: it allows a number of events per second, and a burst after a pause.
+// bucket is a token bucket. It allows a number of events per second, and a burst after a pause.
 type bucket struct {
 	rate, burst, level float64
 	at                 time.Time
 }
 
-// newBucket returns a full bucket. rate is per second.
+// newBucket returns a full bucket. rate is in tokens per second.
 func newBucket(rate, burst float64, now time.Time) bucket {
 	return bucket{rate: rate, burst: burst, level: burst, at: now}
 }
 
-// fill adds the tokens for the time that has passed.
+// fill adds the tokens that the bucket has gained since the last call.
 func (b *bucket) fill(now time.Time) {
 	if passed := now.Sub(b.at); passed > 0 {
 		b.level = min(b.burst, b.level+b.rate*passed.Seconds())
@@ -21,7 +21,7 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
-// take takes one token, if there is one.
+// take takes one token. It returns false if none is available.
 func (b *bucket) take(now time.Time) bool {
 	b.fill(now)
 	if b.level < 1 {
@@ -31,7 +31,8 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-// owe takes tokens that may not be available yet, and returns the time until they are.
+// owe takes tokens even if they are not available yet. It returns the time until the bucket has
+// gained them.
 func (b *bucket) owe(now time.Time, some int) time.Duration {
 	b.fill(now)
 	b.level -= float64(some)

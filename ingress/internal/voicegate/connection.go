@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	maxUnprocessed = 10 * contract.VoiceRate // number of samples that the worker has not processed, above which the client must wait
-	maxJobs        = 32                      // number of pending actions on runs, above which the client must wait, too
+	maxUnprocessed = 10 * contract.VoiceRate // number of samples that the worker has not processed at which the client must wait
+	maxJobs        = 32                      // number of pending actions on runs at which the client must wait
 
-	eventRate, eventBurst   = 50, 500   // events other than audio, per second; a client that sends more is disconnected
-	appendRate, appendBurst = 500, 2000 // audio events, per second; a client that sends more must wait
+	eventRate, eventBurst   = 50, 500   // events other than audio per second; a client that sends more is disconnected
+	appendRate, appendBurst = 500, 2000 // audio events per second; a client that sends more must wait
 
 	lookWhileBusy  = time.Second            // interval between checks of a connection that may become idle
 	lookWhileDrain = 100 * time.Millisecond // interval between checks of a draining connection
 )
 
-// connection is a voice connection. Only the goroutine of serve, its owner, uses the fields, unless
-// noted otherwise.
+// connection is a voice connection. Unless noted otherwise, only the goroutine of serve uses the
+// fields. That goroutine is called the owner.
 type connection struct {
 	gate         *Gate
 	a            Admission
 	began        time.Time
 	conversation *realtime.Conversation
 
-	socket *websocket.Conn // reads and writes messages on conn
+	socket *websocket.Conn // WebSocket that reads and writes messages on conn
 	conn   net.Conn
 	reader *reader
 	in     chan incoming
@@ -41,26 +41,26 @@ type connection struct {
 	turns  *turns
 
 	over    chan struct{} // closed when the owner stops receiving
-	revoked chan struct{} // closed when the permit is gone
+	revoked chan struct{} // closed when the caller may no longer continue
 	mute    chan struct{} // closed when the client does not respond to a ping
-	stalls  atomic.Int64  // number of times reading was paused or resumed; odd: paused
+	stalls  atomic.Int64  // number of times that reading was paused or resumed; an odd number means paused
 
 	hold    *time.Timer // ends the wait of a client that exceeds its rate
 	held    bool
 	look    *time.Timer     // signals the next lookAround
-	drain   <-chan struct{} // closed when the gate begins to drain, and then when it ends all connections
-	leaving bool            // the gate drains
+	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by a channel that is closed when all connections must end
+	leaving bool            // whether the gate drains
 	events  bucket          // rate of events other than audio
 	appends bucket          // rate of audio events
 
-	announced bool // session.created was sent to the client, because a worker is connected
+	announced bool // whether session.created was sent to the client, which happens once a worker is connected
 	ending    *end
-	last      time.Time // last time passed to the conversation
-	answers   int       // answers requested
-	lost      int       // voice sessions lost
-	stopped   time.Time // when the worker reported the end of speech, until an answer begins
-	due       string    // the newest answer to speech, until a part of that answer is written
-	dueFrom   time.Time // the end of that speech
+	last      time.Time // latest time passed to the conversation
+	answers   int       // number of answers requested
+	lost      int       // number of voice sessions lost
+	stopped   time.Time // when the worker reported the end of speech; reset when an answer begins
+	due       string    // the newest answer to speech; reset when a part of it has been written
+	dueFrom   time.Time // end of the speech to which that answer responds
 }
 
 // serve serves the connection until it ends.
@@ -68,12 +68,12 @@ func (c *connection) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	// Everything that the deferred function uses exists before a goroutine starts.
+	// The deferred function uses these parts, so they exist before a goroutine starts.
 	c.prepare()
 	var group sync.WaitGroup
-	defer func() { // even after a panic; otherwise the goroutines would be leaked
+	defer func() { // deferred, so that the goroutines also end after a panic
 		c.close()
-		late := time.AfterFunc(c.gate.times.run, cancel) // limits the time for the remaining work on turns
+		late := time.AfterFunc(c.gate.times.run, cancel) // limits the time for the remaining actions on runs
 		group.Wait()
 		late.Stop()
 		c.report()
@@ -103,7 +103,7 @@ func (c *connection) prepare() {
 	c.events, c.appends = newBucket(eventRate, eventBurst, c.began), newBucket(appendRate, appendBurst, c.began)
 }
 
-// step waits for one event and handles it.
+// step waits for one event and handles it. Only the owner calls it.
 func (c *connection) step(ctx context.Context) {
 	select {
 	case m := <-c.readable():
@@ -114,7 +114,7 @@ func (c *connection) step(ctx context.Context) {
 		c.opened(came)
 	case n := <-c.turns.news:
 		c.turn(n)
-	case <-c.turns.did: // a job is done, so the gate may read from the client again
+	case <-c.turns.did: // a job is done, so reading from the client may resume
 	case <-c.out.announced:
 		c.reportWritten()
 	case <-c.out.done:
@@ -135,11 +135,11 @@ func (c *connection) step(ctx context.Context) {
 	}
 }
 
-// readable returns the channel of the client's messages, or nil while the client must wait, for
-// example for the first worker.
+// readable returns the channel of the client's messages. It returns nil while the client must wait,
+// for example until the first worker is connected.
 func (c *connection) readable() <-chan incoming {
-	// stalls changes whenever reading is paused or resumed. So ping can distinguish a pause from a
-	// client that does not respond.
+	// stalls changes whenever reading is paused or resumed. With it, ping distinguishes a pause
+	// from a client that does not respond.
 	wait := !c.announced || c.held || c.conversation.Unheard() > maxUnprocessed || c.turns.waiting() >= maxJobs
 	if wait != (c.stalls.Load()%2 == 1) {
 		c.stalls.Add(1)
@@ -157,13 +157,13 @@ func (c *connection) hear(m incoming) {
 		return
 	}
 
-	// The message's memory is returned as soon as the conversation has processed it.
+	// The memory of the message can be reused once the conversation has processed it.
 	now := c.now()
 	effects := c.conversation.Client(now, m.body)
 	c.reader.release(m.body)
 
-	// Audio that arrives too fast only makes the client wait. A flood of other events ends the
-	// connection.
+	// A client that sends audio too fast must wait. A client that sends too many other events is
+	// disconnected.
 	if len(effects.Audio) > 0 {
 		if wait := c.appends.owe(now, 1); wait > 0 {
 			c.held = true
@@ -195,7 +195,7 @@ func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contr
 	}
 }
 
-// turn handles news of a run.
+// turn handles news of a turn's run.
 func (c *connection) turn(n news) {
 	now := c.now()
 	switch {
@@ -214,10 +214,10 @@ func (c *connection) turn(n news) {
 	}
 }
 
-// apply performs effects.
+// apply performs the effects that the conversation has returned.
 func (c *connection) apply(effects realtime.Effects) {
-	// Queued audio is dropped before new events are queued, because these may contain audio that
-	// must be sent.
+	// Queued audio is dropped before new events are queued, because the new events may contain
+	// audio that must be sent.
 	if len(effects.Drop) > 0 {
 		c.out.drop(effects.Drop)
 	}
@@ -226,7 +226,7 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 	c.line.send(effects.Audio, effects.Commands)
 
-	// Runs are ended before new ones begin: the session's next run must see how much of the
+	// Runs are ended before new runs begin. The session's next run must read how much of the
 	// previous answer was played.
 	for _, ended := range effects.End {
 		c.turns.end(ended)
@@ -243,8 +243,8 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 }
 
-// now returns the current time. It first reports the audio written so far to the conversation,
-// because the playback position depends on it.
+// now returns the current time. Before that, it reports the audio written so far to the
+// conversation, because the playback position depends on it.
 func (c *connection) now() time.Time {
 	c.reportWritten()
 	c.last = time.Now()
@@ -258,14 +258,14 @@ func (c *connection) reportWritten() {
 			c.gate.metrics.turn.Observe(s.at.Sub(c.dueFrom).Seconds())
 			c.due = ""
 		}
-		if s.at.After(c.last) { // time must not go back
+		if s.at.After(c.last) { // times passed to the conversation never decrease
 			c.last = s.at
 		}
 		c.conversation.Sent(c.last, s.answer, s.samples)
 	}
 }
 
-// openLine starts to open a voice session: the first one, or another one after a loss.
+// openLine starts to open a voice session, either the first one or a replacement.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	if err := c.line.open(ctx, c.conversation.Resume(), within); err != nil {
 		c.gate.deps.Log.Error().Err(err).Msg("cannot encode a voice session")
@@ -273,9 +273,9 @@ func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	}
 }
 
-// reopen replaces a voice session that was lost, or whose worker is stopping.
+// reopen replaces a voice session that was lost or whose worker is stopping.
 func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
-	// A worker that is stopping has said so, and counts as no loss.
+	// A worker that stops announces it, so that is not counted as a loss.
 	c.line.leave()
 	if !leaving {
 		c.gate.metrics.lost.Inc()
@@ -303,7 +303,7 @@ func (c *connection) opened(came opening) {
 	}
 }
 
-// leave is called when the gate begins to drain, and again at the end of the drain time.
+// leave is called when the gate begins to drain, and again when the time for draining ends.
 func (c *connection) leave() {
 	if c.leaving {
 		c.end(endDrain)
@@ -315,7 +315,7 @@ func (c *connection) leave() {
 
 // lookAround ends a connection that is idle or has reached its maximum duration.
 func (c *connection) lookAround() {
-	// The next look is scheduled for the earliest time at which the answer can change.
+	// The next check is scheduled for the earliest time at which its result can change.
 	now := c.now()
 	since, busy := c.conversation.Idle(now)
 	wait := time.Hour

@@ -2,10 +2,10 @@
 //
 //	client ⇄ reader, writer ⇄ owner ⇄ line ⇄ voice worker
 //	                            │
-//	                            └─ turns: runs begun, followed, cancelled, and how much of them was played
+//	                            └─ turns: start, follow and cancel runs, and store how much was played
 //
 // One goroutine owns a connection. It passes each input to the conversation (package realtime) and
-// performs the resulting effects. Other goroutines read, write, open voice sessions, and begin and
+// performs the resulting effects. Other goroutines read, write, open voice sessions, and start and
 // follow runs. Each of them waits only for its own part, so a slow client, worker or database
 // delays neither the owner nor other connections.
 //

@@ -14,24 +14,25 @@ import (
 	"parley/shared/apierr"
 )
 
-// end describes how a connection ends: the reason for metrics and log, the last error event, and
-// the close frame.
+// end describes how a connection ends. It contains the reason for metrics and logs, the last error
+// event, and the close frame.
 type end struct {
 	reason        string
-	code, message string // for the error event; "": no event
+	code, message string // of the error event; "": no event
 	how           realtime.Close
-	alone         bool // queued events are dropped, because sending them would take too long or is not allowed
+	alone         bool // whether queued events are dropped, because sending them would take too long or is not allowed
 }
 
-// closing returns a close frame. Its reason must have at most 123 bytes.
+// closing returns a close frame. A close frame has room for 123 bytes of reason.
 func closing(code websocket.StatusCode, reason string) realtime.Close {
 	return realtime.Close{Code: int(code), Reason: reason}
 }
 
-// The reasons with an error event. Its code and message reach the client before the close frame.
+// These are the ways in which a connection can end. If a way has a code and a message, the client
+// receives them in an error event before the close frame.
 var (
-	endClient = end{reason: "client"} // the client has closed it
-	endGone   = end{reason: "gone"}   // the client disconnected without a close frame
+	endClient = end{reason: "client"} // the client has sent a close frame
+	endGone   = end{reason: "gone"}   // the client has disconnected without a close frame
 	endSlow   = end{
 		"slow", "client_too_slow", "the client does not read its messages",
 		closing(websocket.StatusPolicyViolation, "the client does not read its messages"), true,
@@ -79,7 +80,7 @@ var (
 	}
 )
 
-// endFor returns the way in which a connection ends after a read error.
+// endFor returns how a connection ends after an error of reading from the client.
 func endFor(err error) end {
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -97,7 +98,7 @@ func endFor(err error) end {
 	return endProtocol
 }
 
-// end records why the connection ends. The first reason counts.
+// end records why the connection ends. Only the first reason is kept.
 func (c *connection) end(why end) {
 	if c.ending == nil {
 		c.ending = &why
@@ -105,15 +106,15 @@ func (c *connection) end(why end) {
 }
 
 // close sends the reason to the client, closes the connection, and releases the voice session and
-// turns. It stores how much of an unfinished answer was played. The run continues, as other runs do
-// when their client disconnects.
+// the turns. It stores how much of an unfinished answer was played. The run of that answer
+// continues, as runs do whenever a client disconnects.
 func (c *connection) close() {
-	// Everything that produces events is closed before the last event is queued.
+	// Everything that can produce events must be closed before the last event is queued.
 	why, words := c.lastWords()
 	close(c.over)
 	c.turns.close()
 	c.line.close()
-	if why.how.Code == 0 { // the client is gone
+	if why.how.Code == 0 { // the client has disconnected
 		_ = c.conn.Close()
 	}
 
@@ -127,19 +128,19 @@ func (c *connection) close() {
 		<-c.out.done
 	}
 	_ = c.conn.Close()
-	_ = c.socket.CloseNow() // frees the reader's memory; the connection is closed
+	_ = c.socket.CloseNow() // the connection is already closed; this call frees the memory of the library's reader
 	c.hold.Stop()
 	c.look.Stop()
 }
 
-// lastWords stores how much was played and returns the last event.
+// lastWords stores how much of the answers was played, and returns the last events for the client.
 func (c *connection) lastWords() (end, []realtime.Event) {
-	if c.ending == nil { // the owner panicked, so the conversation is not used any more
+	if c.ending == nil { // the owner panicked, so the conversation may be inconsistent and is not used
 		c.end(end{reason: "failed", how: closing(websocket.StatusInternalError, "")})
 		return *c.ending, nil
 	}
 
-	// The conversation says how much of each answer was played until now.
+	// The conversation returns how much of each answer was played so far.
 	for _, ended := range c.conversation.Gone(c.now()) {
 		c.turns.end(ended)
 	}
@@ -149,8 +150,8 @@ func (c *connection) lastWords() (end, []realtime.Event) {
 	return *c.ending, []realtime.Event{c.conversation.Error(c.ending.code, c.ending.message)}
 }
 
-// ping checks periodically that the client responds. While reading is paused, the client's response
-// is not read either.
+// ping periodically checks that the client responds. The client's response is not read while
+// reading is paused.
 func (c *connection) ping(ctx context.Context) {
 	tick := time.NewTicker(c.gate.times.ping)
 	defer tick.Stop()
@@ -161,7 +162,7 @@ func (c *connection) ping(ctx context.Context) {
 			return
 		}
 
-		// The client counts as silent only if reading was never paused while the ping waited.
+		// A missing response counts only if reading was never paused during the ping.
 		stalls := c.stalls.Load()
 		within, cancel := context.WithTimeout(ctx, c.gate.times.pong)
 		err := c.socket.Ping(within)
@@ -174,8 +175,8 @@ func (c *connection) ping(ctx context.Context) {
 	}
 }
 
-// watchPermit checks periodically whether the caller may continue. It runs in another goroutine
-// than the owner, because a check may be slow.
+// watchPermit periodically checks whether the caller may continue. It does not run in the owner's
+// goroutine, because a check may be slow.
 func (c *connection) watchPermit() {
 	if c.a.Holds == nil || c.a.Look == nil {
 		return
@@ -199,7 +200,8 @@ func (c *connection) watchPermit() {
 // shortestLook is the minimum time between two checks of the permit.
 const shortestLook = 50 * time.Millisecond
 
-// report counts and logs the end of the connection, without any content.
+// report counts and logs the end of the connection. It does not log any content of the
+// conversation.
 func (c *connection) report() {
 	c.gate.metrics.closed.WithLabelValues(c.ending.reason).Inc()
 	c.gate.deps.Log.Info().Str("org_id", c.a.Organization).Str("agent_id", c.a.Conversation.Model).
@@ -207,7 +209,8 @@ func (c *connection) report() {
 		Dur("took_ms", time.Since(c.began)).Int("answers", c.answers).Int("lines_lost", c.lost).Msg("voice connection")
 }
 
-// coded returns the error for the client. Errors without a code are shown as internal, without details.
+// coded returns the error that the client sees. An error without a code becomes internal, without
+// details.
 func coded(err error) *apierr.Error {
 	if known, ok := errors.AsType[*apierr.Error](err); ok {
 		return known

@@ -32,7 +32,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// patience is the maximum time that a test waits for an expected event.
+// patience is the longest time that a test waits for an expected event.
 const patience = 10 * time.Second
 
 // testEnv is a gate behind a real HTTP server, on a real bus. The test controls workers and runs.
@@ -47,8 +47,8 @@ type testEnv struct {
 	metrics *prometheus.Registry
 	holds   atomic.Bool
 	deaf    atomic.Bool      // whether new voice sessions report no progress
-	served  chan error       // results of Serve
-	lines   chan *workerLine // voice sessions opened with workers
+	served  chan error       // results of the calls of Serve
+	lines   chan *workerLine // voice sessions that were opened with workers
 }
 
 type syncBuffer struct {
@@ -105,8 +105,8 @@ func (r *testEnv) dial() *bus.Bus {
 	return b
 }
 
-// listen serves the gate with gin, as the ingress does. The server's timeouts are shorter than a
-// connection.
+// listen serves the gate with gin, as the ingress does. The timeouts of the server are shorter than
+// a connection lasts.
 func (r *testEnv) listen() {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
@@ -130,7 +130,7 @@ func newID() func(string) string {
 	return func(prefix string) string { return fmt.Sprintf("%s_%d", prefix, last.Add(1)) }
 }
 
-// ended waits for the end of a connection and returns the log.
+// ended waits until a connection has ended, and returns the log.
 func (r *testEnv) ended() string {
 	r.Helper()
 	select {
@@ -151,7 +151,7 @@ func (r *testEnv) wantReason(reason string) {
 	}
 }
 
-// client is the client's end of a voice connection.
+// client is the client's side of a voice connection.
 type client struct {
 	*testEnv
 	socket *websocket.Conn
@@ -200,7 +200,7 @@ func (e event) pcm(t *testing.T) []byte {
 	return pcm
 }
 
-// connect opens a connection without reading from it.
+// connect opens a connection, but reads nothing from it.
 func (r *testEnv) connect() *client {
 	r.Helper()
 	offered := &websocket.DialOptions{Subprotocols: []string{"openai-insecure-api-key.x", "realtime"}}
@@ -216,7 +216,7 @@ func (r *testEnv) connect() *client {
 	return &client{r, socket, make(chan event, 10_000), make(chan websocket.CloseError, 1)}
 }
 
-// open opens a connection, reads its events and expects session.created.
+// open opens a connection, reads its events and checks that the first is session.created.
 func (r *testEnv) open() *client {
 	r.Helper()
 	c := r.connect()
@@ -305,7 +305,7 @@ func (c *client) want(kind string) event {
 	}
 }
 
-// wantClose expects an error event with the code, then the close frame.
+// wantClose checks that an error event with the code arrives, followed by the close frame.
 func (c *client) wantClose(code string, status websocket.StatusCode) {
 	c.Helper()
 	for {
@@ -328,7 +328,7 @@ func (c *client) wantClosed(status websocket.StatusCode) {
 	}
 }
 
-// worker is a voice worker whose voice sessions the test controls.
+// worker is a voice worker whose sessions the test controls.
 type worker struct {
 	*testEnv
 	bus  *bus.Bus
@@ -365,15 +365,15 @@ func (r *testEnv) work() *worker {
 // kill disconnects the worker without a report.
 func (w *worker) kill() { w.bus.Close() }
 
-// workerLine is the worker's end of a voice session.
+// workerLine is the worker's side of a voice session.
 type workerLine struct {
 	*testEnv
 	open     contract.VoiceOpen
 	end      *bus.WorkerVoiceLine
 	commands chan contract.VoiceCommand
-	deaf     atomic.Bool   // reports no progress
-	keep     atomic.Bool   // never reports progress, so all audio must be sent again if it is lost
-	quit     chan struct{} // closed by the test to end the voice session
+	deaf     atomic.Bool   // whether it reports no progress
+	keep     atomic.Bool   // whether it never reports progress, so that all audio must be sent again after a loss
+	quit     chan struct{} // closed by the test to end the session
 
 	mu    sync.Mutex
 	heard []byte
@@ -420,7 +420,7 @@ func (l *workerLine) reportAlive() {
 	if !l.keep.Load() {
 		report.Needs = report.Heard
 	}
-	_ = l.end.Report(report) // an error means that the voice session has ended
+	_ = l.end.Report(report) // an error means that the session has ended
 }
 
 func (l *workerLine) hear(a *contract.VoiceAudio) {
@@ -432,7 +432,7 @@ func (l *workerLine) hear(a *contract.VoiceAudio) {
 	l.heard = append(l.heard, a.PCM...)
 }
 
-// wantHeard waits until the voice session has received this many samples, and returns its audio.
+// wantHeard waits until the session has received this many samples. It returns their audio.
 func (l *workerLine) wantHeard(samples int) []byte {
 	l.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
@@ -448,7 +448,7 @@ func (l *workerLine) wantHeard(samples int) []byte {
 	}
 }
 
-// line returns the next voice session that was opened with a worker.
+// line returns the next voice session that is opened with a worker.
 func (r *testEnv) line() *workerLine {
 	r.Helper()
 	select {
@@ -482,12 +482,12 @@ func (l *workerLine) report(r contract.VoiceReport) {
 	}
 }
 
-// perByte is the number of samples for each byte of an answer. Because every sample is different, a
+// perByte is the number of samples for each byte of an answer. All samples are different, so a
 // comparison with speech detects missing and repeated samples.
 const perByte = 480
 
-// speech returns the audio of an answer's bytes from start to end. Each sample encodes its own
-// position.
+// speech returns the audio for the bytes of an answer from start to end. Each sample contains its
+// own position.
 func speech(start, end int) []byte {
 	var pcm []byte
 	for at := start * perByte; at < end*perByte; at++ {
@@ -496,8 +496,8 @@ func speech(start, end int) []byte {
 	return pcm
 }
 
-// say sends the audio of a segment in frames of 100 ms, without the first skip samples. If whole is
-// set, it then reports the segment as complete.
+// say sends the audio of a segment in frames of 100 ms. It omits the first skip samples. If whole
+// is set, it then reports that the segment is complete.
 func (l *workerLine) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
 	l.Helper()
 	pcm := speech(start, end)[2*skip:]
@@ -522,17 +522,17 @@ func (l *workerLine) said(answer string) {
 	l.report(contract.VoiceReport{Type: contract.VoiceSaid, Answer: answer})
 }
 
-// scriptedRuns records the calls of the gate and starts runs that the test controls.
+// scriptedRuns records the calls that the gate makes. It starts runs that the test controls.
 type scriptedRuns struct {
 	mu        sync.Mutex
 	refusal   error
 	broken    bool
 	wait      chan struct{} // if not nil, Begin waits until it is closed
-	did       []string      // names of the calls: begin, cancel, heard, lost
+	did       []string      // names of the recorded calls: begin, cancel, heard, lost
 	begun     chan *scriptedRun
 	cancelled chan string
 	heard     chan domain.Playback
-	saving    chan error // results of the attempts to save the playback position; nil: saving always succeeds
+	saving    chan error // results of the attempts to save how much was played; nil: all succeed
 	open      atomic.Int64
 }
 
@@ -626,7 +626,7 @@ func (r *scriptedRun) Next(ctx context.Context, until time.Time) ([]domain.Event
 	}
 }
 
-// begun returns the next run that the gate started.
+// begun returns the next run that the gate has started.
 func (r *testEnv) begun() *scriptedRun {
 	r.Helper()
 	select {
@@ -638,7 +638,7 @@ func (r *testEnv) begun() *scriptedRun {
 	}
 }
 
-// addText adds text to the run's answer.
+// addText adds text to the answer of the run.
 func (r *scriptedRun) addText(t *testing.T, text string) {
 	t.Helper()
 	data, err := domain.DeltaData(text)
@@ -649,7 +649,7 @@ func (r *scriptedRun) addText(t *testing.T, text string) {
 	r.feed <- []domain.Event{{ID: domain.EventID{Fence: 1, N: r.n + 1}, Type: domain.EventMessageDelta, Data: data}}
 }
 
-// complete finishes the run with its whole answer.
+// complete finishes the run with its complete answer.
 func (r *scriptedRun) complete(t *testing.T, answer string) {
 	t.Helper()
 	run := domain.Run{ID: r.id, Status: domain.RunCompleted, Message: &answer}

@@ -24,8 +24,8 @@ type Runs interface {
 	SavePlayback(ctx context.Context, runID string, heard domain.Playback) error
 }
 
-// Run is a run that is being followed. Next returns events like stream.Reader: they are valid until
-// the next call, and io.EOF follows the last.
+// Run is a run that is being followed. Next works like that of stream.Reader: its events are valid
+// until the next call, and it returns io.EOF after the last event.
 type Run interface {
 	ID() string
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
@@ -42,22 +42,22 @@ type Signer interface {
 	Sign(claims, body []byte) string
 }
 
-// Admission contains the decisions about a connection that the caller of Serve has made.
+// Admission contains what the caller of Serve has decided about a connection.
 type Admission struct {
 	Conversation realtime.Settings
 	Organization string
 	Runs         Runs
-	Holds        func(now time.Time) bool        // whether the caller may continue; may be slow
-	Look         func(until time.Time) time.Time // the time of the next call of Holds, not after until
+	Holds        func(now time.Time) bool        // reports whether the caller may continue; may be slow
+	Look         func(until time.Time) time.Time // returns the time of the next call of Holds, not after until
 }
 
 // Config contains the limits of a connection. Zero means no limit.
 type Config struct {
 	MaxDuration time.Duration
-	IdleTimeout time.Duration // maximum time without speech, a response, or an event other than audio
+	IdleTimeout time.Duration // maximum time without speech, without a response and without an event other than audio
 }
 
-// Deps are the gate's dependencies. Metrics may be nil.
+// Deps are the dependencies of a gate. Metrics may be nil.
 type Deps struct {
 	Lines   Lines
 	Signer  Signer
@@ -65,11 +65,11 @@ type Deps struct {
 	Metrics prometheus.Registerer
 }
 
-// times are timeouts and intervals. Tests use other values.
+// times contains timeouts and intervals. Tests use shorter ones.
 type times struct {
 	ping, pong time.Duration // interval between pings, and timeout for the response
 	write      time.Duration // timeout for writing one event
-	end        time.Duration // timeout for the rest of the queue, and for the close handshake
+	end        time.Duration // timeout for sending the rest of the queue, and for the close handshake
 	open       time.Duration // timeout for finding the first worker
 	reopen     time.Duration // timeout for finding another worker
 	run        time.Duration // timeout for starting, cancelling or following a run
@@ -93,12 +93,12 @@ type Gate struct {
 
 	mu       sync.Mutex
 	open     int           // number of connections
-	draining chan struct{} // when closed, new connections are rejected and silent ones end
-	cut      chan struct{} // closed: all connections end
+	draining chan struct{} // closed when the gate drains: it rejects new connections, and silent ones end
+	cut      chan struct{} // closed when all connections must end
 	empty    chan struct{} // closed when the gate drains and no connection is left
 }
 
-// New returns a gate. It fails only if its metrics cannot be registered.
+// New returns a gate. It returns an error only if its metrics cannot be registered.
 func New(cfg Config, deps Deps) (*Gate, error) {
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {
@@ -110,11 +110,11 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	}, nil
 }
 
-// Drain rejects new connections and ends the open ones: silent connections immediately, others
-// after the answer in progress, and all remaining connections when ctx ends. It returns when no
-// connection is left, or when closing them takes too long.
+// Drain rejects new connections and ends the open ones. Silent connections end immediately, and
+// others after the answer in progress. When ctx ends, all remaining connections end. Drain returns
+// when no connection is left, or when closing them takes too long.
 func (g *Gate) Drain(ctx context.Context) {
-	// The first call begins to drain. Later calls wait as well.
+	// Only the first call begins to drain, but every call waits.
 	g.mu.Lock()
 	select {
 	case <-g.draining:
@@ -137,7 +137,7 @@ func (g *Gate) Drain(ctx context.Context) {
 		close(g.cut)
 	}
 	g.mu.Unlock()
-	late := time.NewTimer(2 * g.times.end) // storing the playback position takes longer if the database is slow
+	late := time.NewTimer(2 * g.times.end) // longer than usual, because storing the playback position takes longer if the database is slow
 	defer late.Stop()
 	select {
 	case <-g.empty:
@@ -145,7 +145,7 @@ func (g *Gate) Drain(ctx context.Context) {
 	}
 }
 
-// enter counts a connection. It returns false if the gate drains.
+// enter counts a new connection. It returns false if the gate drains.
 func (g *Gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -159,7 +159,7 @@ func (g *Gate) enter() bool {
 	}
 }
 
-// leave reverses enter. The last connection to leave a draining gate ends Drain.
+// leave reverses enter. When the last connection leaves a draining gate, Drain returns.
 func (g *Gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,8 +174,8 @@ func (g *Gate) leave() {
 	}
 }
 
-// Serve turns the request into a voice connection and returns when the connection ends. If it
-// returns an error (which has an error code), nothing was written to the response.
+// Serve turns the request into a voice connection. It returns when the connection has ended. If it
+// returns an error, the error is coded and nothing was written to the response.
 func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error {
 	if !g.enter() {
 		err := apierr.New(apierr.Unavailable, "the service is stopping; try again")
@@ -188,31 +188,31 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 		a.Conversation.Expires = now.Add(g.cfg.MaxDuration)
 	}
 
-	// The settings are checked before the upgrade, because an error can still be an HTTP response.
+	// The settings are checked before the upgrade, while an error can still be an HTTP response.
 	conversation, err := realtime.New(a.Conversation, now)
 	if err != nil {
 		return err
 	}
 
-	// The library closes a connection when a context ends. So the connection's deadlines are set on
-	// the hijacked connection itself.
+	// The library closes a connection whose context ends. Deadlines are therefore set on the
+	// hijacked connection instead of using contexts.
 	taken, from := &hijacked{ResponseWriter: w}, newReader(now)
 	socket, err := websocket.Accept(taken, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{"realtime"},
-		CompressionMode: websocket.CompressionDisabled, // base64 of noise does not compress
-		// The allowed origins depend on the agent; the caller has checked them.
+		CompressionMode: websocket.CompressionDisabled, // base64 of audio does not compress well
+		// The allowed origins depend on the agent, and the caller has already checked them.
 		InsecureSkipVerify: true,
 		OnPingReceived:     from.pinged,
 	})
 	if err != nil {
-		return nil // Accept has sent the response
+		return nil // Accept has already sent the response
 	}
 
-	socket.SetReadLimit(-1) // the reader has its own limit, and reports it to the client
+	socket.SetReadLimit(-1) // the reader applies its own limit and reports it to the client
 	from.socket = socket
 	c := &connection{
 		gate: g, a: a, began: now, conversation: conversation, socket: socket, conn: taken.conn, reader: from,
 	}
-	c.serve(context.WithoutCancel(r.Context())) // the connection ends for its own reasons, not with this context
+	c.serve(context.WithoutCancel(r.Context())) // the connection must outlive the request's context
 	return nil
 }

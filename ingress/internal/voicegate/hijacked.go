@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// sendBuffer limits the sent data that the kernel holds. As a result, a client that does not read
-// is detected within seconds, and little audio is still in the kernel when an answer is stopped.
+// sendBuffer limits the sent data that the kernel buffers. A client that does not read is therefore
+// detected within seconds. After an answer is stopped, little of its audio is still on the way.
 const sendBuffer = 128 << 10
 
-// Limits on the bytes that a client may send: more than audio needs, and few enough that floods of
-// the smallest frames do not occupy the processor. Data from a faster client is read later.
+// These constants limit the bytes that a client may send. They allow more than audio needs, but
+// prevent a flood of tiny frames from using too much CPU. If a client sends faster, its data is
+// read later.
 const (
-	byteRate  = 4 << 20 // per second
+	byteRate  = 4 << 20 // bytes per second
 	byteBurst = 8 << 20
 )
 
-// hijacked is a response that keeps its connection after Hijack. The WebSocket library closes a
-// connection only after a handshake with the peer, which may be slow, and net/http has removed the
-// connection's deadlines by then.
+// hijacked is a response that keeps a reference to its connection after Hijack. The gate needs it
+// to close the connection immediately: the WebSocket library first performs a handshake with the
+// client, which may be slow, and net/http has removed the connection's deadlines.
 type hijacked struct {
 	http.ResponseWriter
 
@@ -38,7 +39,7 @@ func (h *hijacked) WriteHeaderNow() {
 	}
 }
 
-// Hijack takes over the connection.
+// Hijack takes over the connection, limits its read rate and keeps a reference to it.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -57,12 +58,12 @@ type throttled struct {
 
 	bytes  bucket
 	once   sync.Once
-	closed chan struct{} // ends a wait of Read
+	closed chan struct{} // closed by Close, to end a wait of Read
 }
 
-// Read reads, and then waits until the rate permits the bytes that it has read.
+// Read reads and then waits until the rate limit permits the bytes that it has read.
 func (t *throttled) Read(p []byte) (int, error) {
-	// The wait follows the read, so that the bytes are counted exactly. The next read is delayed.
+	// The number of bytes is known only after the read, so the wait delays the next read.
 	n, err := t.Conn.Read(p)
 	if wait := t.bytes.owe(time.Now(), n); wait > 0 {
 		timer := time.NewTimer(wait)
@@ -75,7 +76,7 @@ func (t *throttled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection, even while Read waits.
+// Close closes the connection and ends a wait of Read.
 func (t *throttled) Close() error {
 	t.once.Do(func() { close(t.closed) })
 	return t.Conn.Close()

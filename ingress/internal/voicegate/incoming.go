@@ -13,10 +13,11 @@ const (
 	maxMessage = 1 << 20 // bytes
 	bufferKept = 64 << 10
 
-	pingRate, pingBurst = 10, 100 // maximum number of pings per second from the client; each requires a pong
+	pingRate, pingBurst = 10, 100 // limit on the client's pings per second, because each requires a pong
 )
 
-// noDeadline is the context for calls to the WebSocket library, which closes the whole connection when a context ends.
+// noDeadline is passed to the WebSocket library instead of a context with a deadline, because the
+// library closes the connection when a context ends.
 var noDeadline = context.Background()
 
 var (
@@ -24,29 +25,29 @@ var (
 	errBinary   = errors.New("the message is binary")
 )
 
-// incoming is a message from the client, or the reason why there are no further messages.
+// incoming is a message from the client, or the reason why no more messages follow.
 type incoming struct {
 	body []byte
 	err  error
 }
 
-// reader reads the socket, one message ahead of the owner. The owner returns the memory of
-// processed messages.
+// reader reads messages from the socket, one ahead of the owner. The owner returns the memory of
+// messages that it has processed.
 type reader struct {
 	socket *websocket.Conn
-	free   chan []byte // released memory for messages
-	pings  bucket      // rate of pings that are answered
+	free   chan []byte // memory of processed messages, for reuse
+	pings  bucket      // limits the pings that are answered
 }
 
-// newReader returns a reader without a socket. The caller sets the socket before read.
+// newReader returns a reader. The caller must set its socket before it calls read.
 func newReader(now time.Time) *reader {
 	return &reader{free: make(chan []byte, 2), pings: newBucket(pingRate, pingBurst, now)}
 }
 
-// pinged is called by the library in the reader's goroutine. Excess pings are read but get no pong.
+// pinged decides whether a ping gets a pong. The library calls it in the reader's goroutine.
 func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
 
-// read delivers messages until there are none, or over is closed.
+// read delivers messages until the connection ends or over is closed.
 func (r *reader) read(to chan<- incoming, over <-chan struct{}) {
 	for {
 		body, err := r.message()
@@ -61,8 +62,8 @@ func (r *reader) read(to chan<- incoming, over <-chan struct{}) {
 	}
 }
 
-// message reads a message of limited length. The rest of a longer message is not read, because the
-// connection is then closed.
+// message reads one message. If the message exceeds the limit, the rest is not read, because the
+// connection is closed afterwards.
 func (r *reader) message() ([]byte, error) {
 	kind, from, err := r.socket.Reader(noDeadline)
 	if err != nil {
@@ -72,7 +73,7 @@ func (r *reader) message() ([]byte, error) {
 		return nil, errBinary
 	}
 
-	// The buffer grows as needed. io.ReadAll would not reuse memory.
+	// The buffer grows as needed. io.ReadAll is not used, because it cannot reuse memory.
 	body := r.memory()
 	for {
 		if len(body) == cap(body) {
@@ -91,7 +92,7 @@ func (r *reader) message() ([]byte, error) {
 	}
 }
 
-// memory returns a released buffer, or a new one of 8 KiB.
+// memory returns the memory of a processed message, or new memory of 8 KiB.
 func (r *reader) memory() []byte {
 	select {
 	case b := <-r.free:
@@ -101,7 +102,7 @@ func (r *reader) memory() []byte {
 	}
 }
 
-// release keeps a message's memory for reuse, unless it is unusually large.
+// release keeps the memory of a message for reuse. Unusually large memory is not kept.
 func (r *reader) release(body []byte) {
 	if cap(body) > bufferKept {
 		return

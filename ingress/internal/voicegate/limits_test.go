@@ -65,14 +65,14 @@ func TestTooMuchIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
-// Empty frames are rate-limited like messages, and a connection that sends them can be closed.
+// Empty frames are rate-limited like messages. A connection that sends them can still be closed.
 func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{MaxDuration: 2 * time.Second}, func(may *times) { may.end = 500 * time.Millisecond })
 	r.work()
 	conn := r.raw()
 	sent := 0
-	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // an unfinished text message
+	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // the beginning of a text message
 		t.Fatal(err)
 	}
 	empty := bytes.Repeat([]byte{0x00, 0x80, 0, 0, 0, 0}, 10_000)
@@ -89,7 +89,7 @@ func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 	r.wantReason("expired")
 }
 
-// A client that sends less of a message than it announced delays the close of the connection only
+// A client that announces a longer message than it sends delays the close of its connection only
 // briefly.
 func TestAnIncompleteMessageDoesNotDelayTheClose(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestAMessageMayHaveAMebibyte(t *testing.T) {
 	c.want("input_audio_buffer.cleared")
 }
 
-// A client that does not read is disconnected once its queue is full. The gate stores only a
+// A client that does not read is disconnected when its queue is full. Until then, the gate stores a
 // limited amount of data for it.
 func TestAFullQueueClosesTheConnection(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestAFullQueueClosesTheConnection(t *testing.T) {
 		taken <- seconds
 	}()
 	r.wantReason("slow")
-	if seconds := <-taken; seconds > 300 { // the queue holds 16 s, and the socket buffers a little more
+	if seconds := <-taken; seconds > 300 { // the queue holds 16 s, and the socket buffers hold a little more
 		t.Errorf("%d s of speech were taken from the worker", seconds)
 	}
 	if r.wantHeardText(); strings.Contains(r.runs.all(), "cancel") {
@@ -193,7 +193,7 @@ func TestAFullQueueClosesTheConnection(t *testing.T) {
 	}
 }
 
-// A client that resumes reading before the timeout receives the reason for the close.
+// A client that reads again before the timeout receives the reason for the close.
 func TestASlowClientReceivesTheReason(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -212,8 +212,8 @@ func TestASlowClientReceivesTheReason(t *testing.T) {
 	r.wantReason("slow")
 }
 
-// If a worker makes no progress, the gate stops reading from the client. When the worker continues,
-// no audio has been lost.
+// While a worker makes no progress, the gate does not read from the client. When the worker
+// continues, no audio is missing.
 func TestAStalledWorkerStopsReadingFromTheClient(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.ping, may.pong = 50*time.Millisecond, testkit.Within(400*time.Millisecond) })
@@ -272,7 +272,7 @@ func TestAClientThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 		may.ping, may.pong, may.end = 50*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
 	})
 	r.work()
-	r.connect() // does not read, so it does not respond to pings
+	r.connect() // a client that does not read does not respond to pings
 	r.line()
 	r.wantReason("mute")
 }
@@ -306,7 +306,7 @@ func TestAConnectionEndsAfterMaxDuration(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{MaxDuration: 2 * time.Second, IdleTimeout: time.Minute}, nil)
 	r.work()
-	began := time.Now() // before open, because the duration includes it
+	began := time.Now() // taken before open, because the limit includes it
 	c := r.open()
 	c.wantClose("session_expired", websocket.StatusNormalClosure)
 	r.wantReason("expired")
@@ -322,11 +322,11 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 	c := r.open()
 	r.line()
 	began := time.Now()
-	for range 6 { // events from the client reset the idle time
+	for range 6 { // events of the client reset the idle time
 		<-time.After(200 * time.Millisecond)
 		c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	}
-	go func() { // audio without speech does not
+	go func() { // audio without speech does not reset it
 		for c.writef(`{"type":"input_audio_buffer.append","audio":"AAAA"}`) == nil {
 			<-time.After(20 * time.Millisecond)
 		}

@@ -13,54 +13,56 @@ import (
 )
 
 const (
-	maxLosses = 5 // maximum number of losses within lossesIn; after more losses, the workers are probably not the cause
+	maxLosses = 5 // maximum number of losses within lossesIn; after more, the workers are probably not the cause
 	lossesIn  = 30 * time.Second
 
-	// Limits of the data sent that the worker may not have processed yet. If more data waits at the
-	// worker's end, the session is lost. After a loss, minutes of audio may have to be sent again,
-	// possibly in the smallest pieces that clients can send.
+	// These constants limit the data that was sent but may not have been processed by the worker.
+	// If more data waits at the worker, the session is lost. After a loss, minutes of audio may
+	// have to be sent again, possibly in very small pieces.
 	aheadFrames  = 500
 	aheadSamples = 20 * contract.VoiceRate
 
-	queueKept = 64 // capacity that an empty queue keeps
+	queueKept = 64 // capacity that is kept when the queue is empty
 )
 
-// opening is the result of an attempt to open a session.
+// opening is the result of an attempt to open a voice session.
 type opening struct {
 	line *bus.VoiceLine
 	err  error
 }
 
-// line is a connection's voice session, with one worker after another. Only the connection's owner goroutine uses it.
+// line is the voice session of a connection, which may be served by several workers one after
+// another. Only the owner of the connection uses it.
 type line struct {
 	lines  Lines
 	signer Signer
 	org    string
-	name   string // name of the session, the same for all workers: the previous worker ends its session when another takes over
+	name   string // name of the session for all workers; a worker ends its session when another takes over the name
 	opened chan opening
-	stop   context.CancelFunc // cancels the opening in progress; nil if there is none
+	stop   context.CancelFunc // cancels the attempt to open a session; nil if none is in progress
 
-	at     *bus.VoiceLine // nil: no session at the moment
+	at     *bus.VoiceLine // the open session; nil if there is none
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
-	queue  []step  // for the worker, once it has capacity
-	ahead  []int64 // for each frame that was sent but not processed by the worker, the position of its end
-	heard  int64   // samples that it has processed
+	queue  []step  // data for the worker that is not sent yet
+	ahead  []int64 // end positions of the frames that were sent but not processed by the worker
+	heard  int64   // number of samples that the worker has processed
 	losses []time.Time
 }
 
-// step is audio or a command for the worker.
+// step is one piece of audio or one command for the worker.
 type step struct {
 	audio   contract.VoiceAudio
 	command *contract.VoiceCommand
 }
 
-// newLine returns a line without a session. open must be called before anything is sent.
+// newLine returns a line without an open session. The caller must call open before it sends
+// anything.
 func newLine(lines Lines, signer Signer, org string) *line {
 	return &line{lines: lines, signer: signer, org: org, name: rand.Text(), opened: make(chan opening, 1)}
 }
 
-// open starts to open a session in the conversation's current state. Audio and commands sent from
-// now on follow this state.
+// open starts to open a session with the state in from. Audio and commands that are sent afterwards
+// follow this state.
 func (l *line) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = l.name, l.org
 	body, err := json.Marshal(from.Open)
@@ -74,7 +76,8 @@ func (l *line) open(ctx context.Context, from realtime.Resumption, within time.D
 		return err
 	}
 
-	// The new session begins with the conversation's current state, so data for the previous session is obsolete.
+	// The new session begins with the current state of the conversation, so data for the previous
+	// session is dropped.
 	l.queue, l.ahead, l.heard = nil, nil, from.Open.Position
 	ctx, l.stop = context.WithTimeout(ctx, within)
 	go func() {
@@ -91,7 +94,7 @@ func (l *line) failed() {
 	l.stop = nil
 }
 
-// up starts to use an opened session, and sends its initial audio and commands.
+// up begins to use an opened session, and sends the audio and commands with which it begins.
 func (l *line) up(came opening) {
 	l.stop()
 	l.stop = nil
@@ -99,10 +102,11 @@ func (l *line) up(came opening) {
 	l.pump()
 }
 
-// send sends audio and commands to the worker, or queues them for this worker or the next.
+// send sends audio and commands to the worker. If that is not possible now, it queues them for this
+// worker or the next.
 func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if l.at == nil && l.stop == nil {
-		return // the next opening includes it
+		return // the state of the next session will include it
 	}
 	for _, a := range audio {
 		l.queue = append(l.queue, step{audio: a})
@@ -113,11 +117,12 @@ func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceComman
 	l.pump()
 }
 
-// listened records how far the worker has processed the audio, so that more may be sent.
+// listened records the position up to which the worker has processed the audio. More audio may be
+// sent then.
 func (l *line) listened(heard int64) {
 	l.heard = max(l.heard, heard)
 
-	// Frames are processed in order, so the processed ones are at the beginning.
+	// The worker processes frames in order, so the processed frames are at the beginning.
 	n := 0
 	for n < len(l.ahead) && l.ahead[n] <= l.heard {
 		n++
@@ -126,7 +131,8 @@ func (l *line) listened(heard int64) {
 	l.pump()
 }
 
-// pump sends as much of the queue as the limits allow. If sending fails, the session is lost and its channel of frames is closed.
+// pump sends as much of the queue as the limits allow. If sending fails, the session is lost, which
+// closes its channel of frames.
 func (l *line) pump() {
 	n := 0
 	for l.at != nil && n < len(l.queue) && !l.full() {
@@ -144,7 +150,7 @@ func (l *line) pump() {
 	}
 }
 
-// full reports whether the worker must process some audio before more is sent.
+// full reports whether no more may be sent before the worker has processed more.
 func (l *line) full() bool {
 	n := len(l.ahead)
 	return n >= aheadFrames || n > 0 && l.ahead[n-1]-l.heard >= aheadSamples
@@ -158,7 +164,8 @@ func (l *line) leave() {
 	l.at, l.frames = nil, nil
 }
 
-// tooOften counts a lost session, and reports whether so many were lost that opening another one is futile.
+// tooOften counts a lost session. It reports whether too many sessions were lost to open another
+// one.
 func (l *line) tooOften(now time.Time) bool {
 	l.losses = append(l.losses, now)
 	if len(l.losses) > maxLosses {
@@ -167,7 +174,7 @@ func (l *line) tooOften(now time.Time) bool {
 	return len(l.losses) == maxLosses && now.Sub(l.losses[0]) < lossesIn
 }
 
-// close ends the session for good.
+// close ends the session and prevents another from being opened.
 func (l *line) close() {
 	l.leave()
 	if l.stop == nil {
@@ -175,7 +182,7 @@ func (l *line) close() {
 	}
 	l.stop()
 
-	// The opening in progress is cancelled, but may have succeeded just before.
+	// The attempt to open a session is cancelled, but it may already have succeeded.
 	if came := <-l.opened; came.line != nil {
 		came.line.Close()
 	}

@@ -2,7 +2,7 @@ package voicegate
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are the gate's metrics. They also work without a registry.
+// metrics are the metrics of the gate. They also work if they are not registered.
 type metrics struct {
 	open   prometheus.Gauge
 	closed *prometheus.CounterVec

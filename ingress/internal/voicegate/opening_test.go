@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// Events that a client sends before a worker is connected are kept, and are processed only once a
+// Events that a client sends before a worker is connected are kept. They are processed when a
 // worker is connected.
 func TestEventsBeforeAWorkerAreKept(t *testing.T) {
 	t.Parallel()
@@ -66,11 +66,11 @@ func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 	if limit := 16 << 20; sent > limit {
 		t.Errorf("%d bytes were accepted", sent)
 	}
-	r.wantReason("no_worker") // the missing pong does not end the connection first, because pongs are not read yet
+	r.wantReason("no_worker") // this reason comes first, because the missing pong is not noticed while the client is not read
 }
 
-// session.created is sent once, as soon as a worker is connected. It is not sent again when another
-// worker takes over.
+// The event session.created is sent once, when the first worker is connected. It is not sent again
+// when another worker takes over.
 func TestSessionCreatedIsSentOnce(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)

@@ -16,32 +16,35 @@ import (
 // maxQueue is the maximum size, in bytes, of the events that wait for a client: about 16 s of audio.
 const maxQueue = 1 << 20
 
-// sent is audio that was written or, for the last entry, is being written.
+// sent is audio of an answer that was written to the socket. The last entry may still be in
+// progress.
 type sent struct {
 	answer  string
 	samples int64
 	at      time.Time
 }
 
-// outgoing is a bounded queue of events for the client, and the goroutine that writes it.
+// outgoing is a bounded queue of events for the client. One goroutine writes the queue to the
+// socket.
 type outgoing struct {
 	mu        sync.Mutex
 	queue     []realtime.Event
-	bytes     int             // size of queue
-	written   []sent          // audio written and not yet reported
-	last      *realtime.Close // after the queue is written
-	wake      chan struct{}   // signals a new event
-	announced chan struct{}   // signals new entries in written
-	slow      bool            // an event was not accepted in time; read it after done is closed
-	done      chan struct{}   // closed when nothing more can be written
+	bytes     int             // size of the queue in bytes
+	written   []sent          // audio that was written but not yet reported to the owner
+	last      *realtime.Close // how to close the connection after the queue is written
+	wake      chan struct{}   // signals that the queue has a new event
+	announced chan struct{}   // signals that written has new entries
+	slow      bool            // whether the client did not accept an event in time; valid after done is closed
+	done      chan struct{}   // closed when nothing more will be written
 }
 
-// newOutgoing returns an empty queue. Nothing is written until write is called.
+// newOutgoing returns an empty queue. The queue is written once write is called.
 func newOutgoing() *outgoing {
 	return &outgoing{wake: make(chan struct{}, 1), announced: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// push queues events. It returns false if the queue is full, because the client does not read.
+// push queues events. It returns false if the queue was full, because the client does not read its
+// events.
 func (o *outgoing) push(events []realtime.Event) bool {
 	if len(events) == 0 {
 		return true
@@ -52,8 +55,7 @@ func (o *outgoing) push(events []realtime.Event) bool {
 		return true
 	}
 
-	// The events are queued even if the limit is exceeded, because the caller then closes the
-	// connection.
+	// The events are queued even then, because the caller closes the connection.
 	for _, e := range events {
 		o.bytes += len(e.Body)
 	}
@@ -62,7 +64,7 @@ func (o *outgoing) push(events []realtime.Event) bool {
 	return o.bytes <= maxQueue
 }
 
-// drop removes the audio of the given answers from the queue, so that no more of it is sent.
+// drop removes the queued audio of the given answers, so that it is not sent.
 func (o *outgoing) drop(answers []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,8 +77,8 @@ func (o *outgoing) drop(answers []string) {
 	})
 }
 
-// finish appends words to the queue (or, if alone is set, replaces the queue with words), and
-// closes the connection when the queue is written. Nothing may be queued afterwards.
+// finish queues the last events and closes the connection when the queue is written. If alone is
+// set, it drops all other queued events. Nothing may be queued afterwards.
 func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,7 +90,7 @@ func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close
 	rouse(o.wake)
 }
 
-// takeWritten returns the audio written since the last call.
+// takeWritten returns the audio that was written since the last call.
 func (o *outgoing) takeWritten() []sent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,8 +99,8 @@ func (o *outgoing) takeWritten() []sent {
 	return taken
 }
 
-// next takes the first event of the queue, or returns how to close after the last one. If there is
-// nothing to do, it returns neither.
+// next returns the first event of the queue. After the last event, it returns how to close the
+// connection, if that is known. Otherwise it returns neither.
 func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +114,7 @@ func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close)
 	return event, true, nil
 }
 
-// writes records that an event's audio is being written from now on.
+// writes records that the audio of an event is being written.
 func (o *outgoing) writes(e realtime.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,7 +122,8 @@ func (o *outgoing) writes(e realtime.Event) {
 	rouse(o.announced)
 }
 
-// write writes the queue until it is closed, or until the client accepts nothing for too long.
+// write writes the queue until the connection is closed, or until the client does not accept an
+// event in time.
 func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Duration) {
 	defer close(o.done)
 	for {
@@ -128,14 +131,14 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 		switch {
 		case some:
 			if event.Samples > 0 {
-				o.writes(event) // recorded first, because a client may respond sooner
+				o.writes(event) // recorded before the write, because the client may respond very fast
 			}
 			if err := send(socket, conn, event.Body, within); err != nil {
 				o.slow = errors.Is(err, os.ErrDeadlineExceeded)
 				return
 			}
 		case how != nil:
-			if how.Code != 0 { // the library may wait for the rest of an announced message, but the owner does not
+			if how.Code != 0 { // the library may wait for the rest of a message whose header has arrived, but the owner must not wait
 				_ = socket.Close(websocket.StatusCode(how.Code), how.Reason)
 			}
 			return
@@ -145,8 +148,9 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 	}
 }
 
-// send writes one event. A connection deadline costs less than a context. The deadline is removed
-// afterwards, because it must not apply to the library's own frames.
+// send writes one event. It uses a deadline on the connection, which costs less than a context. The
+// deadline is removed afterwards, because it must not apply to frames that the library sends
+// itself.
 func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Duration) error {
 	_ = conn.SetWriteDeadline(time.Now().Add(within))
 	err := socket.Write(noDeadline, websocket.MessageText, body)
@@ -158,6 +162,6 @@ func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Durati
 func rouse(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // already awake
+	default: // a signal is already pending
 	}
 }

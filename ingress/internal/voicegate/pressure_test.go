@@ -16,8 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// playAnswer plays a complete answer, so that the client can truncate it, and returns the answer's
-// ID.
+// playAnswer plays a complete answer, so that the client can truncate it. It returns the id of the
+// answer.
 func (c *client) playAnswer(l *workerLine, text string) string {
 	c.Helper()
 	c.ask("tell me")
@@ -29,8 +29,8 @@ func (c *client) playAnswer(l *workerLine, text string) string {
 	return say.Answer
 }
 
-// The gate stops reading from a client with too many unfinished jobs, such as corrections of the
-// playback position, until some jobs have finished.
+// The gate stops reading from a client that has too many unfinished jobs, such as corrections of
+// the played part. It continues when some jobs have finished.
 func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -64,13 +64,13 @@ func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	}
 }
 
-// The gate sends a worker only a limited amount of audio that the worker has not reported as
-// processed, however small the pieces are. It sends the rest as the worker progresses.
+// A worker receives only a limited amount of audio that it has not reported as processed, however
+// small the pieces are. The rest is sent as the worker makes progress.
 func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		pieces, samples int // sent by the client
-		limit           int // samples sent while the worker reports no progress
+		limit           int // samples that are sent while the worker reports no progress
 	}{
 		"minutes":          {60, contract.VoiceRate, aheadSamples},
 		"the least pieces": {1500, 100, aheadFrames * 100},
@@ -86,7 +86,7 @@ func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 			if tc.samples == contract.VoiceRate {
 				c.appendAll(tc.pieces, tc.samples)
 				first.kill()
-			} else { // while there is no worker, the pieces are stored as they arrive
+			} else { // without a worker, the pieces are stored as they arrive
 				first.kill()
 				for r.metric("parley_voice_lines_lost_total", "") == 0 {
 					<-time.After(5 * time.Millisecond)
@@ -110,7 +110,7 @@ func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 	}
 }
 
-// appendAll sends audio and waits until the gate has processed all of it.
+// appendAll sends audio, and waits until the gate has processed it.
 func (c *client) appendAll(pieces, samples int) {
 	c.Helper()
 	piece := base64.StdEncoding.EncodeToString(make([]byte, 2*samples))
@@ -123,7 +123,7 @@ func (c *client) appendAll(pieces, samples int) {
 	}
 }
 
-// The gate has to send a pong for each ping. Pings beyond the rate limit get no pong.
+// Each ping requires a pong. Pings beyond the rate limit get none.
 func TestPongsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -136,7 +136,7 @@ func TestPongsAreRateLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(conn)
-	for line := "-"; line != "\r\n"; { // the response to the upgrade
+	for line := "-"; line != "\r\n"; { // skips the header of the response to the upgrade
 		var err error
 		if line, err = in.ReadString('\n'); err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func TestAClientThatStallsForTooLongIsClosed(t *testing.T) {
 	c := r.connect()
 	l := r.line()
 	c.ask("tell me")
-	story := strings.Repeat("once upon a time ", 35) // 14 s of speech: the socket buffers hold some of it, and the queue holds the rest
+	story := strings.Repeat("once upon a time ", 35) // 14 s of speech, of which the socket buffers hold a part and the queue the rest
 	r.begun().addText(t, story)
 	began := time.Now()
 	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
@@ -198,8 +198,8 @@ func TestAClientThatStallsForTooLongIsClosed(t *testing.T) {
 	r.wantHeardText()
 }
 
-// A client that disconnects after response.done has received the whole answer and may play it
-// later, so the answer is not truncated.
+// A client that disconnects after response.done has received the whole answer and may still play
+// it. The answer is therefore not truncated.
 func TestHangingUpAfterResponseDoneKeepsTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -215,13 +215,13 @@ func TestHangingUpAfterResponseDoneKeepsTheWholeAnswer(t *testing.T) {
 	}
 }
 
-// Saving the played part of an answer is retried while the database is unavailable, but not if the
-// database rejects the data.
+// Saving how much was played is retried while the database is unavailable. It is not retried if the
+// database rejects the value.
 func TestSavingHeardTextIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		comes []error
-		lost  int // failed attempts
+		lost  int // number of attempts that fail
 		kept  bool
 	}{
 		"away for a moment": {[]error{errors.New("no connection"), apierr.New(apierr.Unavailable, "away"), nil}, 2, true},
@@ -241,7 +241,7 @@ func TestSavingHeardTextIsRetried(t *testing.T) {
 			c.want("response.done")
 			c.sendf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":100}`, answer)
 			c.want("conversation.item.truncated")
-			_ = c.socket.Close(websocket.StatusNormalClosure, "") // pending jobs are finished first
+			_ = c.socket.Close(websocket.StatusNormalClosure, "") // jobs that are not done are finished before the connection ends
 			r.wantReason("client")
 			did := r.runs.all()
 			if strings.Count(did, "lost") != tc.lost || strings.Contains(did, "heard:one") != tc.kept || len(r.runs.saving) > 0 {

@@ -29,7 +29,7 @@ func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 	if got := r.metric("parley_voice_connections", ""); got != 1 {
 		t.Errorf("%v connections are counted", got)
 	}
-	<-time.After(1200 * time.Millisecond) // longer than the server's timeouts
+	<-time.After(1200 * time.Millisecond) // longer than the timeouts of the server
 	c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	c.want("input_audio_buffer.cleared")
 	if err := c.socket.Close(websocket.StatusNormalClosure, ""); err != nil {
@@ -124,7 +124,7 @@ func TestSpeechIsSentBothWays(t *testing.T) {
 	}
 }
 
-// heardUntilDone returns the audio that arrives until the response is done.
+// heardUntilDone returns the audio that arrives before the response is done.
 func (c *client) heardUntilDone() []byte {
 	c.Helper()
 	var pcm []byte
@@ -141,8 +141,8 @@ func (c *client) heardUntilDone() []byte {
 	}
 }
 
-// If the user speaks during an answer, the answer stops immediately. No more of its 3.9 s of queued
-// speech is sent.
+// If the user speaks during an answer, the answer stops immediately. None of its 3.9 s of queued
+// speech is sent afterwards.
 func TestBargeInStopsTheAnswerImmediately(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -175,7 +175,7 @@ func TestBargeInStopsTheAnswerImmediately(t *testing.T) {
 		}
 	}
 	t.Logf("the client was notified after %s, the worker stopped after %s", started, cancelled)
-	if started > testkit.Within(time.Second) { // the benchmark measures the time on an idle machine
+	if started > testkit.Within(time.Second) { // a benchmark measures this time on an idle machine
 		t.Errorf("the client was notified after %s", started)
 	}
 	if got := r.wantCancelled(); got != run.id {
@@ -186,7 +186,7 @@ func TestBargeInStopsTheAnswerImmediately(t *testing.T) {
 	}
 }
 
-// After an interruption, speech that is queued for a slow client is not sent, either.
+// Speech that is queued for a slow client is not sent after an interruption either.
 func TestInterruptedSpeechIsNotSent(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -198,7 +198,7 @@ func TestInterruptedSpeechIsNotSent(t *testing.T) {
 	r.begun().addText(t, story)
 	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
 	l.reportAlive()
-	<-time.After(200 * time.Millisecond) // the socket buffers are full
+	<-time.After(200 * time.Millisecond) // by then the socket buffers are full
 	l.report(contract.VoiceReport{Type: contract.VoiceStarted, Item: "item_b", From: 0})
 	l.want(contract.VoiceStop)
 	go c.read()
@@ -248,7 +248,8 @@ func TestTurnsAreExecutedInOrder(t *testing.T) {
 	}
 }
 
-// A client that disconnects does not cancel its run. The played part of the answer is saved.
+// A client that disconnects does not cancel its run. The gate saves how much of the answer was
+// played.
 func TestARunOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -274,8 +275,8 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// If no part of an answer was played, no playback position is saved, and the session keeps the
-// whole answer.
+// If no part of an answer was played, nothing is saved about its playback, and the session keeps
+// the whole answer.
 func TestAnUnheardAnswerIsKeptWhole(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -291,8 +292,8 @@ func TestAnUnheardAnswerIsKeptWhole(t *testing.T) {
 	}
 }
 
-// If a worker dies in the middle of an answer, another one takes over. No sample of the input or
-// the answer is lost or repeated.
+// If a worker dies during an answer, another one takes over. No sample of the input or of the
+// answer is lost or repeated.
 func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -317,7 +318,7 @@ func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	}
 	first.kill()
 	died := time.Now()
-	c.append(spoken[20_000:]) // no worker is connected
+	c.append(spoken[20_000:]) // sent while no worker is connected
 	r.work()
 	again := r.line()
 	t.Logf("the voice session was open again after %s", time.Since(died))
@@ -385,8 +386,8 @@ func TestVoiceIsUnavailableWithoutAWorker(t *testing.T) {
 	r.wantReason("no_worker")
 }
 
-// A voice session that loses its worker repeatedly is closed, so that it cannot take down all
-// workers.
+// A voice session that repeatedly loses its worker is closed. Otherwise it could crash all workers
+// one after another.
 func TestARepeatedlyLostVoiceSessionIsClosed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -395,7 +396,7 @@ func TestARepeatedlyLostVoiceSessionIsClosed(t *testing.T) {
 	for range maxLosses {
 		l := r.line()
 		c.append(make([]byte, 4800))
-		l.wantHeard(2400) // the voice session must be open on both ends, so that its loss counts
+		l.wantHeard(2400) // the session must be open on both sides, or its loss would not count
 		close(l.quit)
 	}
 	c.wantClose("voice_unavailable", websocket.StatusTryAgainLater)

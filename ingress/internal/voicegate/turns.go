@@ -16,46 +16,47 @@ import (
 	"parley/shared/domain"
 )
 
-// errPanic is the error of a job that panicked. The client sees only that the turn failed.
+// errPanic is the error of a job that panicked. The client learns only that the turn failed.
 var errPanic = errors.New("a turn panicked")
 
-const followFor = time.Minute // maximum duration of one wait for a run's events; another wait follows
+const followFor = time.Minute // maximum duration of one wait for a run's events, after which another begins
 
-// savePauses are the pauses between attempts to store the playback position.
+// savePauses are the pauses between attempts to store how much of an answer was played.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// news is a change in a turn. The events belong to the run's reader, so the receiver signals when
-// it no longer uses them.
+// news reports a change of a turn's run. The events in it belong to the run's reader, so the
+// receiver must signal when it no longer uses them.
 type news struct {
 	answer string
-	runID  string // the run was started
-	err    error  // the run was refused
+	runID  string // id of the run that was started
+	err    error  // why the run was refused
 	events []domain.Event
-	cut    bool // the events are lost
+	cut    bool // whether the stream of events was lost
 	done   chan<- struct{}
 }
 
-// turns performs the actions on runs one after another, and follows the runs that it started.
+// turns performs the actions on runs one after another. It also follows the runs that it has
+// started.
 type turns struct {
 	runs Runs
 	log  zerolog.Logger
-	may  time.Duration // time limit of a job
+	may  time.Duration // time limit of one job
 	news chan news
 	did  chan struct{}   // signals that a job is done
 	over <-chan struct{} // closed when the owner no longer receives news
 
 	mu      sync.Mutex
 	jobs    []func(context.Context)
-	closed  bool          // no more jobs are added
-	more    chan struct{} // signals a new job, or closed
-	pending int           // jobs, including the current one
+	closed  bool          // whether jobs are no longer accepted
+	more    chan struct{} // signals a new job; closed when no more follow
+	pending int           // number of jobs that are not done, including the current one
 
-	following map[string]context.CancelFunc // ends the following of runs, by answer; used only by the goroutine that performs the jobs
+	following map[string]context.CancelFunc // stops following a run, by answer; used only by the goroutine that performs the jobs
 	followers sync.WaitGroup
 }
 
-// newTurns returns a turns without jobs. may is the time limit for one job. When over is closed, no
-// more news is sent.
+// newTurns returns a queue without jobs. may is the time limit of one job. When over is closed,
+// news is no longer sent.
 func newTurns(runs Runs, log zerolog.Logger, may time.Duration, over <-chan struct{}) *turns {
 	return &turns{
 		runs: runs, log: log, may: may, news: make(chan news), did: make(chan struct{}, 1), over: over,
@@ -63,19 +64,19 @@ func newTurns(runs Runs, log zerolog.Logger, may time.Duration, over <-chan stru
 	}
 }
 
-// waiting returns the number of pending jobs.
+// waiting returns the number of jobs that are not done.
 func (t *turns) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pending
 }
 
-// begin queues the start of a turn's run.
+// begin queues a job that starts the run of a turn.
 func (t *turns) begin(turn realtime.Turn) {
 	t.add(func(ctx context.Context) { t.start(ctx, turn) })
 }
 
-// end queues the end of a turn, after its start, which may be in progress or still queued.
+// end queues a job that ends a turn. The job runs after the one that starts the turn's run.
 func (t *turns) end(ended realtime.Ended) {
 	t.add(func(ctx context.Context) { t.settle(ctx, ended) })
 }
@@ -89,7 +90,7 @@ func (t *turns) add(job func(context.Context)) {
 	rouse(t.more)
 }
 
-// close ends the queue. Pending jobs are still performed.
+// close prevents further jobs from being queued. Jobs that are already queued are still performed.
 func (t *turns) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +98,8 @@ func (t *turns) close() {
 	rouse(t.more)
 }
 
-// next takes the first job. closed is true if there is none and none will follow.
+// next takes the first job of the queue. closed is true if the queue is empty and no job can
+// follow.
 func (t *turns) next() (job func(context.Context), closed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,7 +112,7 @@ func (t *turns) next() (job func(context.Context), closed bool) {
 	return job, false
 }
 
-// work performs jobs until the queue has ended, and then stops following runs.
+// work performs jobs until the queue is closed and empty. Then it stops following runs.
 func (t *turns) work(ctx context.Context) {
 	defer t.followers.Wait()
 	defer func() {
@@ -135,24 +137,27 @@ func (t *turns) work(ctx context.Context) {
 	}
 }
 
-// safely turns a panic into an error, because the process serves other conversations.
+// safely calls do and converts a panic to an error, because the process serves other conversations.
 func (t *turns) safely(do func() error) (err error) {
 	defer t.contain(&err)
 	return do()
 }
 
-// contain recovers from a panic and sets err. It must be deferred directly.
+// contain recovers from a panic and sets err. It must be called directly by defer.
 func (t *turns) contain(err *error) {
 	if cause := recover(); cause != nil {
-		// The panic value is not logged, because it may quote the conversation; the stack shows where the panic happened.
+		// The value of the panic is not logged, because it may quote the conversation. The stack
+		// shows where the panic happened.
 		t.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("a turn panicked")
 		*err = errPanic
 	}
 }
 
-// start starts a turn's run and follows it. It reports the run's id or the rejection.
+// start starts the run of a turn and begins to follow it. It reports the id of the run, or the
+// error if the run was refused.
 func (t *turns) start(ctx context.Context, turn realtime.Turn) {
-	// Jobs run one after another, so a job that hangs would delay the end of the connection.
+	// Jobs run one after another, so a job that hangs would delay all later jobs and the end of the
+	// connection.
 	within, cancel := context.WithTimeout(ctx, t.may)
 	defer cancel()
 	var run Run
@@ -164,7 +169,7 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 		t.tell(news{answer: turn.Answer, err: err})
 		return
 	}
-	if !t.tell(news{answer: turn.Answer, runID: run.ID()}) { // the run continues for the session
+	if !t.tell(news{answer: turn.Answer, runID: run.ID()}) { // without a receiver, the run still continues as part of the session
 		run.Close()
 		return
 	}
@@ -173,7 +178,7 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 	t.followers.Go(func() { t.follow(follow, turn.Answer, run) })
 }
 
-// follow reports a run's events until the run ends or its events are no longer needed.
+// follow reports the events of a run until the run ends or the events are no longer needed.
 func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	defer run.Close()
 	done := make(chan struct{}, 1)
@@ -198,8 +203,8 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	}
 }
 
-// settle cancels a turn's run and stores how much was played. It also works after the connection
-// has ended.
+// settle cancels the run of a turn and stores how much of its answer was played. It also works
+// after the end of the connection.
 func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
 		stop()
@@ -220,8 +225,8 @@ func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	}
 }
 
-// save stores how much was played. It retries while the database is unreachable, because the value
-// is stored nowhere else. It does not retry if the database rejects the value.
+// save stores how much of an answer was played. It retries while the database is unreachable,
+// because the value is stored nowhere else. It does not retry if the database rejects the value.
 func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) error {
 	for _, pause := range savePauses {
 		err := t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })
@@ -239,17 +244,18 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) e
 	return t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })
 }
 
-// transient reports whether a retry may succeed. A panic would happen again.
+// transient reports whether a retry may succeed. A panic is not transient, because it would happen
+// again.
 func transient(err error) bool {
 	switch apierr.CodeFor(err) {
-	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // errors without a code are internal
+	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // errors without a code count as internal
 		return !errors.Is(err, errPanic)
 	default:
 		return false
 	}
 }
 
-// tell sends news to the owner. It returns false if the owner no longer receives.
+// tell sends news to the owner. It returns false if the owner no longer receives news.
 func (t *turns) tell(n news) bool {
 	select {
 	case t.news <- n:
@@ -259,7 +265,7 @@ func (t *turns) tell(n news) bool {
 	}
 }
 
-// sendAndWait sends news of a followed run and waits until it was handled.
+// sendAndWait sends news of a followed run, and waits until the owner has handled it.
 func (t *turns) sendAndWait(ctx context.Context, n news, done <-chan struct{}) bool {
 	select {
 	case t.news <- n:
@@ -271,7 +277,7 @@ func (t *turns) sendAndWait(ctx context.Context, n news, done <-chan struct{}) b
 	select {
 	case <-done:
 		return true
-	case <-t.over: // the reader is closed, so its events are not used any more
+	case <-t.over: // the reader is closed, so its events are no longer used
 		return false
 	}
 }

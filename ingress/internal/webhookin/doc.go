@@ -1,6 +1,6 @@
 // Package webhookin reads deliveries of webhook sources: it verifies the signature, determines id
-// and event, and turns the payload into the message of a run. It is pure: it uses neither an HTTP
-// server nor a store.
+// and event, and turns the payload into the message of a run. It contains no HTTP server and
+// accesses no database.
 //
 //	headers and raw body ──► Verify ──► Read: id, event, payload ──► Rules: filter, message, key
 //

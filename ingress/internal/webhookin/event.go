@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	maxID    = 200 // characters of a delivery's id; a redelivery adds a few
+	maxID    = 200 // characters of a delivery's id; a redelivery appends a few more
 	maxEvent = 200
 	formForm = "application/x-www-form-urlencoded"
-	// Fields of a form that are read; later ones are ignored.
+	// maxFormFields is the maximum number of fields of a form.
 	maxFormFields = 1000
-	// Bytes of a body without JSON that becomes a JSON string. A larger body has no payload,
-	// because its JSON may be six times as large.
+	// maxText is the maximum size of a text body that is converted to a JSON string. A larger body
+	// has no payload, because its JSON may be six times as large.
 	maxText = 4 << 20
 )
 
-// Event is a verified delivery with its source's names.
+// Event is a verified delivery with its id, its event name and its payload.
 type Event struct {
 	ID      string
-	Name    string // "" if the source has no event names
+	Name    string // name of the event; "" if the source sends none
 	Payload Payload
-	Answer  any // the response to a ping or challenge; nil for a delivery that may start a run
+	Answer  any // response to a ping or a challenge; nil for a delivery that may start a run
 }
 
 // Read returns the id, event and payload of a verified delivery.
 func Read(source domain.HookSource, idHeader string, header http.Header, body []byte) Event {
 	e := Event{Payload: ReadPayload(header.Get("Content-Type"), body)}
 	switch source {
-	// Each source has its own place for the id and the event's name.
+	// The id and the name of the event are at different places for each source.
 	case domain.HookGitHub:
 		e.ID, e.Name = header.Get(HeaderGitHubDelivery), header.Get(HeaderGitHubEvent)
 		// GitHub sends a ping when a webhook is created.
@@ -59,15 +59,15 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 		e.Name = e.Payload.text("type")
 	}
 
-	// The source's values are untrusted, so they are made fit for storage and lists.
+	// The values come from the sender. They are changed so that they can be stored and listed.
 	e.ID, e.Name = deliveryID(e.ID, body), shortName(e.Name)
 	return e
 }
 
-// readSlack sets the names of a delivery from Slack, which are inside the event.
+// readSlack reads the id and the name of Slack's event from the payload.
 func (e *Event) readSlack() {
 	e.ID, e.Name = e.Payload.text("event_id"), e.Payload.text("type")
-	// Slack sends a challenge when the address is set, and expects it in the response.
+	// When the URL is configured, Slack sends a challenge and expects it in the response.
 	if e.Name == "url_verification" {
 		e.Answer = map[string]string{"challenge": e.Payload.text("challenge")}
 		return
@@ -77,15 +77,15 @@ func (e *Event) readSlack() {
 	}
 }
 
-// deliveryID returns the source's id, or one derived from the body if the source's is missing or
-// cannot be stored.
+// deliveryID returns the id that the source has sent. If it is missing or cannot be stored, the
+// result is derived from the id or from the body.
 func deliveryID(given string, body []byte) string {
 	if given != "" && utf8.ValidString(given) && domain.NameFault(given) == "" && utf8.RuneCountInString(given) <= maxID {
 		return given
 	}
 
-	// An unusable id is hashed instead of the body: two deliveries with equal bodies may differ in
-	// their ids.
+	// If there is an id that cannot be stored, it is hashed instead of the body, because two
+	// deliveries may differ only in their ids.
 	of := body
 	if given != "" {
 		of = []byte(given)
@@ -94,7 +94,7 @@ func deliveryID(given string, body []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// shortName returns an event's name as it is stored.
+// shortName returns the name of an event in the form in which it is stored.
 func shortName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -105,23 +105,23 @@ func shortName(name string) string {
 	return truncate.Ellipsis(name, maxEvent)
 }
 
-// Payload is the content of a delivery as JSON. A text becomes a JSON string.
+// Payload is the content of a delivery as JSON. A text body becomes a JSON string.
 type Payload struct {
 	raw     []byte // valid JSON without U+0000; nil if the body is neither JSON nor a text of at most maxText bytes
-	Bytes   int    // size of the body
-	Foreign bool   // the body is neither JSON nor a form
+	Bytes   int    // size of the original body
+	Foreign bool   // whether the body is neither JSON nor a form
 }
 
-// ReadPayload reads a body. JSON is accepted with any content type, because some senders label
-// everything as a form. A form may have JSON in its field payload. Other text is accepted, and
-// anything else has no payload.
+// ReadPayload reads the body of a delivery. It recognizes JSON whatever the content type is,
+// because some senders label JSON as a form. A form may have JSON in its field payload. Other text
+// becomes a JSON string. For any other body there is no payload.
 func ReadPayload(contentType string, body []byte) Payload {
 	p := Payload{Bytes: len(body), raw: asJSON(body)}
 	if p.raw != nil {
 		return p
 	}
 
-	media, _, _ := mime.ParseMediaType(contentType) // an invalid type matches none
+	media, _, _ := mime.ParseMediaType(contentType) // an invalid type is treated like an unknown one
 	if media == formForm {
 		// A form may contain JSON, as GitHub's forms do.
 		p.raw = ofForm(body)
@@ -131,9 +131,10 @@ func ReadPayload(contentType string, body []byte) Payload {
 	return p
 }
 
-// ofForm returns the JSON in a form's field payload, or an object of the form's fields.
+// ofForm returns the JSON in a form's field payload. Without that field, it returns a JSON object
+// with the fields of the form.
 func ofForm(body []byte) []byte {
-	// Parsing a form with very many fields would take too much memory.
+	// A form with very many fields is not parsed, because that would take too much memory.
 	if bytes.Count(body, []byte("&")) >= maxFormFields {
 		return asText(body)
 	}
@@ -152,7 +153,7 @@ func ofForm(body []byte) []byte {
 		return nil
 	}
 
-	// The last of several values counts, as in JSON objects.
+	// If a field has several values, the last one is used, as in JSON objects.
 	flat := make(map[string]string, len(fields))
 	for name, values := range fields {
 		flat[clean(name)] = clean(values[len(values)-1])
@@ -160,18 +161,19 @@ func ofForm(body []byte) []byte {
 	return encoded(flat)
 }
 
-// encoded returns texts as JSON, with < and > unescaped.
+// encoded returns a value as JSON in which < and > are not escaped.
 func encoded(value any) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(value); err != nil {
-		return nil // unreachable: texts have a JSON form
+		return nil // unreachable, because texts have a JSON form
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// asText returns a text body of at most maxText bytes as a JSON string.
+// asText returns a text body as a JSON string, or nil if it has more than maxText bytes or is not
+// text.
 func asText(body []byte) []byte {
 	if len(body) == 0 || len(body) > maxText || !utf8.Valid(body) {
 		return nil
@@ -179,10 +181,10 @@ func asText(body []byte) []byte {
 	return encoded(clean(string(body)))
 }
 
-// asJSON returns a body that is one JSON value of limited depth, with U+FFFD for each U+0000. It
-// returns nil for any other body.
+// asJSON returns a body that is one JSON value of limited depth, in which each U+0000 is replaced
+// by U+FFFD. It returns nil for any other body.
 func asJSON(body []byte) []byte {
-	// Some senders begin with a byte order mark, which JSON does not allow.
+	// Some senders begin the body with a byte order mark, which JSON does not allow.
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(body) || !isPayload(body) {
 		return nil
@@ -196,8 +198,8 @@ func withoutNUL(raw []byte) []byte {
 		return raw
 	}
 
-	// The replacement has the same length, so the copy is changed in place. A backslash before
-	// \u0000 makes it a literal text, which stays.
+	// The replacement has the same length, so the copy is changed in place. If a backslash precedes
+	// \u0000, the text is literal and does not change.
 	out := bytes.Clone(raw)
 	for i := 0; i+6 <= len(out); i++ {
 		if out[i] != '\\' {
@@ -206,18 +208,18 @@ func withoutNUL(raw []byte) []byte {
 		if string(out[i:i+6]) == `\u0000` {
 			copy(out[i:], `\ufffd`)
 		}
-		i++ // the escaped character
+		i++ // skips the escaped character
 	}
 	return out
 }
 
-// clean replaces what a stored text may not contain.
+// clean removes or replaces characters that cannot be stored.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// JSON returns the payload as JSON. ok is false if there is no payload or it has more bytes than
-// limit.
+// JSON returns the payload as JSON. ok is false if there is no payload, or if it has more than
+// limit bytes.
 func (p Payload) JSON(limit int) (raw json.RawMessage, ok bool) {
 	return p.raw, p.raw != nil && len(p.raw) <= limit
 }

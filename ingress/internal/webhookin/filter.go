@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// The operations of filters.
+// These constants are the operations of filters.
 const (
 	opEq       = "eq"
 	opNe       = "ne"
@@ -21,31 +21,31 @@ const (
 )
 
 const (
-	// MaxFilters bounds the filters of a hook.
+	// MaxFilters is the maximum number of filters of a hook.
 	MaxFilters    = 20
 	maxFilterList = 100
-	maxFilterText = 1000 // characters of a value
-	// Maximum bytes of a JSON value that can equal a filter's value.
+	maxFilterText = 1000 // characters of a filter's value
+	// maxCompared is the maximum size of a JSON value that can equal a filter's value, in bytes.
 	maxCompared = charBytes*maxFilterText + 2
 )
 
-// condition is a validated filter.
+// condition is a filter in validated form.
 type condition struct {
 	piece
 	op     string
-	values []scalar // one value, or the values of a list
-	wanted bool     // the operand of exists
+	values []scalar // the value, or the values of a list
+	wanted bool     // the operand of the operation exists
 }
 
-// scalar is a JSON value that is neither an object nor a list. The zero value is null, which also
-// stands for a missing value.
+// scalar is a JSON value that is neither an object nor a list. The zero value is null. A missing
+// value is treated as null, too.
 type scalar struct {
-	kind byte // 's' text, 'n' number, 'b' true or false, 0 null
+	kind byte // type of the value: 's' text, 'n' number, 'b' true or false, 0 null
 	text string
 }
 
-// readScalar parses a value. ok is false for objects, lists, and values larger than a filter's
-// value can be.
+// readScalar parses a JSON value. ok is false for an object, a list, or a value that is too large
+// to equal the value of a filter.
 func readScalar(raw []byte) (s scalar, ok bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return scalar{}, true
@@ -59,15 +59,15 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 		return scalar{'s', textFor(raw)}, true
 	case 't', 'f':
 		return scalar{'b', string(raw)}, true
-	// Objects and lists equal nothing.
+	// An object or a list never equals a filter's value.
 	case '{', '[':
 		return scalar{}, false
 	}
 	return scalar{'n', string(raw)}, true
 }
 
-// equal compares numbers by value, and integers digit by digit, because large ids differ only in
-// the last digits.
+// equal compares two values. Numbers are compared by value. Integers are compared digit by digit,
+// because large ids may differ only in their last digits.
 func (s scalar) equal(other scalar) bool {
 	if s.kind != other.kind {
 		return false
@@ -76,7 +76,7 @@ func (s scalar) equal(other scalar) bool {
 		return s.text == other.text
 	}
 
-	// Two integers with different digits are different. As floats, large ones could be equal.
+	// Integers with different digits are different, although their values as floats may be equal.
 	if !strings.ContainsAny(s.text+other.text, ".eE") {
 		return false
 	}
@@ -85,19 +85,20 @@ func (s scalar) equal(other scalar) bool {
 	return errA == nil && errB == nil && a == b
 }
 
-// parseFilter validates one filter of a hook. field names the invalid part.
+// parseFilter validates one filter of a hook. If the filter is invalid, field names the invalid
+// part.
 func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	c.op = f.Op
 	if c.piece, err = parsePlace(f.Path); err != nil {
 		return c, "path", err
 	}
 
-	// The whole payload is not a single value to compare with.
+	// The whole payload cannot be compared, because it is not a single value.
 	if c.name == ofPayload {
 		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}
 
-	// Each operation accepts its own kind of value.
+	// The type of the value depends on the operation.
 	value := bytes.TrimSpace(f.Value)
 	switch f.Op {
 	case opExists:
@@ -115,7 +116,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	return c, "value", err
 }
 
-// scalars parses the values of a filter. It returns an error for objects, lists and long texts.
+// scalars parses the values of a filter. It returns an error for an object, a list or a long text.
 func scalars(values ...[]byte) ([]scalar, error) {
 	out := make([]scalar, 0, len(values))
 	for _, raw := range values {
@@ -131,7 +132,7 @@ func scalars(values ...[]byte) ([]scalar, error) {
 	return out, nil
 }
 
-// listed parses the list of an "in" filter.
+// listed parses the list of values of an "in" filter.
 func listed(value []byte) ([]scalar, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(value, &list) != nil || len(list) == 0 || len(list) > maxFilterList {
@@ -144,14 +145,14 @@ func listed(value []byte) ([]scalar, error) {
 	return scalars(raw...)
 }
 
-// holds reports whether a delivery meets the condition.
+// holds reports whether a delivery fulfils the condition.
 func (c *condition) holds(f *placeholderValues) bool {
 	raw := f.raw(&c.piece)
 	if c.op == opContains {
 		return c.contained(f, raw)
 	}
 
-	// A value that is not a scalar equals nothing, so it fails eq and in, and passes ne.
+	// An object or a list equals no value. Therefore it fails eq and in, and fulfils ne.
 	value, simple := readScalar(raw)
 	among := simple && slices.ContainsFunc(c.values, value.equal)
 	switch c.op {
@@ -160,10 +161,11 @@ func (c *condition) holds(f *placeholderValues) bool {
 	case opNe:
 		return !among
 	}
-	return (simple && value.kind == 0) != c.wanted // for exists
+	return (simple && value.kind == 0) != c.wanted // for the operation exists
 }
 
-// contained reports whether a text contains the value, or a list has it as an element.
+// contained reports whether a text contains the value of the condition as a part, or a list
+// contains it as an element.
 func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	wanted := c.values[0]
 	switch {
@@ -176,12 +178,12 @@ func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 		return false
 	}
 
-	// The list is read element by element and not decoded, because it may be large.
+	// The list is read element by element, because it may be too large to decode completely.
 	in := newReader(raw)
 	_, _ = in.ReadToken()
 	for {
 		entry, err := in.ReadValue()
-		if err != nil { // the end of the list
+		if err != nil { // end of the list
 			return false
 		}
 		if wanted.encoded(entry) {
@@ -190,7 +192,8 @@ func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	}
 }
 
-// textIn returns the whole text to search. The payload's text is decoded once.
+// textIn returns the complete text in which the condition searches. The text is decoded only once
+// for all conditions.
 func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 	if c.name != "" {
 		return textFor(raw)
@@ -198,13 +201,13 @@ func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 	return once(f.decoded, c.at, func() string { return textFor(raw) })
 }
 
-// encoded reports whether a list element equals the value. It decodes only elements that may be
-// equal.
+// encoded reports whether an element of a list equals the value. It decodes only elements that may
+// be equal.
 func (s scalar) encoded(entry []byte) bool {
 	if s.kind == 's' && (len(entry) == 0 || entry[0] != '"') {
 		return false
 	}
-	// Without escapes the bytes are the text.
+	// A string without escapes can be compared without decoding.
 	if s.kind == 's' && bytes.IndexByte(entry, '\\') < 0 {
 		return string(entry[1:len(entry)-1]) == s.text
 	}
@@ -212,10 +215,10 @@ func (s scalar) encoded(entry []byte) bool {
 	return simple && value.equal(s)
 }
 
-// raw returns the JSON value that a condition names, or nil if it is missing.
+// raw returns the JSON value that a condition refers to, or nil if it is missing.
 func (f *placeholderValues) raw(p *piece) []byte {
-	// The event and the delivery's id are texts outside of the payload. They are compared like JSON
-	// strings.
+	// The name of the event and the id of the delivery are not part of the payload. They are
+	// compared like JSON strings.
 	text := ""
 	switch p.name {
 	case "":
@@ -230,7 +233,7 @@ func (f *placeholderValues) raw(p *piece) []byte {
 	}
 	out, err := json.Marshal(text)
 	if err != nil {
-		return nil // unreachable: a text has a JSON form
+		return nil // unreachable, because a text has a JSON form
 	}
 	return out
 }

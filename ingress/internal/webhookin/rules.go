@@ -6,26 +6,28 @@ import (
 	"parley/shared/domain"
 )
 
-// Rules are a hook's filter, message template and coalescing key. They are safe for concurrent use.
+// Rules are the filter, the message template and the coalescing key of a hook. They are safe for
+// concurrent use.
 type Rules struct {
 	message   []piece
 	filter    []condition
 	key       []piece
-	coalesces bool // the hook coalesces deliveries by key
+	coalesces bool // whether the hook coalesces deliveries by key
 
-	// the paths of all rules
+	// wanted contains the paths in all rules.
 	wanted *wanted
-	// number of different paths
+	// wantedMany is the number of different paths.
 	wantedMany int
 }
 
-// Fault is an invalid field of a hook's rules, by its name in the request body, and the reason.
+// Fault describes an invalid field in the rules of a hook: its name in the request body and the
+// reason.
 type Fault struct {
 	Field string
 	Err   error
 }
 
-// NewRules parses a hook's rules. It returns all faults together.
+// NewRules parses the rules of a hook. It returns all faults together.
 func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *domain.HookCoalesce) (*Rules, []Fault) {
 	r := &Rules{wanted: newWanted(), coalesces: coalesce != nil}
 	var faults []Fault
@@ -47,12 +49,12 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 		r.key, err = parseTemplate(coalesce.Key)
 		note("coalesce.key", err)
 	}
-	// An invalid hook is never stored, so there are no partial rules.
+	// If one rule is invalid, none is returned, because an invalid hook is never stored.
 	if len(faults) > 0 {
 		return nil, faults
 	}
 
-	// Every path gets the index at which find stores its value.
+	// Each path gets an index, at which find stores its value.
 	r.want(r.message)
 	r.want(r.key)
 	for i := range r.filter {
@@ -61,17 +63,17 @@ func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *doma
 	return r, nil
 }
 
-// want registers the paths of a template's placeholders.
+// want registers the paths in the placeholders of a template.
 func (r *Rules) want(pieces []piece) {
 	for i := range pieces {
 		r.place(&pieces[i])
 	}
 }
 
-// place registers a placeholder's path and sets the index of its value. It does nothing for texts
-// and names.
+// place registers the path of a placeholder and sets the index of its value. It ignores texts and
+// names such as @event.
 func (r *Rules) place(p *piece) {
-	// Texts and names have no value in the payload.
+	// Texts and names do not refer to the payload.
 	if p.path == nil {
 		return
 	}
@@ -82,16 +84,16 @@ func (r *Rules) place(p *piece) {
 
 // Outcome is the result of a hook's rules for a delivery.
 type Outcome struct {
-	Passed  bool   // the delivery passed the filter
-	Message string // the run's message, at most 2 MiB; empty if the template produced nothing
-	Key     string // deliveries with the same key share a run; "": a run for this delivery alone
+	Passed  bool   // whether the delivery passed the filter
+	Message string // message of the run, at most 2 MiB; empty if the template produced no text
+	Key     string // deliveries with the same key share a run; "": the delivery gets its own run
 }
 
 // Apply applies the rules to a delivery.
 func (r *Rules) Apply(e *Event) Outcome {
 	f := r.fill(e)
 	for i := range r.filter {
-		// All conditions must be met, so the first failure decides.
+		// All conditions must be fulfilled, so the first failure decides.
 		if !r.filter[i].holds(f) {
 			return Outcome{}
 		}
@@ -99,15 +101,16 @@ func (r *Rules) Apply(e *Event) Outcome {
 	return r.outcome(f)
 }
 
-// ApplyUnfiltered is Apply for a delivery that a user redelivers: it ignores the filter and does
-// not coalesce.
+// ApplyUnfiltered applies the rules to a delivery that a user redelivers. It ignores the filter and
+// does not coalesce the delivery.
 func (r *Rules) ApplyUnfiltered(e *Event) Outcome {
 	out := r.outcome(r.fill(e))
 	out.Key = ""
 	return out
 }
 
-// fill reads the values of all paths from a delivery. Texts are decoded when they are first used.
+// fill reads the values of all paths from a delivery. Texts are decoded when they are used for the
+// first time.
 func (r *Rules) fill(e *Event) *placeholderValues {
 	return &placeholderValues{
 		event: e.Name, deliveryID: e.ID, payload: e.Payload, values: find(e.Payload.raw, r.wanted, r.wantedMany),
@@ -119,7 +122,7 @@ func (r *Rules) fill(e *Event) *placeholderValues {
 func (r *Rules) outcome(f *placeholderValues) Outcome {
 	out := Outcome{Passed: true, Message: f.message(r.message)}
 	if r.coalesces {
-		// Without a complete key, the delivery starts a separate run.
+		// If a part of the key is missing, the delivery starts its own run.
 		out.Key, _ = f.key(r.key)
 	}
 	return out

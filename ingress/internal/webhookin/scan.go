@@ -12,24 +12,24 @@ import (
 
 const (
 	maxDepth = 64       // maximum depth of nested objects and lists in a payload
-	maxNamed = 64 << 10 // bytes of an id, an event or a challenge
+	maxNamed = 64 << 10 // maximum bytes of an id, an event name or a challenge
 )
 
-// wanted is a tree of the paths that rules use. A payload is read once for all of them, and the
-// rest is discarded.
+// wanted is a tree of the paths in the rules. With it, a payload is read only once for all paths.
+// Other parts of the payload are skipped.
 type wanted struct {
 	children map[string]*wanted
-	at       int // the index of the value; negative: no rule uses this path
+	at       int // index of the value; negative if the node is only a part of longer paths
 }
 
 // newWanted returns a tree without paths.
 func newWanted() *wanted { return &wanted{at: -1} }
 
-// add adds a path and returns the index of its value. Equal paths share an index.
+// add adds a path and returns the index of its value. Equal paths have the same index.
 func (w *wanted) add(path []string, next int) (at int) {
 	for _, key := range path {
 		child := w.children[key]
-		// The tree has one node for each name in a path, which paths share.
+		// Paths that begin with the same names share nodes of the tree.
 		if child == nil {
 			child = newWanted()
 			if w.children == nil {
@@ -45,13 +45,13 @@ func (w *wanted) add(path []string, next int) (at int) {
 	return w.at
 }
 
-// newReader returns a tokenizer of a payload. It accepts duplicate names and half surrogate pairs: find lets the last name
-// win, and textFor replaces half a pair with U+FFFD.
+// newReader returns a tokenizer for a payload. It accepts duplicate names and half surrogate pairs.
+// find uses the last value of a duplicate name, and textFor replaces half a pair with U+FFFD.
 func newReader(src []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(src), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// isPayload reports whether a body is one JSON value of at most maxDepth levels.
+// isPayload reports whether a body is one JSON value with at most maxDepth levels.
 func isPayload(body []byte) bool {
 	in := newReader(body)
 	for values := 0; ; {
@@ -60,7 +60,7 @@ func isPayload(body []byte) bool {
 			return errors.Is(err, io.EOF) && values == 1
 		}
 		switch depth := in.StackDepth(); {
-		// Deep nesting costs stack wherever the payload is read later.
+		// The depth is limited, because nested values use stack wherever the payload is read later.
 		case depth > maxDepth:
 			return false
 		case depth == 0:
@@ -69,30 +69,30 @@ func isPayload(body []byte) bool {
 	}
 }
 
-// scanner walks through a payload. Its reads cannot fail, because isPayload has checked the
-// grammar.
+// scanner reads the wanted values of a payload. Its reads cannot fail, because isPayload has
+// checked the syntax.
 type scanner struct {
 	src    []byte
 	in     *jsontext.Decoder
-	values [][]byte // the values found; nil for missing ones
+	values [][]byte // values found, by index; nil if missing
 }
 
-// find returns the JSON of the wanted values. If a name is repeated in an object, its last value
-// counts.
+// find returns the JSON of the wanted values. If an object repeats a name, the last value is used.
 func find(raw []byte, w *wanted, n int) [][]byte {
 	s := scanner{src: raw, in: newReader(raw), values: make([][]byte, n)}
 	s.value(w)
 	return s.values
 }
 
-// value reads a value. w is the wanted subtree; nil: the value is skipped.
+// value reads a value. w is the subtree of paths that begin with this value. If w is nil, the value
+// is skipped.
 func (s *scanner) value(w *wanted) {
 	if w == nil {
 		_ = s.in.SkipValue()
 		return
 	}
 
-	// The offsets show where the value is in the source, so its JSON need not be rendered again.
+	// The offsets show where the value is in the source, so that its JSON can be copied.
 	before := s.in.InputOffset()
 	switch kind := s.in.PeekKind(); {
 	case kind == '{' && len(w.children) > 0:
@@ -107,20 +107,20 @@ func (s *scanner) value(w *wanted) {
 	}
 }
 
-// object reads an object. Members that no rule uses are skipped without decoding.
+// object reads an object. It skips members that no rule uses without decoding them.
 func (s *scanner) object(w *wanted) {
 	_, _ = s.in.ReadToken()
 	for s.in.PeekKind() == '"' {
 		name, _ := s.in.ReadValue()
 		child := w.child(name)
-		s.forget(child) // an earlier value of this name does not count
+		s.forget(child) // an earlier value of a repeated name is dropped
 		s.value(child)
 	}
 	_, _ = s.in.ReadToken()
 }
 
-// child returns the wanted subtree of a member. Its name is quoted, as in the payload. It returns
-// nil for a name that is too long for a path.
+// child returns the subtree for a member. name is quoted, as in the payload. child returns nil for
+// a name that no path contains.
 func (w *wanted) child(name []byte) *wanted {
 	switch {
 	case len(name) > charBytes*maxPath+2:
@@ -132,20 +132,20 @@ func (w *wanted) child(name []byte) *wanted {
 	}
 }
 
-// list reads a list. Its elements are named by their index, as in labels.0.name.
+// list reads a list. The name of an element in a path is its index, as in labels.0.name.
 func (s *scanner) list(w *wanted) {
 	_, _ = s.in.ReadToken()
 	for i := 0; ; i++ {
 		if kind := s.in.PeekKind(); kind == ']' || kind == jsontext.KindInvalid {
 			break
 		}
-		// For an index that no rule uses, the subtree is nil and the element is skipped.
+		// If no rule uses the index, the subtree is nil and the element is skipped.
 		s.value(w.children[strconv.Itoa(i)])
 	}
 	_, _ = s.in.ReadToken()
 }
 
-// forget removes the values of a subtree. It does nothing for nil.
+// forget removes the values of a subtree. It does nothing if the subtree is nil.
 func (s *scanner) forget(w *wanted) {
 	if w == nil {
 		return
@@ -158,7 +158,7 @@ func (s *scanner) forget(w *wanted) {
 	}
 }
 
-// textFor returns the text of a JSON string, with U+FFFD for invalid parts.
+// textFor decodes a JSON string. It replaces invalid parts with U+FFFD.
 func textFor(raw []byte) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -167,18 +167,18 @@ func textFor(raw []byte) string {
 	return text
 }
 
-// text returns the string at a path of the payload. It returns "" if there is none or it is too
+// text returns the string at a path of the payload. It returns "" if there is none or if it is too
 // long for a name.
 func (p Payload) text(path string) string {
 	keys, err := parsePath(path)
 	if err != nil {
-		return "" // unreachable: the paths are constants of this package
+		return "" // unreachable, because the paths are constants of this package
 	}
 
 	w := newWanted()
 	at := w.add(keys, 0)
 	raw := find(p.raw, w, 1)[at]
-	// Names of a delivery are short texts.
+	// Ids and names are short, so a longer text is ignored.
 	if len(raw) == 0 || raw[0] != '"' || len(raw) > maxNamed {
 		return ""
 	}

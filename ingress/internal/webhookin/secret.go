@@ -15,25 +15,25 @@ import (
 
 const (
 	secretPrefix = "whsec_"
-	secretBytes  = 32 // size of generated secrets
-	// The key sizes of Standard Webhooks, in bytes.
+	secretBytes  = 32 // bytes of generated secrets
+	// These constants are the minimum and the maximum size of a key in Standard Webhooks, in bytes.
 	keyLeast, maxKey = 24, 64
 )
 
 // NewSecret generates a secret for a source.
 func NewSecret(source domain.HookSource) string {
-	// Standard Webhooks prescribes base64 with a prefix. The other sources accept any text.
+	// Standard Webhooks prescribes base64 with a prefix. For other sources, any text is valid.
 	var raw [secretBytes]byte
-	_, _ = rand.Read(raw[:]) // never fails
+	_, _ = rand.Read(raw[:]) // rand.Read never returns an error
 	if source == domain.HookStandard {
 		return secretPrefix + base64.StdEncoding.EncodeToString(raw[:])
 	}
 	return hex.EncodeToString(raw[:])
 }
 
-// CheckSecret reports why a user's own secret is invalid for a source.
+// CheckSecret returns an error if a secret that a user has chosen is invalid for the source.
 func CheckSecret(source domain.HookSource, secret string) error {
-	// Such characters are lost when a secret is copied or sent in a header.
+	// Such characters get lost when a secret is copied or sent in a header.
 	if strings.TrimSpace(secret) != secret || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("must not begin or end with a space or contain control characters")
 	}
@@ -47,21 +47,21 @@ func CheckSecret(source domain.HookSource, secret string) error {
 	return nil
 }
 
-// Sent is a delivery in the form that a source sends.
+// Sent is a delivery in the form in which a source sends it.
 type Sent struct {
 	Header http.Header
 	Body   []byte
 }
 
-// Signed signs a body as the source does, for test deliveries. It sets the headers for id and
-// event, if the source sends them in headers.
+// Signed returns a test delivery, signed as the source signs. It sets the headers for the id and
+// the event if the source has such headers.
 func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now time.Time) (Sent, error) {
 	key, err := keyFor(h.Source, secret)
 	if err != nil {
 		return Sent{}, fmt.Errorf("signing a delivery: %w", err)
 	}
 
-	// Each source signs a different text and has its own headers; see Verify.
+	// The signed text and the headers depend on the source; see Verify.
 	out := Sent{Header: http.Header{"Content-Type": {"application/json"}}, Body: body}
 	at := strconv.FormatInt(now.Unix(), 10)
 	hexOf := func(before string) string { return hex.EncodeToString(sign(key, before, body)) }
@@ -86,7 +86,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 		out.Header.Set(h.SignatureHeader, secret)
 	}
 
-	// Only these sources let a user choose the header of the id.
+	// Only for these sources can a user choose the header of the id.
 	if h.DeliveryIDHeader != "" && (h.Source == domain.HookHMAC || h.Source == domain.HookToken) {
 		out.Header.Set(h.DeliveryIDHeader, deliveryID)
 	}

@@ -12,59 +12,61 @@ import (
 	"parley/shared/truncate"
 )
 
-// Limits of templates, in characters.
+// These constants limit templates, in characters.
 const (
 	MaxTemplate = 32_000
 	maxName     = 4000 // maximum length of the event's name and of the delivery's id in a message
 	maxPath     = 256
-	pathDeep    = 16 // names in a path
+	pathDeep    = 16 // maximum number of names in a path
 	maxPlaces   = 200
 )
 
-// Limits of messages, in bytes.
+// These constants limit messages, in bytes.
 const (
-	maxMessage = 2 << 20 // as of the messages that people send
-	// ownText is the part of a message that may exceed the size of its delivery: the template's text,
-	// and values that it repeats. So a small delivery cannot become a large message.
+	maxMessage = 2 << 20 // the same limit as for messages of people
+	// ownText is the number of bytes by which a message may exceed the size of its delivery. They
+	// are for the text of the template and for values that it repeats. The limit prevents a small
+	// delivery from becoming a large message.
 	ownText      = 128 << 10
-	maxPayload   = 8000    // maximum length of the whole payload as a value; the run gets more of it as data
-	charBytes    = 12      // bytes of a character in JSON at most: two escapes
-	escapeBytes  = 6       // bytes of JSON for a byte of text at most
-	maxCompacted = 4 << 20 // bytes of an object or list that are read
-	maxKeyValue  = 4096    // bytes of a value in a key; larger values are hashed
+	maxPayload   = 8000    // maximum bytes of the whole payload as a value in the message; the run gets more of it as data
+	charBytes    = 12      // maximum bytes of a character in JSON: two escapes
+	escapeBytes  = 6       // maximum bytes of JSON for one byte of text
+	maxCompacted = 4 << 20 // maximum bytes of an object or a list that are read
+	maxKeyValue  = 4096    // maximum bytes of a value in a key; larger values are hashed
 )
 
-// Marks around values of a payload. The prompt says that text between them is untrusted.
+// These constants are the marks around values of a payload. The system prompt says that text
+// between them is untrusted.
 const (
 	Opening = "⟦"
 	Closing = "⟧"
 	more    = "…"
 )
 
-// Names that are not paths of the payload.
+// These constants are the names of placeholders that do not refer to the payload.
 const (
 	ofEvent    = "@event"
 	ofDelivery = "@deliveryId"
 	ofPayload  = "@payload"
 )
 
-// piece is a part of a template: a text, or a placeholder for a value.
+// piece is a part of a template: either literal text or a placeholder.
 type piece struct {
 	text string
-	name string // one of the names above; "" for a text or a path
+	name string // one of the names above; "" for literal text or a path
 	path []string
 	at   int // index of the path's value
 }
 
-// isText reports whether the piece is literal text of the template.
+// isText reports whether the piece is literal text.
 func (p *piece) isText() bool { return p.name == "" && p.path == nil }
 
-// parseTemplate parses a template: text with {{path}}.
+// parseTemplate parses a template, which is text with placeholders such as {{path}}.
 func parseTemplate(text string) ([]piece, error) {
 	var out []piece
 	places := 0
 	for text != "" {
-		// The text before the next placeholder is literal.
+		// The text before the next placeholder is literal text.
 		before, rest, found := strings.Cut(text, "{{")
 		if before != "" {
 			out = append(out, piece{text: before})
@@ -89,7 +91,7 @@ func parseTemplate(text string) ([]piece, error) {
 	return out, nil
 }
 
-// parsePlace parses the inside of a placeholder: a name such as @event, or a path.
+// parsePlace parses the inside of a placeholder, which is a name such as @event or a path.
 func parsePlace(name string) (piece, error) {
 	if name == ofEvent || name == ofDelivery || name == ofPayload {
 		return piece{name: name}, nil
@@ -98,13 +100,14 @@ func parsePlace(name string) (piece, error) {
 	return piece{path: path}, err
 }
 
-// parsePath parses names and numbers separated by dots.
+// parsePath parses a path, which consists of names and numbers separated by dots.
 func parsePath(text string) ([]string, error) {
 	shown := truncate.Ellipsis(text, 64)
 	if text == "" {
 		return nil, fmt.Errorf("a path is empty")
 	}
-	// The limits bound the work for each delivery, because a hook may have many placeholders.
+	// The length is limited to bound the work for each delivery, because a hook may have many
+	// placeholders.
 	if utf8.RuneCountInString(text) > maxPath {
 		return nil, fmt.Errorf("the path %s has more than %d characters", shown, maxPath)
 	}
@@ -120,26 +123,26 @@ func parsePath(text string) ([]string, error) {
 	return path, nil
 }
 
-// inPath reports whether a path's name may contain the character.
+// inPath reports whether a name in a path may contain the character.
 func inPath(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-$:/", r)
 }
 
-// wholePayload is the index of the payload itself.
+// wholePayload is the index that stands for the payload as a whole.
 const wholePayload = -1
 
-// placeholderValues has the values of a delivery. A value is decoded once for all placeholders that use it.
+// placeholderValues contains the values of a delivery. Each value is decoded at most once.
 type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
-	values            [][]byte       // JSON of the paths, by index; nil if missing
-	limit             int            // of the message, in bytes
-	texts             map[int]string // texts in the message, by index
-	hashes            map[int]string // texts in the key, by index
+	values            [][]byte       // JSON values of the paths, by index; nil if missing
+	limit             int            // maximum size of the message in bytes
+	texts             map[int]string // texts used in the message, by index
+	hashes            map[int]string // texts used in the key, by index
 	decoded           map[int]string // texts that filters compare, by index
 }
 
-// named returns the text of a placeholder that is not a path.
+// named returns the text of a placeholder whose name is not a path. is is false for a path.
 func (f *placeholderValues) named(p *piece) (text string, is bool) {
 	switch p.name {
 	case ofEvent:
@@ -150,7 +153,7 @@ func (f *placeholderValues) named(p *piece) (text string, is bool) {
 	return "", false
 }
 
-// found returns the value of a placeholder, and its index.
+// found returns the value of a placeholder and the index of that value.
 func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 	if p.name == ofPayload {
 		return f.payload.raw, wholePayload
@@ -158,7 +161,7 @@ func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 	return f.values[p.at], p.at
 }
 
-// once returns the cached text of an index, or computes and caches it.
+// once returns the cached text for an index. If there is none, it computes the text and caches it.
 func once(made map[int]string, at int, text func() string) string {
 	out, known := made[at]
 	if !known {
@@ -168,8 +171,8 @@ func once(made map[int]string, at int, text func() string) string {
 	return out
 }
 
-// shown returns the text of a placeholder in a message, truncated and without marks; "" if the
-// value is missing.
+// shown returns the text of a placeholder in a message. The text is truncated and contains no
+// marks. It is "" if the value is missing.
 func (f *placeholderValues) shown(p *piece) string {
 	if text, is := f.named(p); is {
 		return truncate.Ellipsis(unmarked.Replace(text), maxName)
@@ -193,14 +196,14 @@ func short(raw []byte, limit int) string {
 	return truncate.Bytes(text, limit-len(more)) + more
 }
 
-// plain returns a value as text: a string unquoted, an object or list as compact JSON, null as
-// nothing. If the text has more bytes than limit, plain reads only as much of the value as needed,
-// and returns slightly more than limit.
+// plain returns a value as text: a string without quotes, an object or a list as compact JSON, and
+// null as "". If the text would have more than limit bytes, plain reads only as much of the value
+// as it needs, and returns slightly more than limit.
 func plain(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", true
 	}
-	// The first byte of a JSON value determines its type.
+	// The first byte of a JSON value determines the type of the value.
 	switch raw[0] {
 	case '"':
 		text, whole = textUpTo(raw, escapeBytes*(limit+1))
@@ -211,15 +214,16 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 	return string(raw[:min(len(raw), limit+1)]), len(raw) <= limit+1
 }
 
-// textUpTo returns the text of a JSON string, or the beginning of a text that is longer than limit.
+// textUpTo returns the text of a JSON string. If the text is longer than limit, it returns the
+// beginning.
 func textUpTo(raw []byte, limit int) (text string, whole bool) {
-	const longest = 6 // maximum bytes of an escape at the end of the bytes read
+	const longest = 6 // maximum bytes of an escape at the end of the part that is read
 	if len(raw) <= limit+longest {
 		return textFor(raw), true
 	}
 
-	// The end must not be inside an escape or a character. An escape of a surrogate pair may be
-	// halved, which decodes to U+FFFD.
+	// The part must not end within an escape or a character. It may end between the two escapes of
+	// a surrogate pair, which then becomes U+FFFD.
 	end := 1
 	for end < limit {
 		switch {
@@ -237,14 +241,14 @@ func textUpTo(raw []byte, limit int) (text string, whole bool) {
 	return textFor(append(slices.Clone(raw[:end]), '"')), false
 }
 
-// compact returns an object or list without white space, or the beginning of a text that is longer
-// than limit.
+// compact returns an object or a list without white space. If the text is longer than limit, it
+// returns the beginning.
 func compact(raw []byte, limit int) (text string, whole bool) {
 	looked := raw[:min(len(raw), maxCompacted)]
 	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))
 	quoted, escaped := false, false
 	for _, c := range looked {
-		// White space inside strings is kept, so the loop tracks whether it is inside one.
+		// White space within strings is kept, so the loop tracks whether it is within a string.
 		if len(out) >= limit && utf8.RuneStart(c) {
 			return string(out), false
 		}
@@ -261,9 +265,10 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 	return strings.ToValidUTF8(string(out), ""), len(looked) == len(raw)
 }
 
-// message fills a template. Each value is between marks, truncated, and without marks inside.
+// message fills the template of a message. Each value is enclosed in marks, truncated, and contains
+// no marks itself.
 func (f *placeholderValues) message(pieces []piece) string {
-	// The message ends with an ellipsis if it was truncated.
+	// If the message is truncated, it ends with an ellipsis.
 	out := writer{left: f.limit + 1}
 	for i := 0; i < len(pieces) && out.left > 0; i++ {
 		if p := &pieces[i]; p.isText() {
@@ -275,17 +280,18 @@ func (f *placeholderValues) message(pieces []piece) string {
 	return out.buf.String()
 }
 
-// unmarked removes the marks from a value, so that a payload cannot end its own untrusted part.
+// unmarked removes the marks from a value, so that a sender cannot end the enclosure.
 var unmarked = strings.NewReplacer(Opening, "", Closing, "")
 
-// key fills a template without marks. whole is false if a value is missing.
+// key fills the template of a key, without marks. whole is false if a value is missing.
 func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 	var out strings.Builder
 	for i := range pieces {
 		p := &pieces[i]
 		text := p.text
 		if !p.isText() {
-			// A key with a missing part would combine unrelated deliveries.
+			// A key without one of its parts would coalesce unrelated deliveries, so it is not
+			// used.
 			if text = f.inKey(p); text == "" {
 				return "", false
 			}
@@ -295,13 +301,13 @@ func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 	return out.String(), out.Len() > 0
 }
 
-// inKey returns the part of a placeholder in a key: its text, or the hash of a large value.
+// inKey returns the text of a placeholder in a key. A large value is replaced by its hash.
 func (f *placeholderValues) inKey(p *piece) string {
 	if text, is := f.named(p); is {
 		return text
 	}
 	raw, at := f.found(p)
-	// A hash keeps keys short, and equal values have equal hashes.
+	// A hash keeps the key short, and equal values still have equal hashes.
 	if len(raw) <= maxKeyValue {
 		text, _ := plain(raw, maxKeyValue)
 		return text
@@ -312,15 +318,15 @@ func (f *placeholderValues) inKey(p *piece) string {
 	})
 }
 
-// writer writes a message of limited length, and marks where it was truncated.
+// writer writes a message of limited length. If the message is truncated, the writer marks the end.
 type writer struct {
 	buf  strings.Builder
-	left int // bytes left, plus one to detect an exact fit
+	left int // bytes left, plus one to detect a message that fits exactly
 }
 
-// text writes a literal text of the template, or the part that fits.
+// text writes literal text of the template, or as much of it as fits.
 func (w *writer) text(s string) {
-	// One byte always stays free, so that an exact fit is not mistaken for a truncation.
+	// One byte always stays free, so that a message that fits exactly is not marked as truncated.
 	if len(s) < w.left {
 		w.buf.WriteString(s)
 		w.left -= len(s)
@@ -329,7 +335,8 @@ func (w *writer) text(s string) {
 	w.end("", s, "")
 }
 
-// value writes a value between marks, or the part that fits. It writes nothing for an empty value.
+// value writes a value between marks, or as much of it as fits. It writes nothing for an empty
+// value.
 func (w *writer) value(s string) {
 	if s == "" {
 		return
@@ -344,7 +351,7 @@ func (w *writer) value(s string) {
 	w.end(Opening, s, Closing)
 }
 
-// end writes the part of the last piece that still fits. Later pieces are ignored.
+// end writes the part of a piece that still fits. Later pieces are ignored.
 func (w *writer) end(opening, s, closing string) {
 	if room := w.left - 1 - len(opening) - len(more) - len(closing); room >= 0 {
 		w.buf.WriteString(opening + truncate.Bytes(s, room) + more + closing)

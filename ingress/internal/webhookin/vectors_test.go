@@ -16,11 +16,11 @@ import (
 	"parley/shared/domain"
 )
 
-// vector is a delivery as the source's documentation shows it, with the secret that signed it.
+// vector is a delivery from the documentation of a source, with the secret that signed it.
 type vector struct {
 	source domain.HookSource
 	secret string
-	at     int64 // Unix time in seconds; 0: the source signs no time
+	at     int64 // Unix time in seconds; 0 if the source does not sign the time
 	header map[string]string
 	body   string
 }
@@ -73,7 +73,7 @@ func (v *vector) now() time.Time {
 	return time.Unix(v.at, 0)
 }
 
-// verify verifies the vector after change has modified its header.
+// verify verifies the vector with its header, after change has modified the header.
 func (v *vector) verify(body string, now time.Time, change func(http.Header), secrets ...string) error {
 	header := v.headers()
 	if change != nil {
@@ -144,8 +144,8 @@ func wantErr(t *testing.T, what string, got, want error) {
 	}
 }
 
-// A source may send several signatures: with its old and new secret while it rotates them, and of
-// schemes that Parley does not support.
+// A source may send several signatures. They may be made with the old and the new secret during a
+// rotation, or with schemes that Parley does not support.
 func TestSeveralSignatures(t *testing.T) {
 	t.Parallel()
 	v := vectors["stripe"]
@@ -183,8 +183,8 @@ func TestSeveralSignatures(t *testing.T) {
 	}
 }
 
-// Deliveries signed by the library of Standard Webhooks verify here, and deliveries signed here
-// verify with the library.
+// Deliveries that the library of Standard Webhooks signs verify here, and deliveries that are
+// signed here verify with the library.
 func TestStandardLibrary(t *testing.T) {
 	t.Parallel()
 	secret, body, now := NewSecret(domain.HookStandard), []byte(`{"type":"user.created"}`), time.Now()
@@ -202,7 +202,8 @@ func TestStandardLibrary(t *testing.T) {
 	header.Set(HeaderSignature, signature)
 	wantErr(t, "signed by the library", Verify(domain.HookStandard, "", []string{secret}, header, body, now), nil)
 
-	// Svix sends the same values under names of its own. If both are present, the standard's count.
+	// Svix sends the same values in its own headers. If both are present, the headers of the
+	// standard are used.
 	svix := http.Header{svixID: header[HeaderID], svixTime: header[HeaderTime], svixSignature: header[HeaderSignature]}
 	wantErr(t, "signed by Svix", Verify(domain.HookStandard, "", []string{secret}, svix, body, now), nil)
 	wantErr(t, "too old, by Svix", Verify(domain.HookStandard, "", []string{secret}, svix, body, now.Add(6*time.Minute)), ErrStale)

@@ -15,8 +15,8 @@ import (
 	"parley/shared/domain"
 )
 
-// The reasons for refusing a delivery. They help the person who configures the source, and reveal
-// nothing to a sender who guesses secrets.
+// These errors are the reasons for refusing a delivery. They help the person who configures the
+// source, but do not help a sender to guess a secret.
 var (
 	ErrUnsigned  = errors.New("the delivery has no signature from this source")
 	ErrDoubled   = errors.New("a header of the signature was sent more than once")
@@ -26,13 +26,13 @@ var (
 )
 
 const (
-	tolerance     = 5 * time.Minute // maximum difference between the signature's time and the local clock, in both directions
-	maxSignatures = 16              // signatures checked in one header
-	// prefix of a token in the header Authorization
+	tolerance     = 5 * time.Minute // maximum difference between the time of the signature and the local clock, in both directions
+	maxSignatures = 16              // maximum number of signatures checked in one header
+	// bearer is the prefix of a token in the Authorization header.
 	bearer = "Bearer "
 )
 
-// The headers in which sources send signatures.
+// These constants are the headers in which sources send signatures.
 const (
 	HeaderGitHubSignature = "X-Hub-Signature-256"
 	HeaderGitHubEvent     = "X-Github-Event"
@@ -48,15 +48,15 @@ const (
 	svixSignature         = "Svix-Signature"
 )
 
-// Verify reports whether a delivery was signed with one of the secrets, given its headers and its
-// unmodified body. now is the current time. It returns one of the errors above.
+// Verify checks that a delivery was signed with one of the secrets, given its headers and its
+// unmodified body. now is the current time. It returns nil or one of the errors above.
 func Verify(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, body []byte, now time.Time) error {
 	signed, err := presented(source, signatureHeader, header, now)
 	if err != nil {
 		return err
 	}
 	good := 0
-	for _, secret := range secrets { // check all secrets, so that the duration does not reveal which one matched
+	for _, secret := range secrets { // all secrets are checked, so that the duration does not reveal which one matched
 		good |= signed.by(source, secret, body)
 	}
 	if good != 1 {
@@ -65,9 +65,9 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 	return nil
 }
 
-// VerifyHeaders performs the checks of Verify that need no body: that a signature is present or,
-// for sources that send the secret itself, that it is correct. A body with refused headers need not
-// be read.
+// VerifyHeaders performs the checks of Verify that do not need the body. It checks that a signature
+// is present. For a source that sends the secret itself, it checks the secret. If it returns an
+// error, the body need not be read.
 func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, now time.Time) error {
 	if source == domain.HookToken {
 		return Verify(source, signatureHeader, secrets, header, nil, now)
@@ -76,16 +76,16 @@ func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []s
 	return err
 }
 
-// signed is the proof in a delivery: its signatures, and the text that is signed in front of the
-// body.
+// signed contains the signatures of a delivery and the text that precedes the body in the signed
+// text.
 type signed struct {
 	signatures [][]byte
 	before     string
 	token      string // the secret itself, for sources that do not sign
 }
 
-// presented parses the signature headers of a source. It checks the time, but no signature, because
-// it does not have the body.
+// presented parses the headers with the signatures of a source. It checks the time, but it cannot
+// check the signatures, because it does not have the body.
 func presented(source domain.HookSource, signatureHeader string, header http.Header, now time.Time) (signed, error) {
 	switch source {
 	case domain.HookGitHub:
@@ -99,17 +99,17 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 	case domain.HookHMAC:
 		return plainSignature(header, signatureHeader)
 	case domain.HookToken:
-		// The source sends the secret itself, so there is no signature.
+		// The source sends the secret itself, so there is no signature to parse.
 		token, err := one(header, signatureHeader)
 		return signed{token: token}, err
 	}
 	return signed{}, ErrUnsigned
 }
 
-// by returns 1 if the secret made one of the signatures, else 0.
+// by returns 1 if one of the signatures was made with the secret, and otherwise 0.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
-		// The secret may be sent as a bearer token.
+		// The secret may be sent with or without the prefix of a bearer token.
 		return same(s.token, secret) | same(strings.TrimPrefix(s.token, bearer), secret)
 	}
 	key, err := keyFor(source, secret)
@@ -125,7 +125,7 @@ func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	return good
 }
 
-// same compares texts of any length in constant time.
+// same compares two texts in constant time and returns 1 if they are equal.
 func same(a, b string) int {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:])
@@ -139,29 +139,29 @@ func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 }
 
-// sign returns the HMAC-SHA256 of before and the body.
+// sign returns the HMAC-SHA256 of the concatenation of before and body.
 func sign(key []byte, before string, body []byte) []byte {
-	// Both parts are written to the hash separately, because joining them would copy the body.
+	// The two parts are written separately, because joining them would copy the body.
 	mac := hmac.New(sha256.New, key)
-	_, _ = mac.Write([]byte(before)) // a hash never fails
+	_, _ = mac.Write([]byte(before)) // writing to a hash never fails
 	_, _ = mac.Write(body)
 	return mac.Sum(nil)
 }
 
-// one returns a header that must occur once.
+// one returns the value of a header that must occur exactly once.
 func one(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
 	case len(values) == 0 || values[0] == "":
 		return "", ErrUnsigned
-	// A proxy and this service could use different values of a repeated header.
+	// A repeated header is rejected, because a proxy and this service might use different values.
 	case len(values) > 1:
 		return "", ErrDoubled
 	}
 	return values[0], nil
 }
 
-// hexSignature parses a header with a prefix and one signature in hexadecimal.
+// hexSignature parses a header that consists of a prefix and one hexadecimal signature.
 func hexSignature(header http.Header, name, prefix string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -182,7 +182,7 @@ func plainSignature(header http.Header, name string) (signed, error) {
 		return signed{}, err
 	}
 	value = strings.TrimPrefix(value, "sha256=")
-	// Senders differ in how they encode a signature.
+	// The encoding of the signature depends on the sender.
 	for _, decode := range []func(string) ([]byte, error){
 		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString, base64.URLEncoding.DecodeString,
 	} {
@@ -193,21 +193,22 @@ func plainSignature(header http.Header, name string) (signed, error) {
 	return signed{}, ErrMalformed
 }
 
-// stripeSignatures parses t=<seconds>,v1=<hex>[,v1=…] and ignores other schemes.
+// stripeSignatures parses a header of the form t=<seconds>,v1=<hex>[,v1=…]. It ignores signatures
+// of other schemes.
 func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	value, err := one(header, HeaderStripe)
 	if err != nil {
 		return signed{}, err
 	}
 
-	// The time is part of the signed text. Without it, an old delivery could be sent again.
+	// The time is part of the signed text. Without it, an old delivery could be replayed.
 	var at string
 	var out signed
 	for field := range strings.SplitSeq(value, ",") {
 		name, text, _ := strings.Cut(strings.TrimSpace(field), "=")
 		switch name {
 		case "t":
-			// Only one of the times could have been signed.
+			// A second time is rejected, because only one of them could have been signed.
 			if at != "" {
 				return signed{}, ErrDoubled
 			}
@@ -222,13 +223,13 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 		return signed{}, ErrMalformed
 	}
 
-	// During a rotation Stripe sends a signature for each secret, and one match is enough.
+	// During a rotation, Stripe sends a signature for each secret. One match suffices.
 	out.before = at + "."
 	return out, fresh(at, now)
 }
 
-// slackSignature parses Slack's two headers. The time in the second header is part of the signed
-// text.
+// slackSignature parses Slack's two headers. One contains the signature, and the other contains the
+// time, which is part of the signed text.
 func slackSignature(header http.Header, now time.Time) (signed, error) {
 	out, err := hexSignature(header, HeaderSlack, "v0=")
 	if err != nil {
@@ -242,8 +243,8 @@ func slackSignature(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(at, now)
 }
 
-// standardHeaders returns the names of the headers for id, time and signature: those of Standard
-// Webhooks, or Svix's own if a delivery has only these.
+// standardHeaders returns the names of the headers for id, time and signature. They are those of
+// Standard Webhooks. If a delivery has only Svix's own headers, it returns those.
 func standardHeaders(header http.Header) [3]string {
 	if header.Get(HeaderSignature) == "" && header.Get(svixSignature) != "" {
 		return [...]string{svixID, svixTime, svixSignature}
@@ -251,8 +252,8 @@ func standardHeaders(header http.Header) [3]string {
 	return [...]string{HeaderID, HeaderTime, HeaderSignature}
 }
 
-// standardSignatures parses the headers of Standard Webhooks, whose signature is a space-separated
-// list of v1,<base64>.
+// standardSignatures parses the headers of Standard Webhooks. The signature header is a list of
+// v1,<base64> separated by spaces.
 func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	var values [3]string
 	for i, name := range standardHeaders(header) {
@@ -279,7 +280,7 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(values[1], now)
 }
 
-// fresh checks the time of a signature, in whole seconds of Unix time.
+// fresh checks that the time of a signature is recent. at is the Unix time in whole seconds.
 func fresh(at string, now time.Time) error {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	// The time is signed as text, so only the canonical form is accepted.

@@ -1,7 +1,7 @@
-// The end of a login session.
+// Ends the person's login session.
 import { chooseOrganization, post } from "./api";
 
-/** Ends the login session and leads to the login page. */
+/** Ends the login session and opens the login page. */
 export async function signOut(): Promise<void> {
   await post("/api/auth/logout");
   chooseOrganization(null);

@@ -54,7 +54,7 @@ export function chooseOrganization(id: string | null): void {
 
 export const chosenOrganization = (): string | null => organization;
 
-/** Switches between the demo, which sends no cookie, and the signed-in person. */
+/** Switches between the demo, which sends no cookie, and the session of the signed-in person. */
 export function enterDemo(on: boolean): void {
   demo = on;
 }
@@ -102,15 +102,15 @@ async function send<T>(method: string, url: string, body?: unknown, signal?: Abo
 const askAgain = Words.cantReachServiceCheck;
 
 /**
- * The message for a failed change. A browser cannot distinguish an unreachable service from a lost
- * response, so the change may have been made.
+ * The message for a change that got no response. The change may have been made, because a browser
+ * cannot distinguish an unreachable service from a lost response.
  */
 export const lookFirst = Words.cantReachService;
 
 /**
- * Returns the result of ask. If there is no response, the connection breaks during the response, or
- * the response is not JSON from the service, throws an ApiError with status 0 and otherwise as its
- * message.
+ * Returns the result of ask. It throws an ApiError with status 0 if there is no response, if the
+ * connection breaks, or if the response is not the service's JSON. The error's message is
+ * otherwise.
  */
 export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, otherwise = askAgain): Promise<T> {
   try {

@@ -25,13 +25,13 @@ const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn =>
 const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
 const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
 
-/** A run as lists show it. */
+/** Returns a run in the form that lists contain. */
 const inShort = (whole: Run) => ({
   ...whole, output: undefined, message: whole.message?.slice(0, 4), messageCut: true, citations: whole.citations.length,
   toolCalls: whole.toolCalls.map(({ name, status, durationMs }) => ({ name, status, durationMs })),
 });
 
-/** A fake service that accepts messages and sends events when a test asks for it. */
+/** A fake service. It accepts messages, and sends events when a test asks for it. */
 class Service {
   asked: string[] = [];
   runs: Run[] = [];

@@ -45,7 +45,7 @@ export function usePicture(path: string): string | null {
   return url;
 }
 
-/** Sends a file, and calls progress with the part sent so far (0 to 1). */
+/** Sends a file. It reports the sent part, from 0 to 1, to progress. */
 export function upload<T>(method: "POST" | "PUT", path: string, params: Params, file: File, progress: (part: number) => void, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest(); // fetch does not report progress

@@ -1,6 +1,6 @@
-// The API's types of attachments and documents.
+// Types for attachments and documents in the API.
 
-/** An image or a document that was sent beside a message. */
+/** An image or a document that was sent with a message. */
 export interface Attachment {
   fileId: string;
   name: string;

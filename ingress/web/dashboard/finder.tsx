@@ -19,14 +19,17 @@ interface Entry {
   kind: "Page" | "Action" | "Agent" | "Template" | "Document" | "Run" | "Search";
   words: string;
   icon: IconName;
-  /** The address to which the entry leads, or its action. */
+  /** The address that the entry opens, or the function that it calls. */
   to: string | (() => unknown);
 }
 
-const most = 12; // entries shown
+const most = 12; // maximum number of entries shown
 const someRun = /^run_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
-/** Returns the entries whose kind and words contain all words of the text. Entries that begin with the text come first. */
+/**
+ * Returns the entries that contain all words of the text in their kind and name. Entries that begin
+ * with the text come first.
+ */
 export function matching(entries: Entry[], text: string): Entry[] {
   const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
   const first = (e: Entry) => (wanted[0] !== undefined && e.words.toLowerCase().startsWith(wanted[0]) ? 0 : 1);
@@ -51,12 +54,13 @@ function fixedEntries(admin: boolean, help: () => void): Entry[] {
   ];
 }
 
-const perSearch = 50; // entries that the service is asked for
-const longestSearch = 120; // characters that the service accepts in a search
+const perSearch = 50; // maximum number of entries requested from the service
+const longestSearch = 120; // maximum number of characters that the service accepts in a search
 
 /**
- * Loads the newest entries of a kind whose names contain all words of a text, without the word for the kind itself. The previous
- * entries stay until the next are known, so that no entry moves away from under the pointer.
+ * Loads the newest entries of a kind whose names contain all words of a text. The word for the kind
+ * itself is ignored. The previous entries stay until the next ones have loaded, so that no entry
+ * moves under the pointer.
  */
 function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loading: boolean; failed: boolean } {
   const q = text.split(/\s+/).filter((word) => word.toLowerCase() !== kind).join(" ").slice(0, longestSearch);
@@ -66,7 +70,9 @@ function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loa
   return { data: known.current, loading: query.loading, failed: query.error !== undefined };
 }
 
-/** Returns the entries for a text: what the service has, and searches for the text. */
+/**
+ * Returns the entries for a text: objects that the service has found, and searches for the text.
+ */
 function useFound(text: string, help: () => void): { entries: Entry[]; loading: boolean; failed: boolean } {
   const admin = useMay("admin");
   const typed = text.trim();

@@ -1,5 +1,5 @@
-// Opening the finder, and the setting of the shortcuts of a single key.
-/** Receives an event finder when the finder must open. */
+// Opens the finder, and stores whether single-key shortcuts are on.
+/** Receives an event named finder when the finder must open. */
 export const opened = new EventTarget();
 
 /** Opens the finder. */
@@ -7,21 +7,21 @@ export const openFinder = (): void => void opened.dispatchEvent(new Event("finde
 
 const setting = "parley.single-keys";
 
-/** Whether the shortcuts of a single key are on. */
+/** Whether single-key shortcuts are on. */
 export function singleKeys(): boolean {
   try {
     return localStorage.getItem(setting) !== "off";
   } catch {
-    return true; // the browser blocks storage
+    return true; // storage is blocked by the browser
   }
 }
 
-/** Turns the shortcuts of a single key on or off. */
+/** Turns single-key shortcuts on or off. */
 export function setSingleKeys(on: boolean): void {
   try {
     if (on) localStorage.removeItem(setting);
     else localStorage.setItem(setting, "off");
   } catch {
-    // the default stays
+    // the setting cannot be stored
   }
 }

@@ -50,8 +50,8 @@ function Missing() {
 }
 
 /**
- * Reloads the dashboard if the service responds. A reload is needed, because many browsers never
- * request failed code again.
+ * Reloads the page if the service responds. The reload is necessary, because many browsers never
+ * request a script again after it has failed to load.
  */
 async function loadAnew(): Promise<void> {
   const page = await fetch(location.href, { cache: "no-store" });

@@ -13,7 +13,7 @@ const foreign: Answer = () => Promise.resolve(new Response("<p>Sign in to this n
 const cut: Answer = () => Promise.resolve(new Response(new ReadableStream({ start: (to) => to.error(new TypeError("cut")) })));
 const found: Answer = () => Promise.resolve(Response.json({ name: "here" }));
 
-/** A stream that reports that it is ready, and a function that breaks it. */
+/** Returns a stream that reports that it is ready, and a function that breaks the stream. */
 function stream(): { answer: Answer; end: () => void } {
   let end = () => {};
   const body = new ReadableStream<Uint8Array>({
@@ -26,8 +26,8 @@ function stream(): { answer: Answer; end: () => void } {
 }
 
 /**
- * Runs a test with a page and a service that returns these responses in order, and repeats the last
- * one.
+ * Runs a test with a page and a fake service. The service returns the given responses in order, and
+ * then repeats the last one.
  */
 async function withService(answers: Record<string, Answer[]>, test: (page: HTMLElement, asked: (path: string) => number) => Promise<void>, Page: ComponentType): Promise<void> {
   const real = globalThis.fetch;
@@ -52,7 +52,7 @@ async function withService(answers: Record<string, Answer[]>, test: (page: HTMLE
   }
 }
 
-/** Waits until the page shows a text, observing each change. */
+/** Waits until the page shows a text. It checks after each change. */
 const says = (page: HTMLElement, words: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const look = () => {
@@ -109,7 +109,7 @@ export const tests: Test[] = [
     run: () =>
       withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page) => {
         await says(page, "Can't reach the service");
-        await new Promise((resolve) => setTimeout(resolve, 200)); // until the page listens
+        await new Promise((resolve) => setTimeout(resolve, 200)); // by then the page listens
         dispatchEvent(new Event("online"));
         await says(page, "here");
       }, Shown),

@@ -14,8 +14,9 @@ const unasked = 15_000; // milliseconds between retries of a failed request whil
 let open: AbortController | null = null;
 let up = true;
 
-// A browser opens about six connections to a server without HTTP/2, for all its windows together. So a hidden page gives its
-// stream up after a while. When it is shown again, the new stream begins with a notice to all listeners.
+// A browser opens about six connections to a server without HTTP/2, shared by all its windows. A
+// hidden page therefore closes its stream after a while. When the page is shown again, all
+// listeners are notified.
 const keptHidden = 60_000; // milliseconds
 let resting = document.hidden;
 let rest: ReturnType<typeof setTimeout> | undefined;
@@ -75,7 +76,7 @@ function arrange(): void {
   if (!listening() && open !== null) {
     open.abort();
     open = null;
-    setUp(true); // no listener needs the state
+    setUp(true); // no listener uses the state any more
   }
 }
 

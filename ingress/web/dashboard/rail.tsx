@@ -1,4 +1,5 @@
-// The bar with the navigation and the account: a column beside the page, on a phone a header with a menu.
+// The navigation and the account. They are a column beside the page, or a header with a menu on a
+// phone.
 import { useEffect, useState } from "preact/hooks";
 import { signOut } from "./account";
 import { chooseOrganization } from "./api";
@@ -30,10 +31,10 @@ export const links: Link[] = [
   { href: "/dashboard/org", words: Words.organization, icon: "org", least: "member" },
 ];
 
-/** The bar of a signed-in person. */
+/** The navigation of a signed-in person. */
 export function Rail({ path, session }: { path: string; session: Session | null }) {
   const waiting = useCurrentOverview().data?.approvals ?? 0;
-  const [open, setOpen] = useState(false); // only on a phone: a wide window always shows the whole bar
+  const [open, setOpen] = useState(false); // used only on a phone, because a wide window always shows the navigation
   useEffect(() => setOpen(false), [path]);
   useEffect(() => {
     if (!open) return;
@@ -54,7 +55,7 @@ export function Rail({ path, session }: { path: string; session: Session | null 
   );
 }
 
-/** The bar of a visitor of the demo. */
+/** The navigation of a demo visitor. */
 export function VisitorRail({ signedIn }: { signedIn: boolean }) {
   return (
     <header class="rail">
@@ -90,7 +91,7 @@ function Navigation({ path, role, waiting }: { path: string; role: Role; waiting
   );
 }
 
-/** The organization, and a menu with the theme, the documentation and the way out. */
+/** Shows the organization and a menu with the theme, the documentation and the sign-out. */
 function Account({ session }: { session: Session }) {
   const [open, setOpen] = useState(false);
   const choose = (id: string) => {

@@ -1,5 +1,5 @@
-// Maps URLs to pages. Links are ordinary links. Those to the dashboard's pages are followed without
-// reloading the dashboard.
+// Maps URLs to pages. Links between the dashboard's pages are followed without reloading the
+// dashboard.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Place {
@@ -11,8 +11,8 @@ const here = (): Place => ({ path: location.pathname.replace(/\/+$/, "") || "/",
 const changed = new EventTarget();
 
 /**
- * Reports whether the page may be left for the URL to. If the person must be asked first, returns
- * false, and calls leave if the person agrees.
+ * Returns true if the page may be left for the URL to. Otherwise it asks the person, returns false,
+ * and calls leave if the person agrees.
  */
 type Guard = (to: string, leave: () => void) => boolean;
 
@@ -78,7 +78,7 @@ function follow(event: MouseEvent): void {
   const link = (event.target as Element | null)?.closest?.("a");
   if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   if (link.target || link.hasAttribute("download") || link.origin !== location.origin || !/^\/dashboard(\/|$)/.test(link.pathname)) return;
-  if (link.pathname === location.pathname && link.hash) return; // within the page
+  if (link.pathname === location.pathname && link.hash) return; // a link within the page
   event.preventDefault();
   go(link.pathname + link.search + link.hash);
 }

@@ -1,4 +1,5 @@
-// The choice between light and dark. The style sheet has the colours of the dark theme in a media query.
+// The choice between the light and the dark theme. The style sheet contains the dark colours in a
+// media query.
 
 export type Theme = "system" | "light" | "dark";
 
@@ -28,7 +29,7 @@ export function chooseTheme(wanted: Theme): void {
 
 let rules: CSSMediaRule[] | null = null;
 
-/** Makes the rules of the dark theme apply always, never, or as the system wants. */
+/** Makes the media query of the dark theme match always, never, or according to the system. */
 export function applyTheme(wanted: Theme): void {
   rules ??= [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
     .filter((rule): rule is CSSMediaRule => rule instanceof CSSMediaRule && rule.media.mediaText === query);

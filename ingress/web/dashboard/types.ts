@@ -113,14 +113,17 @@ export interface ToolCall {
   client?: true;
 }
 
-/** A decision about one call, or, of the kind client_tools, the calls whose results the client must send. */
+/**
+ * The action that a run waits for: a decision about one call, or, for the kind client_tools, the
+ * results of calls that the client must send.
+ */
 export interface RequiredAction {
   kind: "approval" | "unknown_outcome" | "client_tools";
   toolCallId?: string;
   name?: string;
   input?: unknown;
   calls?: { toolCallId: string; name: string; input: unknown }[];
-  /** Whether a list left out a long input. */
+  /** Whether the list omits a long input. */
   inputCut?: boolean;
   expiresAt: string;
 }
@@ -185,7 +188,7 @@ export interface Span {
   /** The calls that the model requested. */
   toolCallIds?: string[];
   message?: string;
-  /** Only for admins: the refusal of the provider that ended the work of an attempt. */
+  /** The provider's error that ended an attempt. Only admins receive it. */
   provider?: { status: number; message: string };
 }
 
@@ -239,7 +242,9 @@ export interface Found {
   text: string;
   startIndex: number;
   endIndex: number;
-  /** Its position on the page in points, if the format has positions. */
+  /**
+   * The position of the passage on its page in points, or null if the format has no positions.
+   */
   box: [number, number, number, number] | null;
   score: number;
   matchedBy: string[];
@@ -254,7 +259,7 @@ export interface Key {
   createdAt: string;
   lastUsedAt: string | null;
   expiresAt: string | null;
-  /** Only present when the key was just created. */
+  /** The key itself. It is present only in the response that creates the key. */
   key?: string;
 }
 
@@ -265,7 +270,9 @@ export interface Member {
   role: Role;
   status: "active" | "invited";
   createdAt: string;
-  /** Only present when the invitation was just created. */
+  /**
+   * The URL of the invitation. It is present only in the response that creates the invitation.
+   */
   url?: string;
   expiresAt?: string;
 }
@@ -306,7 +313,7 @@ export interface UsagePoint {
 
 /** The usage of an agent, a key or an automation. */
 export interface UsageGroup extends Omit<UsagePoint, "startsAt" | "p50Ms" | "p95Ms"> {
-  /** Null for runs without a subject, and for the sum of the groups that are not listed. */
+  /** Null for the runs without a subject, and for the sum of the unlisted groups. */
   id: string | null;
   /** The sum of all groups that are not listed. */
   others: boolean;
@@ -364,7 +371,7 @@ export interface HookCoalesce {
 
 /** The models that agents can use. */
 export interface ModelList {
-  /** The model of agents without one. */
+  /** The model of agents that name none. */
   default: string;
   models: string[];
 }
@@ -377,7 +384,9 @@ export interface Hook {
   keyId: string;
   source: HookSource;
   url: string;
-  /** "***", except for a webhook that was just created or rotated. */
+  /**
+   * The secret. It is "***", except in the response that creates the webhook or rotates its secret.
+   */
   secret: string;
   previousSecretUntil: string | null;
   signatureHeader: string;
@@ -402,12 +411,12 @@ export interface Delivery {
   event: string;
   runId: string | null;
   bytes: number;
-  /** Whether the payload is stored, so that it can be redelivered. */
+  /** Whether the payload is stored, which is necessary to redeliver it. */
   kept: boolean;
   error: { code: string; message: string } | null;
   receivedAt: string;
   duplicates: number;
-  /** The payload, if a single delivery is read and the payload is stored. */
+  /** The payload. It is present only if a single delivery is read and its payload is stored. */
   body?: string | null;
 }
 
@@ -451,7 +460,7 @@ export interface Notification {
   nextAttemptAt: string | null;
   createdAt: string;
   deliveredAt: string | null;
-  /** Only present when a single message is read. */
+  /** The payload. It is present only if a single message is read. */
   payload?: unknown;
 }
 
@@ -466,7 +475,7 @@ export interface Step {
 /** The first steps, and what needs attention. */
 export interface Overview {
   steps: Step[];
-  /** The number of runs that wait for a decision, at most 100, like that of documents. */
+  /** The number of runs that wait for a decision. The service counts at most 100. */
   approvals: number;
   webhooks: { id: string; name: string; status: "refused" | "rejected"; error: { message: string } | null; receivedAt: string }[];
   notifications: { id: string; url: string; description: string; disabledReason: string | null; failures: number }[];
@@ -487,7 +496,7 @@ export interface Budget {
   period: BudgetPeriod;
   limit: number;
   used: number;
-  /** The amount reserved for calls in progress, in addition to used. */
+  /** The amount that is reserved for calls in progress and not included in used. */
   reserved: number;
   resetsAt: string;
   createdAt: string;

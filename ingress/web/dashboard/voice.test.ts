@@ -25,7 +25,7 @@ const all = (events: VoiceEvent[], from: Turn[] = []): Turn[] => events.reduce(a
 const asked = [started("u1"), { type: "input_audio_buffer.speech_stopped", item_id: "u1" }, transcript("u1", " What is it? ")];
 const answering = [...asked, created("r1", "run_1"), words("r1", "a1", "It is "), words("r1", "a1", "a lamp.")];
 
-/** Samples of a tone. */
+/** Returns the samples of a tone. */
 const tone = (hertz: number, samples: number, of: number): Float32Array => Float32Array.from({ length: samples }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / of));
 
 /** Returns the output of a resampler for a tone in chunks of different sizes. */
@@ -37,7 +37,10 @@ function resampled(hertz: number, from: number): Float32Array {
   return Float32Array.from(out);
 }
 
-/** A connected call, with a loudspeaker that stops on command, and the sent events. */
+/**
+ * Returns a connected call and the events that it has sent. The call's loudspeaker stops on
+ * command.
+ */
 function calling(session: ChatSession, stops: Played | null) {
   const call = new Call(session);
   const sent: { type: string; audio_end_ms?: number }[] = [];
@@ -48,7 +51,7 @@ function calling(session: ChatSession, stops: Played | null) {
   return { call, sent, tell: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
 }
 
-/** A session without a service. It records the answers whose heard part it would read. */
+/** A session without a service. It records the answers of which it would read the heard part. */
 class Alone extends ChatSession {
   readonly cuts: string[] = [];
   constructor() {
@@ -68,7 +71,7 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
 
-/** Reads samples like the audio thread, and counts the samples that are not silent. */
+/** Reads samples as the audio thread does. Returns how many of them are not silent. */
 function sounding(playback: Playback, samples: number): number {
   let heard = 0;
   for (let n = 0; n < samples; n += 128) {

@@ -3,7 +3,7 @@ import { EventParser, events, StreamProblem, type ServerEvent, type StreamOption
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** A response that streams these chunks, and then optionally breaks. */
+/** Returns a response that streams the given chunks and then ends or breaks. */
 function stream(pieces: Uint8Array[], breaks = false): Response {
   const body = new ReadableStream<Uint8Array>({
     start(control) {
@@ -29,7 +29,10 @@ interface Asked {
   body: unknown;
 }
 
-/** Returns a fetch that returns these responses in order, and a list of its requests. */
+/**
+ * Returns a replacement for fetch that returns the given responses in order, and a list of the
+ * requests that it received.
+ */
 function answers(...list: (Response | Error)[]): { fetch: typeof fetch; asked: Asked[] } {
   const asked: Asked[] = [];
   const give = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {

@@ -56,8 +56,8 @@ export interface StreamOptions {
    */
   connected?: (up: boolean) => void;
   /**
-   * Called when the service responds again after a lost connection, before the first event. That event may come much later,
-   * for example when another worker takes over a run.
+   * Called when the service responds again after a lost connection, before the first event. The
+   * first event may come much later, for example when another worker takes over a run.
    */
   reached?: () => void;
   /**

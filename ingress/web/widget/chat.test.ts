@@ -14,7 +14,9 @@ interface Told {
   detail: Record<string, unknown>;
 }
 
-/** A chat that receives these events. until resolves after the given number of announcements. */
+/**
+ * Returns a chat that receives the given events. until resolves after a number of announcements.
+ */
 function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
   const view = new View({ title: "T", greeting: "", inline: true, suggestions: [], language: "en" }, texts, { send: () => false, renew: () => {}, opened: () => {} });
   const told: Told[] = [];
@@ -32,7 +34,7 @@ function chatting(events: [string, unknown][], store = new Store("sessionStorage
   return { chat: made, told, ended, log, store };
 }
 
-/** Captures console output while a function runs. */
+/** Captures the console output while a function runs, and returns the number of messages. */
 async function quietly(run: () => void | Promise<void>): Promise<number> {
   const { error } = console;
   let said = 0;

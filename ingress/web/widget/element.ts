@@ -184,7 +184,10 @@ export class AgentChat extends HTMLElement {
     else if (passing.get("open") === true && innerWidth > 480) view.open(false);
   }
 
-  /** Loads the module for attachments, if the agent takes them. If that fails, the chat goes on without, until it is opened again. */
+  /**
+   * Loads the module for attachments if the agent accepts them. If that fails, the chat works
+   * without attachments, and the next opening tries again.
+   */
   private async takeFiles(service: Service, texts: Texts): Promise<void> {
     const { view, chat } = this;
     if (!service.agent.attachments || !view || !chat || view.files) return;

@@ -89,7 +89,8 @@ async function preview(file: File, place: HTMLElement): Promise<void> {
 }
 
 /**
- * Returns the files to attach of a paste. Office programs put a picture of copied text beside the text. Such a paste is text.
+ * Returns the files in a paste that must be attached. If the paste contains plain and HTML text, it
+ * has none, because office programs add a picture to copied text.
  */
 function pasted(from: DataTransfer | null): File[] {
   const kinds = [...(from?.types ?? [])];

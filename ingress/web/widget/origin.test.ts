@@ -2,7 +2,7 @@ import { equal, type Test } from "../kit/check";
 import { h, icon } from "./dom";
 import { own, ownScript } from "./origin";
 
-/** Adds nodes to the page during a check. */
+/** Adds nodes to the page while a check runs. */
 function holding(nodes: Element[], check: () => void): void {
   own("body").append(...nodes);
   try {
@@ -12,7 +12,7 @@ function holding(nodes: Element[], check: () => void): void {
   }
 }
 
-/** A script that is not executed, because its type is unknown. */
+/** Returns a script element that is not executed, because its type is unknown. */
 const script = (src: string, data: Record<string, string> = {}): HTMLScriptElement => h("script", { type: "text/none", src, ...data });
 
 export const tests: Test[] = [

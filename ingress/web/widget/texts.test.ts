@@ -4,7 +4,7 @@ import { Answer, entry } from "./answer";
 import { advice } from "./service";
 import { languageOf, Texts } from "./texts";
 
-/** The spaces and apostrophes within numbers differ between browsers. */
+/** Removes the differences between browsers in the spaces and apostrophes within numbers. */
 const plain = (text: string): string => text.replace(/[\u00A0\u202F]/g, " ").replaceAll("’", "'");
 
 export const tests: Test[] = [

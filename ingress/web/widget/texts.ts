@@ -1,7 +1,10 @@
 // The widget's texts. No other module contains text that a visitor reads or hears.
 import type { Labels } from "../kit/texts";
 
-/** A text in English, German and Spanish. Texts with a count are pairs: for one, and for other numbers. {0} and {1} are values. */
+/**
+ * A text in English, German and Spanish. A text with a count is a pair: for one, and for any other
+ * number. {0} and {1} stand for values.
+ */
 export type Row = readonly [string, string, string] | readonly [Pair, Pair, Pair];
 type Pair = readonly [one: string, other: string];
 
@@ -95,14 +98,16 @@ export type Text = keyof typeof table;
 
 /** The texts in one language. */
 export class Texts {
-  /** The language of the texts: English, unless there is a table for the asked language. */
+  /**
+   * The language of the texts: the requested language if the widget has it, and otherwise English.
+   */
   readonly language: (typeof languages)[number];
   /** The accessible names of parts of an answer. */
   readonly labels: Labels;
   /** The locale of numbers. */
   readonly locale: string;
 
-  /** The tag, such as es or de-CH, also decides how numbers look. */
+  /** tag is a language tag such as es or de-CH. It also determines the format of numbers. */
   constructor(tag: string) {
     const asked = tag.trim().replaceAll("_", "-");
     const language = languages.find((l) => l === asked.toLowerCase().split("-", 1)[0]);
@@ -116,12 +121,15 @@ export class Texts {
     this.labels = { done: this.say("done"), notDone: this.say("notDone"), table: this.say("table") };
   }
 
-  /** Returns a text with its values. If the text has a plural, the first value decides. */
+  /**
+   * Returns a text with its values. If the text is a pair, the first value chooses between singular
+   * and plural.
+   */
   say(text: Text, ...values: (string | number)[]): string {
     return this.fill(table[text], ...values);
   }
 
-  /** Is say for a text of another table. */
+  /** Does the same as say for a text of another table. */
   fill(row: Row, ...values: (string | number)[]): string {
     const found = row[languages.indexOf(this.language)]!;
     const one = () => new Intl.PluralRules(this.locale).select(Number(values[0])) === "one";
@@ -140,7 +148,10 @@ export class Texts {
   }
 }
 
-/** Returns the language of an element, which its nearest ancestor with a lang attribute states. */
+/**
+ * Returns the language of an element, as stated by the lang attribute of the element or its nearest
+ * ancestor.
+ */
 export function languageOf(element: Element): string {
   for (let at: Node | null = element; at; at = at instanceof ShadowRoot ? at.host : at.parentNode) {
     const tag = at instanceof Element ? at.getAttribute("lang") : null;

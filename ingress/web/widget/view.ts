@@ -44,7 +44,7 @@ export class View {
   ) {
     this.log = h("div", { class: "log", role: "log", "aria-live": "off", "aria-label": texts.say("messages"), tabindex: 0, lang: look.language || texts.language });
     this.field = h("textarea", {
-      rows: 1, maxlength: 80000, "aria-label": texts.say("message"), placeholder: texts.say("write"), enterkeyhint: "send", // fits a visitor's body of 256 KiB
+      rows: 1, maxlength: 80000, "aria-label": texts.say("message"), placeholder: texts.say("write"), enterkeyhint: "send", // < 256 KiB
     });
     this.button = h("button", { type: "submit", class: "send", "aria-label": texts.say("send") }, icon("send"));
     this.form = h("form", null, this.field, this.button);
@@ -107,7 +107,7 @@ export class View {
     const { dialog } = this;
     if (!dialog || dialog.open) return;
     if (narrow.matches) dialog.showModal();
-    else dialog.open = true; // show() would take the focus from the page
+    else dialog.open = true; // unlike show(), this does not take the focus from the page
     this.unread = 0;
     this.name();
     this.log.scrollTop = this.log.scrollHeight;

@@ -10,11 +10,11 @@ import type { Automation, AutomationTrigger, GetAutomationsQuery } from "./types
 /** A trigger: `message`, or `input` with a message and further data. */
 export type AutomationParams = Omit<AutomationTrigger, "input"> &
   ({ message: string; input?: undefined } | { input: AutomationTrigger["input"]; message?: undefined }) & {
-    /** The automation's ID, by which runs can be listed. */
+    /** The automation's id, by which runs can be filtered. */
     automationId?: string | undefined;
     /** The type of the trigger, for example `schedule`. The default is `api`. */
     triggerType?: string | undefined;
-    /** False returns the run as soon as it is accepted. */
+    /** Whether to wait for the result. False returns the run as soon as it is accepted. */
     wait?: boolean | undefined;
   };
 
@@ -35,7 +35,7 @@ export class Automations {
   }
 
   /**
-   * Runs an agent and returns the run, once the run has finished or requires an action. With `wait:
+   * Runs an agent and returns the run once it has finished or requires an action. With `wait:
    * false` it returns as soon as the run is accepted. Calls with the same `idempotencyKey`, from
    * any process, return the same run. The default is a new key per call.
    */

@@ -1,8 +1,8 @@
 import { ConnectionError, ParleyError, TimeoutError } from "./errors.js";
 
 /**
- * Limits an exchange with the service: by the caller's signal, and by a timeout that each received
- * chunk restarts.
+ * Limits the duration of a request. It ends when the caller's signal aborts or when a timeout
+ * expires. Each received chunk restarts the timeout.
  */
 export class Bounds {
   readonly #caller: AbortSignal | undefined;
@@ -16,12 +16,12 @@ export class Bounds {
     caller?.addEventListener("abort", this.#abort, { once: true });
   }
 
-  /** Aborts when the exchange must end. */
+  /** A signal that aborts when the request must end. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** Restarts the timeout with a number of milliseconds. */
+  /** Restarts the timeout, in milliseconds. */
   wind(ms: number): void {
     this.unwind();
     const silent = (): void => this.#controller.abort(new TimeoutError(`no data from the service for ${ms} ms`));
@@ -33,14 +33,14 @@ export class Bounds {
     clearTimeout(this.#timer);
   }
 
-  /** Ends the exchange and closes its connection. */
+  /** Ends the request and closes its connection. */
   close(): void {
     this.unwind();
     this.#caller?.removeEventListener("abort", this.#abort);
     this.#controller.abort();
   }
 
-  /** Returns the error to throw for an error of the exchange. */
+  /** Returns the error to throw for an error that ended the request. */
   error(thrown: unknown): unknown {
     if (this.#caller?.aborted) return this.#caller.reason;
     if (this.signal.reason instanceof TimeoutError) return this.signal.reason;
@@ -49,7 +49,7 @@ export class Bounds {
   }
 }
 
-// Node reports "fetch failed", with the reason in the cause.
+// Node's message is only "fetch failed". The reason is in the cause.
 function messageOf(thrown: unknown): string {
   const { cause, message } = thrown as Error;
   return cause instanceof Error ? `${message}: ${cause.message || (cause as { code?: string }).code}` : message;

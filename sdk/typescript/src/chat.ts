@@ -9,9 +9,9 @@ import type { ChatMessage } from "./types.js";
 
 /** A message to an agent or a template. */
 export type ChatParams = ({ agentId: string; templateId?: undefined } | { templateId: string; agentId?: undefined }) & {
-  /** The person's message. It may be missing beside attachments. */
+  /** The person's message. It may be missing if there are attachments. */
   message?: ChatMessage["message"] | undefined;
-  /** Images and documents beside the message. */
+  /** Images and documents of the message. */
   attachments?: ChatMessage["attachments"] | undefined;
   /**
    * The session of the message. By default each message has its own session, derived from its key.
@@ -48,8 +48,8 @@ export interface Chat {
 }
 
 /**
- * Returns a client's chat. Visitors may not read runs, so their runs are awaited and resumed by
- * repeating the message.
+ * Returns the chat of a client. Visitors may not read runs. They wait for a run, and resume its
+ * stream, by repeating the message.
  */
 export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat {
   const chat = (params: ChatParams & { wait?: boolean | undefined }, options: RequestOptions = {}): RunPromise =>
@@ -83,7 +83,7 @@ function messageOf(params: ChatParams & { wait?: boolean | undefined }, stream?:
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }
 
-// The session is part of the message: with another session, the same key would conflict.
+// The session is derived from the key. With another session, the same key would conflict.
 function sessionOf(key: string): string {
   if ([...key].length > 124) throw new ParleyError("sessionId is required with an idempotencyKey of more than 124 characters");
   return `key-${key}`;

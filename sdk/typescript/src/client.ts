@@ -18,7 +18,7 @@ export interface ParleyOptions {
   /** The URL of the service. The default is `PARLEY_BASE_URL`, or http://127.0.0.1:8080. */
   baseUrl?: string | undefined;
   /**
-   * The organization to act in, required with a user's key. The default is
+   * The organization in which requests act. It is required with a user's key. The default is
    * `PARLEY_ORGANIZATION_ID`.
    */
   organizationId?: string | undefined;
@@ -51,7 +51,7 @@ export class Parley {
   readonly sessions: Sessions;
   /** The documents that agents search and cite. */
   readonly knowledge: Knowledge;
-  /** The files that runs made. */
+  /** The files that runs created, and uploads for messages. */
   readonly files: Files;
   /** The texts that answers cite. */
   readonly sources: Sources;
@@ -105,7 +105,7 @@ function credentialOf(options: ParleyOptions): Record<string, string> {
     return { "x-tenant-id": "tenant_demo" };
   }
   if (key) return key.startsWith("ak_") ? { "x-api-key": key } : { Authorization: `Bearer ${key}` };
-  // A page may authenticate with its own cookie.
+  // A page may authenticate with its own session cookie instead of a key.
   if ("document" in globalThis || "WorkerGlobalScope" in globalThis) return {};
   throw new ParleyError("no API key; pass apiKey or set PARLEY_API_KEY, or pass { demo: true } to chat with templates");
 }

@@ -17,9 +17,9 @@ export class ConnectionError extends ParleyError {
 }
 
 /**
- * A page of another origin called the service, and the browser withheld the response (CORS). Parley
- * answers pages of its own origin, and pages that an agent's widget lists if they chat with a widget
- * token. All other pages call their own server, which calls Parley.
+ * A page of another origin called the service, and the browser withheld the response (CORS). Pages
+ * of the service's own origin may call it. Pages that an agent's widget lists may chat with a
+ * widget token. Other pages must call their own server, which calls Parley.
  */
 export class CrossOriginError extends ConnectionError {
   static {
@@ -44,8 +44,8 @@ export class TimeoutError extends ConnectionError {
 }
 
 /**
- * `text()` has returned text of a lost attempt, and the next attempt's answer differs. `finalRun()`
- * returns that answer.
+ * The text that `text()` has returned belongs to a lost attempt, and the next attempt's answer
+ * differs. `finalRun()` returns the new answer.
  */
 export class StreamRestartedError extends ParleyError {
   static {
@@ -72,8 +72,8 @@ export class RunFailedError extends ParleyError {
 }
 
 /**
- * The call's `signal` ended the wait for a run; the signal's reason is the `cause`. The run
- * continues. `client.runs.wait(runId)` waits again, and so does the same call with this
+ * The call's `signal` ended the wait for a run. The signal's reason is the `cause`. The run
+ * continues. `client.runs.wait(runId)` waits for it again, and so does the same call with this
  * `idempotencyKey`.
  */
 export class WaitEndedError extends ParleyError {

@@ -7,13 +7,16 @@ import type { Source, UploadedFile } from "./types.js";
 export interface FileUpload {
   /** The content; in Node use `await openAsBlob(path)`. */
   file: Blob | Uint8Array;
-  /** The file's name. The default is that of a `File`. */
+  /** The file's name. The default is the name of a `File`. */
   name?: string | undefined;
-  /** The only session in which the file can be attached. */
+  /**
+   * The only session in which the file can be attached. By default it can be attached in any
+   * session.
+   */
   sessionId?: string | undefined;
 }
 
-/** The files that runs made, and uploads for messages. */
+/** The files that runs created, and uploads for messages. */
 export class Files {
   readonly #transport: Transport;
 

@@ -3,9 +3,7 @@ import { ParleyError } from "./errors.js";
 // JavaScript permits calls that the types forbid. These checks reject them before a wrong request
 // is sent.
 
-/**
- * Rejects a missing id, which would turn a request for an object into a request for all objects.
- */
+/** Rejects a missing id. Without the id, the request would concern all objects instead of one. */
 export function idOf(id: string): string {
   if (typeof id !== "string" || id === "") throw new ParleyError(`id must be a non-empty string, not ${id === "" ? '""' : String(id)}`);
   return id;

@@ -14,7 +14,7 @@ export type DeliveryQuery = Omit<GetDeliveriesQuery, "id">;
 const path = "/api/hooks";
 const deliveries = "/api/hooks/deliveries";
 
-/** The webhooks that start runs, and their deliveries. For admins. */
+/** The webhooks that start runs, and their deliveries. Only admins may use them. */
 export class Hooks {
   readonly #transport: Transport;
 

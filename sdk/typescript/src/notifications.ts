@@ -15,7 +15,7 @@ export type NotificationQuery = Omit<GetNotificationMessagesQuery, "id">;
 const path = "/api/notifications";
 const messages = "/api/notifications/messages";
 
-/** The endpoints that receive the organization's events, and the messages to them. For admins. */
+/** The endpoints that receive the organization's events, and the messages to them. Only admins may use them. */
 export class Notifications {
   readonly #transport: Transport;
 

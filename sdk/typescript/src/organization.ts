@@ -12,7 +12,10 @@ export type KeyQuery = Omit<GetKeysQuery, "id">;
 /** A page of the budgets. */
 export type BudgetQuery = Omit<GetBudgetsQuery, "id">;
 
-/** The runs that are counted: the last `days`, by default 7, and `by` which they are grouped. */
+/**
+ * Selects the runs that are counted. `days` is the number of days, by default 7. `by` groups the
+ * counts.
+ */
 export type UsageQuery = GetUsageQuery;
 
 /** API keys. */
@@ -37,7 +40,7 @@ export class Keys {
     return this.#transport.json({ method: "GET", path: "/api/keys", query: { id: idOf(id) } }, options);
   }
 
-  /** Lists the caller's own keys; for admins, those of the organization. */
+  /** Lists the caller's own keys, or all keys of the organization if the caller is an admin. */
   list(query: KeyQuery = {}, options?: RequestOptions): PagePromise<Key> {
     return list(this.#transport, "/api/keys", { ...query }, options);
   }
@@ -63,18 +66,18 @@ export class UsageReports {
     this.#transport = transport;
   }
 
-  /** Counts runs, tokens, costs and latencies by hour or by day. For admins. */
+  /** Counts runs, tokens, costs and latencies by hour or by day. Only admins may call it. */
   get(query: UsageQuery = {}, options?: RequestOptions): Promise<UsageReport> {
     return this.#transport.json({ method: "GET", path: "/api/usage", query: { ...query } }, options);
   }
 
-  /** Reads the organization's limits and what is used of them. */
+  /** Reads the organization's limits and how much of them is used. */
   limits(options?: RequestOptions): Promise<Limits> {
     return this.#transport.json({ method: "GET", path: "/api/organizations/limits" }, options);
   }
 }
 
-/** Hard caps of tokens and costs. For admins. */
+/** Hard caps of tokens and costs. Only admins may use them. */
 export class Budgets {
   readonly #transport: Transport;
 
@@ -88,7 +91,7 @@ export class Budgets {
     return this.#transport.json({ method: "POST", path: "/api/budgets", body: budget, repeatable: false }, options);
   }
 
-  /** Reads a budget, with what was used and reserved in the current period. */
+  /** Reads a budget and the amounts used and reserved in the current period. */
   async get(id: string, options?: RequestOptions): Promise<Budget> {
     return this.#transport.json({ method: "GET", path: "/api/budgets", query: { id: idOf(id) } }, options);
   }

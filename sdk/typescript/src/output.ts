@@ -8,12 +8,15 @@ import type { OutputSchema, Run } from "./types.js";
  */
 export type AnySchema<T = unknown> = StandardSchema<T> | SchemaObject<T> | OutputSchema;
 
-/** An object that has the JSON Schema of its data, as in the Standard JSON Schema specification. */
+/**
+ * An object that contains the JSON Schema of its data, as the Standard JSON Schema specification
+ * defines.
+ */
 export interface StandardSchema<T> {
   readonly "~standard": { readonly jsonSchema?: { output(options: { target: string }): object }; readonly types?: { readonly output: T } | undefined };
 }
 
-/** An object that writes its JSON Schema. */
+/** An object that can return its JSON Schema. */
 export interface SchemaObject<T> {
   toJSONSchema(): object;
   parse?(data: unknown): T;
@@ -39,8 +42,8 @@ export function jsonSchemaOf(schema: AnySchema): OutputSchema {
 }
 
 /**
- * Returns the data of a completed run, and throws a `RunFailedError` for any other. With a schema that
- * has a method `parse`, the data is what `parse` returns.
+ * Returns the data of a completed run. It throws a `RunFailedError` if the run did not complete. If
+ * the schema has a method `parse`, the data is the result of `parse`.
  */
 export function parsed<S extends AnySchema>(run: Run, schema: S): Parsed<DataOf<S>> {
   if (run.status !== "completed" || run.message === null || run.output?.data === undefined) throw new RunFailedError(run);

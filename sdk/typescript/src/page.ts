@@ -24,7 +24,7 @@ export class Page<T> implements AsyncIterable<T> {
     this.#next = next;
   }
 
-  /** Reads the next page. It resolves to null after the last one. */
+  /** Reads the next page. It resolves to null if this is the last page. */
   async nextPage(): Promise<Page<T> | null> {
     return this.nextCursor === null ? null : this.#next(this.nextCursor);
   }

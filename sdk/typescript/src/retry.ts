@@ -2,18 +2,21 @@ import { APIError, ConnectionError, CrossOriginError } from "./errors.js";
 
 const first = 500;
 const most = 8_000;
-/** Maximum Retry-After in milliseconds. An error that asks for a longer wait is thrown to the caller. */
+/**
+ * The longest Retry-After that is followed, in milliseconds. If the service asks for a longer
+ * pause, the error is thrown.
+ */
 const mostAsked = 60_000;
 
 /**
- * Returns the milliseconds before a failed request may be sent again, or undefined if it must not
- * be.
+ * Returns the milliseconds after which a failed request may be sent again, or undefined if it must
+ * not be sent again.
  */
 export function retryDelay(error: unknown, failures: number, repeatable: boolean): number | undefined {
   if (error instanceof CrossOriginError) return undefined;
   if (error instanceof ConnectionError) return repeatable || neverConnected(error) ? backoff(failures) : undefined;
   if (!(error instanceof APIError) || !error.retryable) return undefined;
-  // Parley's own errors mean that nothing was accepted. A proxy's response does not.
+  // An error from Parley means that nothing was accepted. A proxy's error does not.
   if (!repeatable && error.problem === null && error.status !== 408 && error.status !== 429) return undefined;
   const asked = error.retryAfter ?? 0;
   if (asked > mostAsked) return undefined;

@@ -4,18 +4,18 @@ import type { Run } from "./types.js";
 /** A completed run, which has an answer. */
 export type CompletedRun = Run & { status: "completed"; message: string };
 
-/** Returns a completed run, and throws a `RunFailedError` for any other. */
+/** Returns a completed run. It throws a `RunFailedError` if the run did not complete. */
 export function orThrow(run: Run): CompletedRun {
   if (run.status !== "completed" || run.message === null) throw new RunFailedError(run);
   return run as CompletedRun;
 }
 
-/** Whether waiting for a run is over: it finished, or it requires a person's decision. */
+/** Whether a run has finished or requires an action, so that waiting for it is over. */
 export function settled(run: Run): boolean {
   return run.status !== "queued" && run.status !== "running";
 }
 
-/** The promise of a run. It resolves for every result of the run; check `status`. */
+/** The promise of a run. It resolves even if the run failed; check `status`. */
 export class RunPromise extends Promise<Run> {
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
@@ -30,7 +30,7 @@ export class RunPromise extends Promise<Run> {
   }
 }
 
-/** Returns the promise of a function's run. */
+/** Returns the promise of the run that the function returns. */
 export function runPromise(work: () => Promise<Run>): RunPromise {
   return new RunPromise((resolve) => resolve(work()));
 }

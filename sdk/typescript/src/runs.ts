@@ -16,11 +16,11 @@ export type RunQuery = Pick<GetRunsQuery, "agentId" | "sessionId" | "automationI
  */
 export type RunDecision = Exclude<PostRunsQuery["action"], "cancel" | "tool-results">;
 
-/** Functions that make the calls of a run's tools, by the tools' names. They return JSON. */
+/** Functions that execute a run's tool calls, by tool name. A function returns JSON. */
 export type ToolFunctions = Record<string, (input: any) => unknown>;
 
 const path = "/api/runs";
-/** The maximum seconds that the service waits per request. */
+/** The maximum number of seconds for which the service waits in one request. */
 const longest = 55;
 
 /** Runs started by messages and triggers. */
@@ -54,7 +54,7 @@ export class Runs {
     });
   }
 
-  /** Returns a run's events, from the first one or after the last known one. */
+  /** Returns a run's events, from the first one or after `lastEventId`. */
   stream(id: string, options: RequestOptions & { lastEventId?: string | undefined } = {}): RunStream {
     const call = this.streamCall(idOf(id));
     return new RunStream(this.#transport, () => call, options, options.lastEventId);
@@ -70,15 +70,16 @@ export class Runs {
     return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "cancel" } }, options));
   }
 
-  /** Decides a run's `requiredAction`. The run then continues. */
+  /** Decides about a run's `requiredAction`. The run then continues. */
   act(id: string, decision: RunDecision, toolCallId: string, options?: RequestOptions): RunPromise {
     const answer = (): Call => ({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } });
     return runPromise(() => this.#transport.json<Run>(answer(), options));
   }
 
   /**
-   * Sends the results of all calls that a run waits for: those of a `requiredAction` of the kind
-   * `client_tools`. The run then continues; `wait` returns its next state.
+   * Sends the results of all tool calls that the client must make for a run. They are listed in a
+   * `requiredAction` of the kind `client_tools`. The run then continues. `wait` returns its next
+   * state.
    */
   submitToolResults(id: string, results: ToolResult[], options?: RequestOptions): RunPromise {
     const body: ToolResults = { results };
@@ -86,8 +87,8 @@ export class Runs {
   }
 
   /**
-   * Executes the calls of a run's tools with the given functions, by the tools' names, until the run
-   * has finished or requires a person. An error of a function is the result of its call.
+   * Executes the tool calls of a run with the given functions until the run has finished or
+   * requires a person. An error that a function throws becomes the result of its call.
    */
   runTools(run: Run, functions: ToolFunctions, options: RequestOptions = {}): RunPromise {
     return runPromise(async () => {
@@ -114,16 +115,16 @@ export class Runs {
   }
 
   /**
-   * @internal Submits a run, and waits for it if wait is true. With again, it waits by repeating
-   * the call, for callers that may not read runs.
+   * @internal Submits a run, and waits for it if wait is true. If again is true, it waits by
+   * repeating the call, because visitors may not read runs.
    */
   async submit(call: Call, key: string, wait: boolean, again: boolean, options: RequestOptions): Promise<Run> {
     const known: Known = { runId: null, idempotencyKey: key };
     const preferring = (preference: string): Call => ({ ...call, headers: { ...call.headers, Prefer: preference } });
     const patient = preferring(`wait=${this.#patience(options)}`);
     const hasty = preferring("respond-async");
-    // A caller that ends the wait needs the run's id, so the first request returns without
-    // waiting.
+    // If the caller ends the wait, the error must contain the run's id. Therefore the first request
+    // returns without waiting.
 
     const first = options.signal && !again ? hasty : patient;
     return this.#findable(known, options, () => {
@@ -139,7 +140,7 @@ export class Runs {
     known.runId = run.id;
     const poll = again ?? { method: "GET", path, query: { id: run.id, wait: this.#patience(options) } };
     while (!settled(run)) {
-      // A service that is shutting down responds immediately.
+      // A service that is shutting down responds immediately, so this prevents a busy loop.
       if (Date.now() - asked < 500) await sleep(500, options.signal);
       asked = Date.now();
 
@@ -148,8 +149,8 @@ export class Runs {
     return run;
   }
 
-  // If the signal ends the wait, throws an error that identifies the run. Before anything is sent
-  // there is no run.
+  // If the signal ends the wait, this throws an error that identifies the run. Before anything is
+  // sent, it throws the signal's reason, because there is no run.
   async #findable(known: Known, { signal }: RequestOptions, work: () => Promise<Run>): Promise<Run> {
     signal?.throwIfAborted();
     return work().catch((error: unknown) => {
@@ -162,7 +163,7 @@ export class Runs {
   }
 }
 
-/** The known identifiers of an awaited run. */
+/** The identifiers of an awaited run, as far as they are known. */
 interface Known {
   runId: string | null;
   readonly idempotencyKey: string | null;

@@ -7,8 +7,8 @@ import type { Deleted, GetSessionsQuery, Session, SessionWithMessages } from "./
 export type SessionQuery = Pick<GetSessionsQuery, "principal" | "limit" | "cursor">;
 
 /**
- * Selects one of several sessions with the same id: by its agent or template, or for admins by its
- * principal.
+ * Selects one of several sessions with the same id by its agent or template. Admins can also select
+ * by principal.
  */
 export type SessionSelector = Pick<GetSessionsQuery, "agentId" | "templateId" | "principal">;
 
@@ -31,7 +31,10 @@ export class Sessions {
     return this.#transport.json({ method: "GET", path, query: { ...query, id: idOf(id) } }, options);
   }
 
-  /** Lists the caller's sessions, newest first; for admins, all sessions of the organization. */
+  /**
+   * Lists the caller's sessions, or all sessions of the organization if the caller is an admin. The
+   * newest comes first.
+   */
   list(query: SessionQuery = {}, options?: RequestOptions): PagePromise<Session> {
     return list(this.#transport, path, { ...query }, options);
   }

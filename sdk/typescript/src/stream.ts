@@ -11,13 +11,16 @@ import type { Run, RunEndedEvent, RunEvent } from "./types.js";
  */
 const silence = 30_000;
 
-/** Returns the request that opens a stream, initially and after the last known event. */
+/**
+ * A function that returns the request for opening a stream. Its argument is the run's id, or
+ * undefined before the first event.
+ */
 export type Opening = (runId: string | undefined) => Call;
 
 /**
- * The events of a run as they happen. Reading opens the stream. A broken stream resumes without a
- * lost or duplicate event. Leaving the loop closes the connection. Reading again continues after
- * the last event.
+ * The events of a run as they happen. The stream is opened by the first read. If the connection is
+ * lost, the stream resumes without a missing or repeated event. Leaving the loop closes the
+ * connection. Reading again continues after the last event.
  */
 export class RunStream implements AsyncIterable<RunEvent> {
   readonly #transport: Transport;
@@ -56,7 +59,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     const most = this.#transport.retries(this.#options);
     for (let failures = 0; this.#run === undefined; ) {
       const connection = await this.#open(most - failures);
-      if (!connection) return; // the last known event is the run's last
+      if (!connection) return; // the last known event is the last event of the run
       let broken: unknown = new ConnectionError("the stream ended before the run finished");
 
       try {
@@ -92,7 +95,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     }
   }
 
-  /** Reads the rest of the stream and returns the run, whatever its result. */
+  /** Reads the rest of the stream and returns the run, even if it failed. */
   finalRun(): RunPromise {
     return runPromise(async () => {
       for await (const _ of this);
@@ -100,7 +103,9 @@ export class RunStream implements AsyncIterable<RunEvent> {
     });
   }
 
-  /** Opens the stream. It returns undefined if the last known event is the run's last. */
+  /**
+   * Opens the stream. It returns undefined if the last known event is the last event of the run.
+   */
   async #open(maxRetries: number): Promise<Opened | undefined> {
     const call = this.#opening(this.#runId);
     const headers = { ...call.headers, Accept: "text/event-stream", "Last-Event-ID": this.#lastEventId };
@@ -123,7 +128,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     for (;;) {
       bounds.wind(silence);
       const { value, done } = await reader.read();
-      bounds.unwind(); // the caller's time between two events does not count
+      bounds.unwind(); // the time that the caller takes between two events does not count
       if (done) return;
       for (const { id, event, data } of parser.push(value)) {
         const told = { id, event, data: JSON.parse(data) } as RunEvent;
@@ -146,19 +151,19 @@ function ended(event: RunEvent): event is RunEndedEvent {
   return "run" in event.data;
 }
 
-// Ids are <attempt>.<number>, in ascending order.
+// Event ids have the form <attempt>.<number> and increase.
 function follows(id: string, before: string): boolean {
   const [attempt = 0, number = 0] = id.split(".").map(Number);
   const [lastAttempt = 0, lastNumber = 0] = before.split(".").map(Number);
   return attempt > lastAttempt || (attempt === lastAttempt && number > lastNumber);
 }
 
-/** The text that a reader has received, which cannot be withdrawn. */
+/** Tracks the text that a reader has received. The text cannot be retracted. */
 class Told {
   #text = "";
-  #at = 0; // the position of the current attempt in the text
+  #at = 0; // number of characters that the current attempt has repeated
 
-  /** Returns the part of the next piece that the reader has not received. */
+  /** Returns the part of the next piece of text that the reader has not received yet. */
   add(piece: string): string {
     const known = this.#text.slice(this.#at, this.#at + piece.length);
     if (!piece.startsWith(known)) throw differs();

@@ -7,8 +7,8 @@ import type { Deleted } from "./types.js";
 /** The options of a single call, which override the client's. */
 export interface RequestOptions {
   /**
-   * Ends the call, its retries and its waiting. The call rejects with the signal's reason. A run
-   * that was awaited continues: the `WaitEndedError` identifies it.
+   * Ends the call, its retries and its waiting. The call rejects with the signal's reason. If a run
+   * was awaited, it continues, and the call rejects with a `WaitEndedError` that identifies it.
    */
   signal?: AbortSignal | undefined;
   /**
@@ -19,7 +19,9 @@ export interface RequestOptions {
   maxRetries?: number | undefined;
 }
 
-/** Query parameters. Undefined and null values are omitted, lists are repeated. */
+/**
+ * Query parameters. Undefined and null values are omitted, and lists become repeated parameters.
+ */
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
 
 /** A request to the service. */
@@ -29,7 +31,9 @@ export interface Call {
   readonly query?: Query;
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: object;
-  /** Whether sending it twice has the effect of sending it once; the default is true. */
+  /**
+   * Whether sending the request twice has the same effect as sending it once. The default is true.
+   */
   readonly repeatable?: boolean;
   /** Called before a retry if the service may have executed the request. */
   readonly onLost?: () => void;
@@ -53,7 +57,7 @@ export interface Opened {
 /** Sends calls to the service. It adds the URL and the credential, and handles timeouts and retries. */
 export class Transport {
   readonly #settings: Settings;
-  #reached = false; // the service has responded at least once
+  #reached = false; // whether the service has responded at least once
 
   constructor(settings: Settings) {
     this.#settings = settings;
@@ -92,8 +96,8 @@ export class Transport {
   }
 
   /**
-   * Deletes the object with an id. If a response was lost and a retry finds the object gone, this
-   * call deleted it.
+   * Deletes the object with an id. If the response was lost and a retry reports that the object
+   * does not exist, the call succeeds, because the first request has deleted it.
    */
   async delete(path: string, id: string, options: RequestOptions = {}, query: Query = {}): Promise<Deleted> {
     let lost = false;
@@ -134,7 +138,8 @@ export class Transport {
     }
   }
 
-  // Browsers report a withheld response like a broken connection: as a TypeError without a reason.
+  // Browsers report a withheld response in the same way as a broken connection: as a TypeError
+  // without a reason.
   #explained(thrown: unknown, error: unknown): unknown {
     const origin = pageOrigin();
     const foreign = origin !== undefined && origin !== new URL(this.#settings.baseUrl).origin;
@@ -149,12 +154,12 @@ export class Transport {
       method,
       headers: headersOf({ ...this.#settings.headers, ...typed, ...headers }),
       body: form ? body : body && JSON.stringify(body),
-      redirect: "manual", // never send the key to another host
+      redirect: "manual", // the key must never be sent to another host
     };
   }
 }
 
-/** Returns the origin of the page that the program belongs to; undefined outside of browsers. */
+/** Returns the origin of the page in which the program runs, or undefined outside of browsers. */
 function pageOrigin(): string | undefined {
   const browser = "document" in globalThis || "WorkerGlobalScope" in globalThis;
   return browser ? (globalThis as { location?: { origin: string } }).location?.origin : undefined;
@@ -170,8 +175,8 @@ function queryOf(query: Query = {}): string {
   return search.size > 0 ? `?${search}` : "";
 }
 
-// fetch accepts one byte per character in headers. Names of automations and keys may contain any
-// characters, so they are sent as UTF-8.
+// fetch sends one byte per character of a header. Names of automations and keys may contain any
+// characters, so their UTF-8 bytes are passed as characters.
 function headersOf(headers: Record<string, string | undefined>): Record<string, string> {
   const sent: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {

@@ -293,7 +293,7 @@ test("aborting a wait identifies the run", async () => {
     assert.deepEqual(asked.map(({ headers }) => headers.Prefer), prefers);
     assert.equal(getEventListeners(controller.signal, "abort").length, 0);
   }
-  // Nothing was sent, so there is no run.
+  // Nothing was sent, so the error names no run.
   const { parley, asked } = client([accepted]);
   await assert.rejects(chat(parley, { signal: AbortSignal.abort(reason) }), reason);
   assert.equal(asked.length, 0);
@@ -396,7 +396,7 @@ test("a page of another origin gets an explanation", async (t) => {
   assert.match(error.message, /https:\/\/app\.example .*http:\/\/service\/base.*CORS.*widget token/);
   assert.deepEqual([error.name, error.cause, asked.length, made.length], ["CrossOriginError", withheld, 1, 0]);
 
-  // After a response, a failure is a broken connection.
+  // After the service has responded once, a failure is reported as a broken connection.
   const { parley: reached } = client([json({ data: [], hasMore: false, nextCursor: null }), withheld]);
   await reached.agents.list();
   await assert.rejects(reached.agents.list(), { name: "ConnectionError" });

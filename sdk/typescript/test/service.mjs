@@ -2,10 +2,12 @@
 import { mock } from "node:test";
 import { Parley } from "parley-sdk";
 
-/** The timeouts of a request and a stream in milliseconds. They expire only if a test demands it. */
+/**
+ * The timeouts of a request and of a stream, in milliseconds. They expire only when a test says so.
+ */
 export const guards = { request: 75_000, stream: 30_000 };
 
-/** Records the SDK's pauses instead of waiting. */
+/** Makes the SDK record its pauses instead of waiting. */
 export function pauses(t) {
   const made = [];
   const real = globalThis.clearTimeout;
@@ -19,7 +21,10 @@ export function pauses(t) {
   return made;
 }
 
-/** A client whose requests get these results in order: a response, an error, or a function of the request. */
+/**
+ * Returns a client whose requests get the given results in order. A result is a response, an error,
+ * or a function of the request.
+ */
 export function client(answers, options = {}) {
   const asked = [];
   const fetch = async (url, init) => {
@@ -46,7 +51,7 @@ export const problem = (status, code, retryable, headers = {}) =>
 
 export const run = (fields = {}) => ({ id: "run_1", status: "completed", message: "hello", error: null, ...fields });
 
-/** The error that fetch throws if a connection breaks or cannot be opened. */
+/** Returns the error that fetch throws if a connection breaks or cannot be opened. */
 export const broken = (code = "UND_ERR_SOCKET") =>
   new TypeError("fetch failed", { cause: Object.assign(new Error("it broke"), { code }) });
 
@@ -55,7 +60,10 @@ export const delta = (id, text) => frame(id, "message.delta", { text });
 export const begun = frame("0.1", "run.created") + frame("1.1", "run.started");
 export const completed = (id, message) => frame(id, "run.completed", { run: run({ message }) });
 
-/** A stream whose body consists of these chunks, text or bytes, and then ends or breaks with an error. */
+/**
+ * Returns a stream whose body consists of the given chunks of text or bytes. It then ends, or
+ * breaks with an error.
+ */
 export const events = (...pieces) => () => {
   const left = pieces.map((piece) => (typeof piece === "string" ? new TextEncoder().encode(piece) : piece));
   const body = new ReadableStream({

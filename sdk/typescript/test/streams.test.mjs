@@ -145,7 +145,10 @@ test("a stream of a run", async () => {
   assert.equal((await all(later.parley.runs.stream("run_1")))[2].event, "run.dreamed");
 });
 
-/** A service on a real socket, which streams and then falls silent. closed resolves when its client has disconnected. */
+/**
+ * Runs a service on a real socket, which sends a part of a stream and then nothing. closed resolves
+ * when its client has disconnected.
+ */
 async function silent(t, first = begun + delta("1.2", "a")) {
   const requests = [];
   const server = createServer((request, response) => {

@@ -15,14 +15,14 @@ import (
 
 const resource = "openapi.json"
 
-// Contract is a document against which exchanges are checked.
+// Contract is an OpenAPI document with which exchanges are compared.
 type Contract struct {
 	doc      *openapi3.T
 	compiler *jsonschema.Compiler
 	mu       sync.Mutex
-	compiled map[string]*jsonschema.Schema // by pointer into the document
-	statuses map[string]int                // the status of each error code
-	seen     map[string]bool               // "POST /api/agents → 201"
+	compiled map[string]*jsonschema.Schema // compiled schemas, by pointer into the document
+	statuses map[string]int                // HTTP status of each error code
+	seen     map[string]bool               // responses that tests have seen, such as "POST /api/agents → 201"
 }
 
 // serviceContract is the contract of the embedded document.
@@ -55,7 +55,8 @@ func New(ctx context.Context, document []byte) (*Contract, error) {
 	return c, nil
 }
 
-// schema compiles the schema at a pointer, such as "#/components/schemas/Run", once.
+// schema returns the schema at a pointer, such as "#/components/schemas/Run". It compiles each
+// schema only once.
 func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +71,7 @@ func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// valid returns an error unless a decoded value matches the schema at a pointer.
+// valid returns an error if a decoded value does not match the schema at a pointer.
 func (c *Contract) valid(pointer string, value any) error {
 	s, err := c.schema(pointer)
 	if err != nil {
@@ -79,7 +80,7 @@ func (c *Contract) valid(pointer string, value any) error {
 	return s.Validate(value)
 }
 
-// validJSON is like valid, for a value in the form of JSON text.
+// validJSON does the same as valid for a value in the form of JSON text.
 func (c *Contract) validJSON(pointer string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -88,7 +89,7 @@ func (c *Contract) validJSON(pointer string, text []byte) error {
 	return c.valid(pointer, value)
 }
 
-// pointer appends names to a pointer into the document.
+// pointer appends member names to a pointer.
 func pointer(base string, names ...string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25", " ", "%20", "{", "%7B", "}", "%7D")
 	for _, name := range names {
@@ -108,5 +109,5 @@ func (c *Contract) Operations() []string {
 	return out
 }
 
-// Document returns the contract of the service.
+// Document returns the contract of the embedded document.
 func Document() (*Contract, error) { return serviceContract() }

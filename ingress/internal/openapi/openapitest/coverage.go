@@ -13,9 +13,9 @@ import (
 )
 
 // Main runs the tests of a package. If all tests pass, Main fails if a documented response was not
-// seen: the package Base must see all responses that elsewhere does not list, and every other
-// package must see the responses that elsewhere lists for it. This does not apply if only selected
-// tests run.
+// seen. The tests of the package Base must see all responses that elsewhere does not list. The
+// tests of any other package must see the responses that elsewhere lists for that package. The
+// check is skipped if only selected tests run.
 func Main(m *testing.M, name string) int {
 	code := m.Run()
 	for _, filter := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {
@@ -34,7 +34,7 @@ func Main(m *testing.M, name string) int {
 	return c.report(os.Stderr, name, elsewhere)
 }
 
-// report writes the documented responses that were not seen, and superfluous entries in the list.
+// report writes the documented responses that were not seen, and the superfluous entries in list.
 func (c *Contract) report(out io.Writer, name string, list map[string]string) (code int) {
 	documented := c.answers()
 	for _, answer := range documented {
@@ -62,13 +62,13 @@ func (c *Contract) report(out io.Writer, name string, list map[string]string) (c
 	return code
 }
 
-// answers lists the documented responses as "METHOD /path → status".
+// answers lists the documented responses in the form "METHOD /path → status".
 func (c *Contract) answers() []string {
 	var out []string
 	for path, item := range c.doc.Paths.Map() {
 		for method, operation := range item.Operations() {
 			if method == http.MethodHead {
-				continue // HEAD has the responses of GET
+				continue // HEAD has the same responses as GET
 			}
 			for status := range operation.Responses.Map() {
 				out = append(out, method+" "+path+" → "+status)

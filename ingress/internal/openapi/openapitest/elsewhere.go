@@ -1,9 +1,10 @@
 package openapitest
 
-// Base is the package whose tests see every documented response except those listed here.
+// Base is the package whose tests must see every documented response, except those that elsewhere
+// lists.
 const Base = "httpapi"
 
-// other is the package whose tests see responses that the tests of Base need not see; some are seen by chance.
+// other is the package whose tests must see the responses that elsewhere assigns to it.
 const other = "ingress"
 
 // elsewhere lists the responses that Base's tests do not see. The value is the package whose tests

@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-const doneMark = "[DONE]" // ends the streams of OpenAI's protocols, and is not JSON
+const doneMark = "[DONE]" // last data of a stream in OpenAI's protocols; not JSON
 
 const eventPointer = "#/components/schemas/RunEvent"
 
@@ -69,12 +69,13 @@ func (c *Contract) event(schema, block string) error {
 	}
 	value["data"] = data
 	if one := c.eventSchema(schema, value["event"]); value["event"] != nil && one != "" {
-		schema = one // check only the schema of this event type, so that the error names no other schemas
+		schema = one // only the schema of this event type is checked, so that the error does not list all schemas
 	}
 	return c.valid(schema, value)
 }
 
-// eventSchema returns the schema for an event among a schema's choices, or "".
+// eventSchema returns the schema for an event from the alternatives in a schema, or "" if none
+// matches.
 func (c *Contract) eventSchema(schema string, event any) string {
 	if !strings.HasSuffix(schema, "/text~1event-stream/schema") && schema != eventPointer {
 		return ""

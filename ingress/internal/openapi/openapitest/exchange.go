@@ -14,7 +14,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Exchange is a request and its whole response.
+// Exchange is a request and its complete response.
 type Exchange struct {
 	Method        string
 	URL           *url.URL
@@ -26,7 +26,7 @@ type Exchange struct {
 	Body   []byte
 }
 
-// Check fails the test unless the document describes the exchange.
+// Check fails the test if the exchange does not conform to the document.
 func Check(tb testing.TB, e Exchange) {
 	tb.Helper()
 	c, err := Document()
@@ -38,7 +38,8 @@ func Check(tb testing.TB, e Exchange) {
 	}
 }
 
-// Check returns an error that says how an exchange differs from the document, or nil.
+// Check returns an error that describes how an exchange violates the document, or nil if it
+// conforms.
 func (c *Contract) Check(e Exchange) error {
 	path, item := c.find(e.URL.Path)
 	if item == nil {
@@ -73,7 +74,7 @@ func (c *Contract) Check(e Exchange) error {
 	return errors.Join(c.headers(here, response.Value, e), c.body(here, response.Value, e), c.taken(at, operation, e))
 }
 
-// find returns the documented path that a request's path matches.
+// find returns the documented path that matches the path of a request.
 func (c *Contract) find(path string) (documented string, item *openapi3.PathItem) {
 	if item := c.doc.Paths.Value(path); item != nil {
 		return path, item
@@ -86,7 +87,7 @@ func (c *Contract) find(path string) (documented string, item *openapi3.PathItem
 	return path, nil
 }
 
-// fits reports whether a path matches a documented path with {parameters}.
+// fits reports whether a path matches a documented path, which may contain {parameters}.
 func fits(documented, path string) bool {
 	wanted, given := strings.Split(documented, "/"), strings.Split(path, "/")
 	if len(wanted) != len(given) {
@@ -121,19 +122,19 @@ func sharing(item *openapi3.PathItem, e Exchange) error {
 	return nil
 }
 
-// isPreflight reports whether a response allows a page's request.
+// isPreflight reports whether the response allows a cross-origin request of a page.
 func isPreflight(e Exchange) bool {
 	return e.Method == http.MethodOptions && e.Status == http.StatusNoContent && len(e.Body) == 0 &&
 		len(e.Header["Access-Control-Allow-Origin"]) == 1 && e.Header.Get("Access-Control-Allow-Methods") == http.MethodPost &&
 		e.Header.Get("Allow") == ""
 }
 
-// pages lists the prefixes of page paths.
+// pages lists the path prefixes of pages for browsers.
 var pages = []string{
 	"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget-files.js", "/widget/preview", "/favicon.svg",
 }
 
-// documented are the pages of the documentation that openapi.yaml describes.
+// documented lists the documentation pages that openapi.yaml describes.
 var documented = []string{"/docs/api", "/docs/errors"}
 
 // IsPage reports whether a path is a page for browsers and not part of the API.
@@ -144,7 +145,7 @@ func IsPage(path string) bool {
 	return path == "/" || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
 }
 
-// isMissingPage reports whether a response tells the person at a browser that a page does not exist.
+// isMissingPage reports whether the response is a page that says that a page does not exist.
 func isMissingPage(e Exchange) bool {
 	return e.Status == http.StatusNotFound && strings.Contains(e.RequestHeader.Get("Accept"), "text/html") &&
 		strings.HasPrefix(e.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(e.URL.Path, "/api/")
@@ -154,8 +155,9 @@ func isProblem(header http.Header) bool {
 	return header.Get("Content-Type") == "application/problem+json"
 }
 
-// stray checks the response to an undocumented path or method. It must be a problem, or an error of
-// OpenAI's API for its clients, whose base URL may be wrong. A 405 must list the allowed methods.
+// stray checks the response for an undocumented path or method. It must be a problem document or,
+// for OpenAI's clients with a wrong base URL, an error of OpenAI's API. A 405 response must list
+// the allowed methods.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	if strings.Contains(e.URL.Path+"/", openAI) || item == nil && e.Header.Get("Content-Type") == "application/json" {
 		return c.strayOpenAI(e)
@@ -187,7 +189,7 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	return nil
 }
 
-// openAI is the prefix of OpenAI's API, whose errors have its own shape.
+// openAI is the path prefix of OpenAI's API, whose errors have a different form.
 const openAI = "/v1/"
 
 func (c *Contract) strayOpenAI(e Exchange) error {
@@ -203,7 +205,7 @@ func (c *Contract) strayOpenAI(e Exchange) error {
 	return nil
 }
 
-// problem checks an error response, whose status must match its code. The response to HEAD has no
+// problem checks an error response. Its status must match its code. The response to HEAD has no
 // body.
 func (c *Contract) problem(e Exchange) error {
 	if e.Method == http.MethodHead {
@@ -219,7 +221,8 @@ func (c *Contract) problem(e Exchange) error {
 	return nil
 }
 
-// contractual lists headers that have a meaning for callers. They may appear only where the document lists them.
+// contractual lists the headers that have a meaning for callers. A response may have them only if
+// the document says so.
 var contractual = []string{
 	"Allow", "Etag", "Idempotency-Replayed", "Location", "Ratelimit", "Ratelimit-Policy", "Retry-After", "Set-Cookie", "Www-Authenticate",
 	"X-Parley-Run-Id", "X-Should-Retry",

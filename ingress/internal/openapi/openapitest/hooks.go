@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// recording keeps the part of a body that has been read. A client may still be sending the request
-// while its response is read.
+// recording records the part of a body that has been read so far. A client may still be sending the
+// request while its response is read.
 type recording struct {
 	io.ReadCloser
 	mu   sync.Mutex
@@ -27,7 +27,7 @@ func (r *recording) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// soFar returns the part read so far.
+// soFar returns the recorded part.
 func (r *recording) soFar() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,16 +38,16 @@ func (r *recording) soFar() []byte {
 func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // another reader would hide the length 0 of an empty body and send it in chunks
+	if req.Body != nil && req.Body != http.NoBody { // any wrapper would hide that the body is empty, and it would be sent in chunks
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
-	target, header := *req.URL, req.Header.Clone() // copied, because handlers may change them
+	target, header := *req.URL, req.Header.Clone() // copied, because handlers may modify them
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
 	got := rec.Body.Bytes()
 	if req.Method == http.MethodHead {
-		got = nil // servers send no body for HEAD, whatever a handler writes
+		got = nil // servers send no body for HEAD
 	}
 	Check(tb, Exchange{
 		Method: req.Method, URL: &target, RequestHeader: header, RequestBody: sent.soFar(),
@@ -61,11 +61,11 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, error) {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // another reader would hide the length 0 of an empty body and send it in chunks
+	if req.Body != nil && req.Body != http.NoBody { // any wrapper would hide that the body is empty, and it would be sent in chunks
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
-	res, err := client.Do(req) //nolint:gosec // G704: a test calls its own server
+	res, err := client.Do(req) //nolint:gosec // G704: tests call only their own server
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func withoutHost(u *url.URL) *url.URL {
 	return &url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
 }
 
-// checking is a response body that is checked when it ends.
+// checking is a response body. The exchange is checked when the body ends or is closed.
 type checking struct {
 	recording
 	once   sync.Once

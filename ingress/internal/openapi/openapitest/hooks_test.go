@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// recorder is a testing.TB that records errors instead of failing.
+// recorder is a testing.TB that records errors instead of failing the test.
 type recorder struct {
 	testing.TB
 	errors []string
@@ -23,7 +23,8 @@ func (r *recorder) Errorf(format string, args ...any) {
 
 const oneEvent = "id: 1.2\nevent: message.delta\ndata: {\"runId\":\"run_01k9z8xh3re8kb1s7v5d2m9q4t\",\"text\":\"hi\"}\n\n"
 
-// service selects its response by path. It requires a complete request body with a known length.
+// service is a handler whose response depends on the path. It requires a complete request body with
+// a known length.
 func service(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	w.Header().Set("X-Request-ID", "r")
@@ -45,7 +46,7 @@ func service(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// TestHooks checks that both hooks record the whole exchange, leave it unchanged and report
+// TestHooks checks that Serve and Do record the whole exchange, leave it unchanged and report
 // violations.
 func TestHooks(t *testing.T) {
 	t.Parallel()
@@ -53,7 +54,7 @@ func TestHooks(t *testing.T) {
 	t.Cleanup(server.Close)
 	for _, tt := range []struct {
 		method, target, body, wrong string
-		early                       bool // the response body is closed before its end
+		early                       bool // whether the response body is closed before its end
 	}{
 		{method: "POST", target: "/api/organizations", body: `{"name":"x"}`},
 		{method: "POST", target: "/api/organizations", body: `{"nam":"x"}`, wrong: "accepted an undocumented body"},

@@ -33,8 +33,8 @@ func exchange(method, target string, status int, body string, headers ...string)
 	return Exchange{Method: method, URL: u, RequestHeader: http.Header{}, Status: status, Header: header(headers...), Body: []byte(body)}
 }
 
-// TestCheck checks that Check detects violations: each invalid exchange differs in one way from a
-// valid one.
+// TestCheck checks that Check detects violations. Each invalid exchange differs from a valid one in
+// one respect.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	c, err := Document()
@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		exchange Exchange
-		wrong    string // part of the error; "" means that the exchange is valid
+		wrong    string // part of the error; "" if the exchange is valid
 	}{
 		"a run":                        {exchange("GET", one, 200, run, limited...), ""},
 		"an undocumented field":        {exchange("GET", one, 200, strings.Replace(run, `"attempts":1`, `"attempts":1,"secret":1`, 1), limited...), "secret"},
@@ -106,7 +106,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSchemasCompile compiles every schema, including those of responses that no test receives.
+// TestSchemasCompile compiles every schema, including the schemas of responses that no test
+// receives.
 func TestSchemasCompile(t *testing.T) {
 	t.Parallel()
 	c, err := Document()

@@ -9,7 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// codeFor parses the code and status of a problem.
+// codeFor returns the code and the status of a problem document.
 func codeFor(body []byte) (code string, status int) {
 	var p struct {
 		Code   string `json:"code"`
@@ -22,7 +22,7 @@ func codeFor(body []byte) (code string, status int) {
 }
 
 // taken checks that the document allows a request that the service has accepted. Query parameters
-// that the service ignores are exempt.
+// that the service ignores are not checked.
 func (c *Contract) taken(at string, operation *openapi3.Operation, e Exchange) error {
 	if e.Status >= http.StatusMultipleChoices {
 		return nil
@@ -56,7 +56,7 @@ func (c *Contract) requestBody(at string, operation *openapi3.Operation, e Excha
 		}
 		return nil // separate tests check the contents of forms
 	case operation.RequestBody.Value.Content["application/octet-stream"] != nil:
-		return nil // any bytes, of any type
+		return nil // any bytes of any type are allowed
 	}
 	if err := c.validJSON(pointer(at, "requestBody", "content", "application/json", "schema"), e.RequestBody); err != nil {
 		return fmt.Errorf("the service accepted an undocumented body: %w", err)

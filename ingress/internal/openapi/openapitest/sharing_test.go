@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSharing checks that Check rejects responses that pages of other origins must not be able to
-// read.
+// TestSharing checks that Check rejects responses that pages of other origins can read although
+// they must not.
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	c, err := Document()

@@ -1,5 +1,6 @@
-// Package intake decides about deliveries with a valid signature: each is answered like a ping,
-// filtered out, refused, delayed, coalesced with others, or starts a run.
+// Package intake decides what happens to a delivery with a valid signature. A delivery can start a
+// run, be delayed, be coalesced with others, be filtered out, be refused, or be answered directly,
+// like a ping.
 //
 //	hook, event ──► Take ──► rules ──► budget ──► run ──► dispatch.Deliver: the delivery's log and its run, in one transaction
 //	                  │                                      ▲

@@ -16,57 +16,57 @@ import (
 )
 
 const (
-	hookRemembered = 4 * time.Second // a change takes effect within 5 s, even if a read is slow
-	maxHooks       = 2000            // cached hooks
-	maxMissing     = 1000            // cached ids without a hook
-	hookKept       = time.Minute     // an unused hook stays cached for this long
-	hookReads      = 16              // maximum concurrent reads of unknown ids, and separately of recently cached hooks
+	hookRemembered = 4 * time.Second // how long a hook is cached: a change takes effect within 5 s, even if a read is slow
+	maxHooks       = 2000            // maximum number of cached hooks
+	maxMissing     = 1000            // maximum number of cached ids that have no hook
+	hookKept       = time.Minute     // how long an unused hook stays in the cache
+	hookReads      = 16              // concurrent reads of unknown ids; recently cached hooks have a separate limit
 	hookReadTime   = 3 * time.Second
 )
 
-// Hook is a hook that takes deliveries, with its secrets opened and its rules parsed.
+// Hook is a hook that accepts deliveries, with its secrets decrypted and its rules parsed.
 type Hook struct {
 	hookdb.ReceivingHook
 
-	Secrets []string // the current one first; a second one during a rotation
+	Secrets []string // current secret, followed by the previous one during a rotation
 
 	rules *webhookin.Rules
 }
 
-// Caller returns the caller of a hook's runs: its key.
+// Caller returns the caller on whose behalf the hook starts runs, which is the hook's key.
 func (h *Hook) Caller() domain.Caller {
 	return domain.Caller{
 		Kind: domain.CallerSystem, OrganizationID: h.OrganizationID, UserID: h.KeyUserID, KeyID: h.KeyID, Credential: h.KeyID,
 	}
 }
 
-// Hooks caches hooks, and ids without a hook. The number of concurrent reads is limited. Reads of
-// unknown ids have a separate limit, so a flood of random ids delays only such reads.
+// Hooks caches hooks, and ids that have no hook. The number of concurrent reads is limited. Unknown
+// ids have a separate limit, so that a flood of random ids delays only reads of unknown ids.
 type Hooks struct {
 	read         func(ctx context.Context, id string) (hookdb.ReceivingHook, error)
 	secrets      Opener
-	first, again chan struct{} // slots for reads of unknown ids, and of recently cached hooks
+	first, again chan struct{} // slots for reads of unknown ids and for reads of recently cached hooks
 
 	mu      sync.Mutex
 	known   map[string]knownHook
-	missing map[string]time.Time // ids without a hook, and when each entry expires
-	swept   time.Time            // when expired entries were last removed
+	missing map[string]time.Time // ids without a hook, and when their entries expire
+	swept   time.Time            // when expired entries were last removed from the caches
 }
 
-// knownHook is a cache entry. It is reused until the given time, and after that only shows that the
-// id was known.
+// knownHook is an entry of the cache. Until the given time, its hook is used. After that, it only
+// records that the id was known.
 type knownHook struct {
-	hook  *Hook // nil: no such hook
-	err   error // why none of its secrets can be opened
+	hook  *Hook // nil if the id has no hook
+	err   error // why none of the hook's secrets can be decrypted
 	until time.Time
 }
 
-// Opener opens stored secrets.
+// Opener decrypts stored secrets.
 type Opener interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
-// NewHooks returns a cache that reads hooks with read and opens their secrets with opener.
+// NewHooks returns a cache that reads hooks with read and decrypts their secrets with opener.
 func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), opener Opener) *Hooks {
 	return &Hooks{
 		read: read, secrets: opener, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
@@ -74,11 +74,10 @@ func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), 
 	}
 }
 
-// Get returns a hook that takes deliveries. It returns not_found for any other hook,
-// whatever the reason.
+// Get returns a hook that accepts deliveries. It returns not_found if the hook does not exist or is
+// disabled, and another error if its secrets cannot be decrypted.
 func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
-	// A disabled or unknown hook is cached as well, so that senders who keep trying cost no
-	// queries.
+	// Disabled and unknown hooks are cached, too, so that senders who keep trying cause no queries.
 	entry, known := l.remembered(id)
 	if !known {
 		var err error
@@ -95,7 +94,8 @@ func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	return entry.hook, nil
 }
 
-// remembered returns the cached entry of an id, if it has not expired.
+// remembered returns the cached entry of an id. known is false if there is none or if it has
+// expired.
 func (l *Hooks) remembered(id string) (entry knownHook, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +107,7 @@ func (l *Hooks) remembered(id string) (entry knownHook, known bool) {
 	return entry, known && now.Before(entry.until)
 }
 
-// queue returns the slots for a read of an id.
+// queue returns the slots for reading an id.
 func (l *Hooks) queue(id string) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +117,7 @@ func (l *Hooks) queue(id string) chan struct{} {
 	return l.first
 }
 
-// find reads a hook, unless another request has just read it.
+// find reads a hook, unless another request has read it in the meantime.
 func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
@@ -134,7 +134,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}
-	entry := knownHook{until: time.Now().Add(hookRemembered)} // the time before the read, because the read may miss a later change
+	entry := knownHook{until: time.Now().Add(hookRemembered)} // taken before the read, because a change after the read begins may be missed
 	found, err := l.read(ctx, id)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
@@ -151,8 +151,8 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	return entry, nil
 }
 
-// open opens a hook's secrets. A hook has two during a rotation, and one of them is enough. With
-// sealdb.ErrUnopened the hook is returned, too.
+// open decrypts the secrets of a hook. During a rotation a hook has two secrets, of which one
+// suffices. If none can be decrypted, open returns sealdb.ErrUnopened together with the hook.
 func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 	hook := &Hook{ReceivingHook: found}
 	if !found.Enabled {
@@ -173,7 +173,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 		return hook, unopened
 	}
 
-	// The rules are parsed once for each read of the hook and not for each delivery.
+	// The rules are parsed when the hook is read, and not for each delivery.
 	rules, faults := webhookin.NewRules(found.MessageTemplate, found.Filter, found.Coalesce)
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("reading rules of hook %s: %s: %w", found.ID, faults[0].Field, faults[0].Err)
@@ -182,7 +182,8 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 	return hook, nil
 }
 
-// put caches an entry. If the cache is full it is cleared, because reading again is cheap.
+// put caches an entry. If the cache is full, it is cleared, because the hooks can be read again
+// cheaply.
 func (l *Hooks) put(id string, entry knownHook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +195,7 @@ func (l *Hooks) put(id string, entry knownHook) {
 	if entry.hook == nil {
 		delete(l.known, id)
 		if len(l.missing) >= maxMissing {
-			clear(l.missing) // reading them again is cheap
+			clear(l.missing) // the ids can be read again cheaply
 		}
 		l.missing[id] = entry.until
 		return
@@ -206,7 +207,7 @@ func (l *Hooks) put(id string, entry knownHook) {
 	l.known[id] = entry
 }
 
-// Forget makes a change take effect here immediately.
+// Forget drops a hook from the cache, so that a change takes effect on this process immediately.
 func (l *Hooks) Forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,7 +215,8 @@ func (l *Hooks) Forget(id string) {
 	delete(l.missing, id)
 }
 
-// tooManyHooks returns the error for a delivery that got no slot to read its hook.
+// tooManyHooks returns the error for a delivery whose hook could not be read, because too many
+// reads were in progress.
 func tooManyHooks() error {
 	busy := apierr.New(apierr.Overloaded, "too many deliveries to unknown hooks")
 	busy.RetryAfter = time.Second

@@ -11,7 +11,7 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// A flood of unknown hook IDs neither evicts known hooks from the cache nor blocks their
+// A flood of unknown hook ids does not remove known hooks from the cache and does not block their
 // deliveries.
 func TestUnknownHooksDoNotDisturbOthers(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestUnknownHooksDoNotDisturbOthers(t *testing.T) {
 	for range hookReads {
 		<-done
 	}
-	// A hook without a delivery for hookKept is evicted.
+	// A hook that has had no delivery for hookKept is removed from the cache.
 	old.until = time.Now().Add(-2 * hookKept)
 	l.known["live"], l.swept = old, time.Time{}
 	_, _ = l.Get(t.Context(), "another")

@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	payloadPassed  = 64 << 10 // bytes of a payload passed to the agent
-	maxContent     = 200      // bytes of a Content-Type that are stored
+	payloadPassed  = 64 << 10 // maximum bytes of a payload that are passed to the agent
+	maxContent     = 200      // maximum bytes of a Content-Type that are stored
 	triggerWebhook = "webhook"
 )
 
-// Intake decides about deliveries, logs them, and starts their runs.
+// Intake decides what happens to deliveries, logs them, and starts their runs.
 type Intake struct {
 	Agents      *agentdb.Store
-	Log         *hookdb.Store // the log of deliveries
+	Log         *hookdb.Store // log of deliveries
 	Limits      *ratelimit.Limits
 	Budgets     *dispatch.Submitter
 	Dispatch    *dispatch.Dispatcher
@@ -41,15 +41,15 @@ type Intake struct {
 	Retention   time.Duration // how long runs are kept
 }
 
-// Delivered contains the stored data of a delivery in addition to its event.
+// Delivered contains the data of a delivery that is stored in addition to its event.
 type Delivered struct {
 	ContentType string
 	Body        []byte
 	Traceparent string // W3C trace context of the request
-	Again       bool   // a user redelivers it, so the filter does not apply
+	Again       bool   // whether a user redelivers it, so that the filter does not apply
 }
 
-// Receipt is the outcome of a delivery as the response to its source shows it.
+// Receipt is the outcome of a delivery, in the form of the response to its sender.
 type Receipt struct {
 	DeliveryID string                `json:"deliveryId"`
 	Status     domain.DeliveryStatus `json:"status"`
@@ -58,12 +58,13 @@ type Receipt struct {
 	Error      *domain.RunError      `json:"error"`
 }
 
-// Take logs a verified delivery and accepts its run, if the hook's rules start one. For a repeated
-// delivery it returns the first outcome. A delivery that cannot start a run is not an error,
-// because sources disable hooks that respond with errors. A delivery above the rate limit that
-// starts no run is not logged.
+// Take logs a verified delivery. It accepts a run if the rules of the hook start one. For a
+// repeated delivery it returns the outcome of the first. A delivery that cannot start a run is not
+// an error, because senders disable hooks that respond with errors. A delivery over the rate limit
+// that starts no run is not logged.
 func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Receipt, error) {
-	// The request counts before it is decided, because deciding reads the payload and the budget.
+	// The request is charged before the decision, because the decision reads the payload and the
+	// budget.
 	limit, err := i.Limits.Check(ctx, hook.Caller())
 	if err != nil {
 		return Receipt{}, fmt.Errorf("checking limit: %w", err)
@@ -79,7 +80,8 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 		}
 	}
 
-	// A flood of deliveries that start no run must not fill the log.
+	// Deliveries over the rate limit that start no run are not logged, so that a flood of them does
+	// not fill the log.
 	deliver := i.deliver
 	if !limit.Allowed && d.Run == nil {
 		deliver = i.withoutLog
@@ -91,21 +93,23 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 
 	was := accepted.Delivery
 
-	// Repeated deliveries and deliveries that joined a run are free; see charged.
+	// Repeated deliveries and deliveries that joined another delivery's run are not charged; see
+	// charged.
 	if limit.Allowed && !charged(&d, &accepted) {
 		i.Limits.Refund(hook.Caller())
 	}
 	return Receipt{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
-// delay delays the run of a delivery above the rate limit, because the source may not send it
-// again. A delivery without a run is not logged.
+// delay delays the run of a delivery over the rate limit, because the sender may not send it again.
+// If the delivery starts no run, it is not logged.
 func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
 	}
 
-	// A delayed run is checked now, because its source cannot be informed of a later refusal.
+	// The agent is checked now, because the sender cannot be informed if the delayed run is refused
+	// later.
 	agent, err := i.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
@@ -122,15 +126,15 @@ func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, 
 	return nil
 }
 
-// charged reports whether a delivery counts against the limit. Every logged delivery counts, except
-// repeated deliveries and deliveries that joined another delivery's run.
+// charged reports whether a delivery counts against the rate limit. Every logged delivery counts,
+// except repeated deliveries and deliveries that joined another delivery's run.
 func charged(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
 	joined := d.Run != nil && accepted.Delivery.RunID != nil && *accepted.Delivery.RunID != d.Run.ID
 	return !joined && !accepted.Existing
 }
 
-// deliver logs a delivery. If the budget has been used up since decide, the delivery is refused; if
-// it was also delayed, it is not logged.
+// deliver logs a delivery. If the budget was used up after the decision, the delivery is refused.
+// If such a delivery is also delayed, it is not logged.
 func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := i.deliverOnce(ctx, d)
 	if apierr.CodeFor(err) != apierr.BudgetExceeded {
@@ -145,8 +149,8 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 	return i.deliverOnce(ctx, d)
 }
 
-// withoutLog returns the run of a repeated delivery. For any other it returns the outcome without
-// logging it.
+// withoutLog returns the run of a repeated delivery. For a new delivery it returns the outcome
+// without logging it.
 func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
@@ -158,7 +162,8 @@ func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb
 	return queuedb.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
 }
 
-// deliverOnce passes a delivery to the dispatcher and returns its error, too.
+// deliverOnce passes a delivery to the dispatcher. It also returns the error that belongs to this
+// delivery alone.
 func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := i.Dispatch.Deliver(ctx, d)
 	if err == nil {
@@ -170,7 +175,7 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
 // accepted with a run.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
-	// The status is that of a ping until a rule decides otherwise.
+	// The status for a ping is the default. The rules change it for other deliveries.
 	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
 		Bytes: int64(len(of.Body)), Status: domain.DeliveryAnswered,
@@ -182,7 +187,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		return d, nil
 	}
 
-	// A person who redelivers a delivery wants its run, whatever the filter says.
+	// When a person redelivers a delivery, the filter is ignored.
 	rules := hook.rules.Apply
 	if of.Again {
 		rules = hook.rules.ApplyUnfiltered
@@ -200,10 +205,10 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		return d, nil
 	}
 
-	// The budget is checked before the run is built. The insert checks it again.
+	// The budget is checked before the run is built. The insert of the run checks it again.
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
-	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // the delivery may join a run; if it would start one, it is refused
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run, but the insert refuses it if it would start one
 	case apierr.CodeFor(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detail(err))
 		return d, nil
@@ -222,8 +227,8 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	return d, nil
 }
 
-// coalesceKey returns the key by which deliveries are coalesced. A change of the hook's agent or API
-// key changes the key.
+// coalesceKey returns the key under which deliveries are coalesced. It differs after a change of
+// the hook's agent or API key.
 func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 	by := hook.Coalesce
 	return &queuedb.Collect{
@@ -232,8 +237,8 @@ func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 	}
 }
 
-// deliveryRun returns the run of a delivery, as run-automation would accept it from the hook's key.
-// The payload is passed as data, and the run is marked as having read untrusted text.
+// deliveryRun returns the run of a delivery, as run-automation would accept it with the hook's key.
+// The payload is the run's data. The run is marked as having received untrusted text.
 func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparent string) (queuedb.NewRun, error) {
 	s := dispatch.NewAutomation(hook.Caller(), hook.AgentID, i.Retention)
 	s.Message, s.Data, s.Traceparent = message, deliveryData(hook.Source, e), traceparent
@@ -245,14 +250,15 @@ func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparen
 	return s.NewRun(i.RunDeadline)
 }
 
-// deliveryData returns what the agent receives in addition to the message, as JSON: source, event and
-// id in "webhook", and "payload", or "payloadBytes" if the payload is too large. The payload is valid
-// JSON and is copied, because a JSON encoder would parse it again.
+// deliveryData returns the JSON that the agent receives in addition to the message. The member
+// "webhook" has the source, the event and the id. The member "payload" has the payload, or
+// "payloadBytes" has its size if it is too large. The payload is valid JSON and is copied, because
+// a JSON encoder would parse it again.
 func deliveryData(source domain.HookSource, e *webhookin.Event) json.RawMessage {
 	payload, passed := e.Payload.JSON(payloadPassed)
 	out := make([]byte, 0, len(payload)+len(e.Name)+len(e.ID)+128)
 	text := func(name, value string) {
-		out, _ = jsontext.AppendQuote(append(out, name...), value) // it replaces invalid UTF-8
+		out, _ = jsontext.AppendQuote(append(out, name...), value) // replaces invalid UTF-8
 	}
 	text(`{"webhook":{"source":`, string(source))
 	text(`,"event":`, e.Name)
@@ -268,12 +274,13 @@ func deliveryData(source domain.HookSource, e *webhookin.Event) json.RawMessage 
 	return append(out, '}')
 }
 
-// refuse records that a delivery cannot start a run.
+// refuse records that a delivery is refused, and why.
 func refuse(d *queuedb.NewDelivery, code apierr.Code, why string) {
 	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
 }
 
-// detail returns the message of an API error that callers may see, or "".
+// detail returns the message of an API error whose details callers may see. It returns "" for any
+// other error.
 func detail(err error) string {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return coded.Detail
@@ -281,7 +288,7 @@ func detail(err error) string {
 	return ""
 }
 
-// shortType returns a Content-Type as it is stored.
+// shortType returns a Content-Type in the form in which it is stored.
 func shortType(contentType string) string {
 	foreign := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(contentType) > maxContent || strings.ContainsFunc(contentType, foreign) {

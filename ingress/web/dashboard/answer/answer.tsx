@@ -17,7 +17,7 @@ interface Props {
   text: string;
   citations?: Citation[];
   toolCalls?: ToolCall[];
-  /** Whether more text follows. */
+  /** Whether the answer is still being written. */
   streaming?: boolean;
 }
 
@@ -34,7 +34,7 @@ export class Answer extends Component<Props, { broken: boolean }> {
   }
 
   override componentDidCatch(error: unknown): void {
-    if (!this.logged) console.error("an answer cannot be rendered:", error); // logs one line, although every part that fails calls this method
+    if (!this.logged) console.error("an answer cannot be rendered:", error); // one line per answer, although each failing part calls this
     this.logged = true;
   }
 
@@ -61,7 +61,7 @@ function Rendered({ text, citations = none, toolCalls = none, streaming = false 
   );
 }
 
-/** Returns the source that is open in the panel. All answers on the page share one panel. */
+/** Returns the source that is shown in the panel. All answers on the page share one panel. */
 function useSource(): [Citation | null, (citation: Citation | null) => void] {
   const [open, setOpen] = useState<Citation | null>(null);
   const close = useMemo(() => () => setOpen(null), []);

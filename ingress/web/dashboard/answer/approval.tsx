@@ -30,8 +30,8 @@ const choices: Record<Exclude<RequiredAction["kind"], "client_tools">, Choice[]>
 };
 
 /**
- * Shows the action that a run waits for, and a button for each possible decision. label distinguishes it from others on the
- * page.
+ * Shows the action that a run waits for, with a button for each possible decision. label
+ * distinguishes this action from others on the page.
  */
 export function Approval({ run, label = Words.yourDecisionIsNeeded, onDone }: { run: Pick<RunSummary, "id" | "requiredAction">; label?: string; onDone: (run: Run) => void }) {
   const [error, setError] = useState<ApiError>();
@@ -73,7 +73,10 @@ export function Approval({ run, label = Words.yourDecisionIsNeeded, onDone }: { 
   );
 }
 
-/** Shows the calls whose results the client of a run must send. Only the client can make them. */
+/**
+ * Shows the tool calls whose results the run's client must send. Only that client can make these
+ * calls.
+ */
 function ClientCalls({ action }: { action: RequiredAction }) {
   return (
     <section class="approval stack" aria-label={Words.runWaitsForItsClient}>

@@ -1,5 +1,5 @@
-// The files of a run: those that its programs made, as listed in the output of its tool calls, and the
-// attachments of its message.
+// The files of a run: the files that its programs created, as listed in the output of its tool
+// calls, and the attachments of its message.
 import { inDemo } from "../api";
 import { download, usePicture } from "../files";
 import * as texts from "../texts/answer";
@@ -75,7 +75,10 @@ export function Files({ files, images }: { files: RunFile[]; images: RunFile[] }
   );
 }
 
-/** The attachments of a sent message. Pictures are shown if readable: an upload cannot be read, the files of a run can. */
+/**
+ * Shows the attachments of a sent message. If readable is false, images are not shown, because an
+ * upload cannot be read back.
+ */
 export function SentAttachments({ list, readable }: { list: Attachment[]; readable: boolean }) {
   if (list.length === 0) return null;
   const files = list.map((a): RunFile => ({ id: a.fileId, name: a.name, mimeType: a.mediaType, bytes: a.bytes }));

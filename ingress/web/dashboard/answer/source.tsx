@@ -12,7 +12,7 @@ import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
 import { place, webAddress } from "./place";
 
 interface Passages {
-  text?: string; // of a document's page
+  text?: string; // only for a page of a document
   passages: { text: string }[];
   truncated?: boolean;
 }
@@ -29,7 +29,10 @@ interface Kept {
  */
 const wide = "(min-width: 120rem)";
 
-/** The panel for a citation. It takes the focus, and returns the focus when it is closed. */
+/**
+ * Shows a citation in the panel. The panel takes the focus when it opens, and returns it when it
+ * closes.
+ */
 export function SourcePanel({ citation, onClose }: { citation: Citation; onClose: () => void }) {
   const panel = useRef<HTMLDialogElement>(null);
   const close = useRef(onClose);

@@ -7,7 +7,10 @@ import { duration, Status } from "../ui/parts";
 import { Code, json } from "./code";
 import { fieldsOf, Files, filesOf } from "./files";
 
-/** Lists the tool calls of a run. If the run is completed, failed calls are not emphasized, because it did not need them. */
+/**
+ * Lists the tool calls of a run. Failed calls of a completed run are not emphasized, because the
+ * run succeeded without them.
+ */
 export function ToolCalls({ calls, completed }: { calls: ToolCall[]; completed: boolean }) {
   if (calls.length === 0) return null;
   return <div class="calls" role="group" aria-label={Words.toolCalls}>{calls.map((call) => <Call key={call.id} call={call} completed={completed} />)}</div>;

@@ -10,10 +10,10 @@ import { size } from "../ui/parts";
 import { toast } from "../ui/toast";
 import { useUploads, type Upload } from "../ui/uploads";
 
-/** The number of files that a message takes. */
+/** The maximum number of files in a message. */
 export const mostFiles = 10;
 
-/** A file in the composer. */
+/** A file in the composer, with the state of its upload. */
 type Attached = Upload<RunFile>;
 
 const asAttachment = (f: RunFile): Attachment => ({ fileId: f.id, name: f.name, mediaType: f.mimeType, bytes: f.bytes });
@@ -24,7 +24,7 @@ const asAttachment = (f: RunFile): Attachment => ({ fileId: f.id, name: f.name, 
  */
 export function useAttachments(sessionId: string) {
   const { list, add, remove, retry, clear, close } = useUploads<RunFile>("/api/files", { sessionId }, 1);
-  useEffect(() => close, [close]); // uploads belong to one session
+  useEffect(() => close, [close]); // an upload belongs to one session
   const addSome = (files: File[]) => {
     const room = mostFiles - list.length;
     if (files.length > room) toast(texts.messageTakesAtMost(mostFiles, files.slice(room).map((f) => f.name).join(", ")), "bad");
@@ -35,14 +35,15 @@ export function useAttachments(sessionId: string) {
 }
 
 /**
- * Returns the files to attach of a paste. Office programs put a picture of copied text beside the text. Such a paste is text.
+ * Returns the files in a paste that must be attached. If the paste contains plain and HTML text, it
+ * has none, because office programs add a picture to copied text.
  */
 export function pastedFiles(from: DataTransfer | null): File[] {
   const kinds = [...(from?.types ?? [])];
   return kinds.includes("text/plain") && kinds.includes("text/html") ? [] : [...(from?.files ?? [])];
 }
 
-/** The files of the message in the composer. */
+/** Lists the files of the message in the composer. */
 export function AttachedList({ list, onRemove, onRetry }: { list: Attached[]; onRemove: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;
   return (
@@ -61,7 +62,7 @@ export function AttachedList({ list, onRemove, onRetry }: { list: Attached[]; on
   );
 }
 
-/** A small picture of an image, and an icon for any other file. */
+/** Shows a small picture of an image, or an icon for any other file. */
 function Preview({ file }: { file: File }) {
   const [url, setUrl] = useState<string | null>(null);
   useEffect(() => {

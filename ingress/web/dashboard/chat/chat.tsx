@@ -22,7 +22,7 @@ import { freshName, targetId, type Target } from "./target";
 import { newestBranch, shownText, underWay, type Turn } from "./turn";
 import { TurnView } from "./turnview";
 
-/** The width in CSS pixels from which the list of sessions fits next to the messages. */
+/** The minimum width in CSS pixels at which the list of sessions fits next to the messages. */
 const roomForSessions = 760;
 
 /** A chat with an agent or a template. The page's URL contains the session's id. */
@@ -48,7 +48,10 @@ export function Chat({ target, suggested = [], voice }: { target: Target; sugges
   );
 }
 
-/** Returns the session in the page's URL, or a draft that has no message yet. */
+/**
+ * Returns the id of the session in the page's URL. Without one, returns a draft, which becomes a
+ * session with its first message.
+ */
 function useSessionId(target: Target) {
   const named = new URLSearchParams(location.search).get("session");
   const [draft, setDraft] = useState(() => (inDemo() ? demoSession(targetId(target))?.sessionId : undefined) ?? freshName("chat"));
@@ -70,7 +73,7 @@ function useSessionId(target: Target) {
   return { id, begun: named !== null && named !== own, slot, choose };
 }
 
-/** Returns the session, and renders again whenever the session changes. */
+/** Returns a session. The component renders again whenever the session changes. */
 function useSession(target: Target, id: string, begun: boolean): ChatSession {
   const session = useMemo(() => new ChatSession(target, id), [targetId(target), id]);
   const [, draw] = useState(0);
@@ -114,7 +117,7 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
   const endSpeaking = async () => {
     await call.end();
     setSpokenWith((now) => (now === call ? null : now));
-    setTimeout(() => document.getElementById("chat-message")?.focus()); // after it is rendered
+    setTimeout(() => document.getElementById("chat-message")?.focus()); // after the field is rendered
   };
   const toEnd = scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>{Words.jumpToNewestMessage}</Button>;
 
@@ -170,7 +173,7 @@ function Told({ session }: { session: ChatSession }) {
   const [silent, setSilent] = useState<string | null>(null);
   useEffect(() => {
     if (over === null) return;
-    const timer = setTimeout(() => setSilent(over), 8000); // by now the answer was announced, and the page shows it
+    const timer = setTimeout(() => setSilent(over), 8000); // by then the screen reader has read the answer, and the page shows it
     return () => clearTimeout(timer);
   }, [over]);
 
@@ -188,7 +191,9 @@ function Told({ session }: { session: ChatSession }) {
   return <p class="visually-hidden" role="status">{said}</p>;
 }
 
-/** Returns the announcement for a spoken turn: each message once, when it is complete. */
+/**
+ * Returns the announcement for a spoken turn. Each message is announced once, when it is complete.
+ */
 export function spokenWords(turn: Turn): string {
   if (turn.status === "requires_action") return Words.agentIsWaiting;
   if (turn.spoken?.phase === "over") {

@@ -21,7 +21,7 @@ import type { Turn } from "./turn";
 const bodyMost = 2 * 1024 * 1024 - 1024;
 const demoMost = 256 * 1024 - 1024;
 
-/** Returns the number of bytes that a text has as JSON. */
+/** Returns the number of bytes of a text in JSON. */
 function bytesOf(text: string): number {
   return new TextEncoder().encode(JSON.stringify(text)).length;
 }

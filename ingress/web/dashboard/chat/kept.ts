@@ -7,15 +7,15 @@ import { newTurn, type Turn } from "./turn";
 export interface Sent {
   key: string;
   message: string;
-  /** Messages that were stored before this field existed lack it. */
+  /** The attachments of the message. Messages stored by earlier releases lack this field. */
   attachments?: Attachment[];
   createdAt: string;
   runId: string | null;
-  /** The run is to be cancelled as soon as its id is known. */
+  /** Whether the run must be cancelled as soon as its id is known. */
   stopping?: boolean;
   /**
-   * The refusal, and the time from which the message may be sent again. The person decides when to
-   * retry.
+   * The error with which the message was refused, or null. The person decides when to send the
+   * message again.
    */
   problem?: ApiError | null;
   againAt?: number | null;
@@ -44,7 +44,7 @@ function write(name: string, value: unknown): void {
 /** Returns the messages of a session that were sent from this window and are not answered yet. */
 export const sentOf = (target: string, session: string): Sent[] => (read(nameOf(target, session)) as Sent[] | null) ?? [];
 
-/** Stores the state of such a message. Null removes it. */
+/** Stores the state of an unanswered message. Null removes it. */
 export function noteSent(target: string, session: string, key: string, sent: Sent | null): void {
   const others = sentOf(target, session).filter((s) => s.key !== key);
   const all = sent === null ? others : [...others, sent];

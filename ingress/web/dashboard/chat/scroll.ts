@@ -1,5 +1,5 @@
-// Scrolling in a chat: a reader at the end follows new text, and for any other reader nothing
-// moves.
+// Scrolling in a chat. While the reader is at the end of the page, the page follows new text.
+// Otherwise the visible text stays in place.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const near = 96; // CSS pixels from the end of the page that still count as the end
@@ -51,14 +51,17 @@ export function useScroll(of: object) {
 
   return {
     content,
-    /** The element below the content, which covers the page's end. */
+    /** The element below the content, which covers the end of the page. */
     foot,
     away,
     toEnd: () => {
       sticks.current = true;
       jump(document.documentElement.scrollHeight);
     },
-    /** Runs a function that inserts content above, and keeps the visible text in place. */
+    /**
+     * Runs a function that inserts content above the visible text, and keeps the visible text in
+     * place.
+     */
     keeping: async (doing: () => Promise<void>) => {
       sticks.current = false;
       kept.current = document.documentElement.scrollHeight - scrollY;

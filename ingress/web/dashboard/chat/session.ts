@@ -13,8 +13,8 @@ const page = 20; // turns per request
 const redraw = 40; // milliseconds between two renderings
 
 /**
- * Milliseconds after sending in which Stop is ignored, because the second click of a double click
- * on Send would hit it.
+ * Milliseconds after sending in which the Stop button is ignored. Stop replaces Send, so the second
+ * click of a double click on Send would stop the run.
  */
 export const moment = 500;
 
@@ -94,8 +94,8 @@ export class ChatSession extends EventTarget {
   }
 
   /**
-   * Cancels a turn's run. If the run's id is not known yet, the message may have been accepted: the
-   * run is cancelled once its id arrives.
+   * Cancels a turn's run. If the run's id is not known yet, the run is cancelled as soon as its id
+   * arrives.
    */
   async stop(turn: Turn): Promise<void> {
     if (Date.now() - this.sentAt < moment) return;
@@ -255,8 +255,8 @@ export class ChatSession extends EventTarget {
   }
 
   /**
-   * Returns the request for a turn's events. With an idempotency key, that is the message again;
-   * otherwise it is the request for the run's stream.
+   * Returns the request for a turn's events. With an idempotency key, the request sends the message
+   * again. Otherwise it opens the stream of the run.
    */
   private where(turn: Turn): [string, StreamOptions] {
     if (turn.key === null && turn.runId !== null) return [address("/api/runs", { id: turn.runId, stream: 1 }), { headers: identity }];
@@ -278,7 +278,8 @@ export class ChatSession extends EventTarget {
         connected: (up) => this.change(name, (t) => ({ ...t, cutOff: up ? null : "lost" })),
         reached: () => this.change(name, (t) => ({ ...t, cutOff: "resuming" })),
         refused: (problem) => {
-          // Before there is a run, the person decides when to retry, not the page.
+          // Before the run exists, the page does not retry. The person decides when to send the
+          // message again.
           if (current()?.runId === null || problem.status === 401) throw problem;
           return false;
         },
@@ -302,7 +303,7 @@ export class ChatSession extends EventTarget {
   private accepted(name: string): void {
     const turn = this.turns.find((t) => t.name === name);
     if (!turn) return;
-    this.turns = this.turns.filter((t) => t === turn || t.runId !== turn.runId); // the list of messages contained the turn, too
+    this.turns = this.turns.filter((t) => t === turn || t.runId !== turn.runId); // the list of messages contained this turn, too
     this.note(turn);
     this.dispatchEvent(new Event("accepted"));
 

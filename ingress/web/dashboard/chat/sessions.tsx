@@ -69,13 +69,13 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
   );
 }
 
-/** Returns the last question of the open session, or undefined if it has none. */
+/** Returns the last question of the open session, or undefined if there is none. */
 function lastTitle({ turns }: ChatSession): string | undefined {
   const last = turns.findLast((t) => t.runId !== null);
   return last && titleOf(last.message, last.attachments);
 }
 
-/** The last question of each session, by session and number of runs. */
+/** The last question of each session. The key consists of the session and its number of runs. */
 const previews = new Map<string, string>();
 
 /** Whether an element has been visible. */
@@ -111,7 +111,7 @@ function usePreview(entry: SessionEntry, target: Target, seen: boolean): string 
       if (asked !== "") previews.set(name, asked);
       setWords(asked);
     }, () => {
-      if (!stop.signal.aborted) setWords(""); // the list shows the session's time instead
+      if (!stop.signal.aborted) setWords(""); // without the question, the list shows the session's time
     });
     return () => stop.abort();
   }, [name, seen]);
@@ -124,7 +124,7 @@ function Entry({ entry, target, own, asked, open, onOpen, onErase }: {
 }) {
   const line = useRef<HTMLLIElement>(null);
   const [asking, setAsking] = useState(false);
-  const read = usePreview(entry, target, useSeen(line) && !own); // the page reads its own session anyway
+  const read = usePreview(entry, target, useSeen(line) && !own); // the open session is shown by the page anyway
   const words = asked ?? read;
   const title = words || Words.session;
   return (
@@ -136,7 +136,7 @@ function Entry({ entry, target, own, asked, open, onOpen, onErase }: {
       <Button look="remove" icon="trash" label={texts.eraseSessionTitle(title.slice(0, 60))} onClick={() => setAsking(true)} />
       {asking && <Erase entry={entry} target={target} onClose={() => setAsking(false)} onErase={() => onErase().then((after) => {
         setAsking(false);
-        setTimeout(after, 60); // the dialog returns the focus first
+        setTimeout(after, 60); // after the dialog has returned the focus
       })} />}
     </li>
   );

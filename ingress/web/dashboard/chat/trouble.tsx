@@ -1,4 +1,4 @@
-// Messages for a refused message and for a run without an answer: the reason, and the next step.
+// Explains why a message was refused or a run has no answer, and what to do next.
 import { inDemo, type ApiError } from "../api";
 import { useMay } from "../state";
 import * as texts from "../texts/chat";
@@ -10,9 +10,9 @@ import type { ChatSession } from "./session";
 import type { Target } from "./target";
 import type { Turn } from "./turn";
 
-const short = 60; // seconds: for a longer wait the button stays enabled, because the service may accept an earlier retry
+const short = 60; // seconds; for a longer wait the button stays enabled, because a retry may succeed earlier
 
-/** A message that was refused, with a button that sends it again. */
+/** Shows a message that was refused, with a button that sends it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {
   const problem = turn.problem;
   const rest = useCountdown(turn.againAt);
@@ -72,13 +72,19 @@ function adviceOf(problem: ApiError): string {
   }
 }
 
-/** Returns the sentence about a used up budget, without ids and without the time of its reset, which is shown separately. */
+/**
+ * Returns the sentence of an error that names the used-up budget. It omits ids, and the time of the
+ * reset, which is shown separately.
+ */
 function budgetOf(detail: string): string {
   const words = detail.replace(/; [^;]* at \S+ \(bud_\w+\)$/, ".").replace(/ \((?:ag|key)_\w+\)/, "");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Shows people who can see budgets where to change the one that an error names, and advises others to ask an admin. */
+/**
+ * Links to the budget that an error names for people who may see budgets. Advises others to ask an
+ * admin.
+ */
 function RaiseBudget({ detail }: { detail: string }) {
   const admin = useMay("admin");
   if (inDemo()) return null;
@@ -95,10 +101,13 @@ const advice: Record<string, string> = {
   action_expired: Words.noDecisionWasMade,
 };
 
-/** The errors that a change to the agent's settings can prevent. */
+/** The run errors that changing the agent's settings can prevent. */
 const changed = new Set(["model_not_available", "model_unavailable", "model_rate_limited"]);
 
-/** A link to the agent's settings. Templates have no settings, and demo visitors see no link. */
+/**
+ * Links to the agent's settings. Shows nothing for templates, which have no settings, and in the
+ * demo.
+ */
 export function SettingsLink({ agentId, part = "" }: { agentId: string | null; part?: string }) {
   if (inDemo() || agentId === null) return null;
   return <a href={`/dashboard/agents/${encodeURIComponent(agentId)}/settings${part && "#" + part}`}>{Words.openAgentsSettings}</a>;

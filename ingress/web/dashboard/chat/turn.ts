@@ -17,7 +17,7 @@ export interface Spoken {
   latency: number | null;
   /** Milliseconds of the answer that were played. */
   played: number;
-  /** The answer has no audio. */
+  /** Whether the answer has no audio. */
   silent?: boolean;
 }
 
@@ -25,10 +25,13 @@ export interface Turn {
   /** Identifies the turn on the page. */
   name: string;
   runId: string | null;
-  /** The run that the turn's run continues; null: none; undefined: that of the turn before. */
+  /**
+   * The run that this turn's run continues. Null means none, and undefined means the run of the
+   * previous turn.
+   */
   previousRunId?: string | null | undefined;
   message: string;
-  /** The files sent beside the message. */
+  /** The files that were sent with the message. */
   attachments: Attachment[];
   createdAt: string;
   /** "sending" until the service accepts the message. */
@@ -37,17 +40,20 @@ export interface Turn {
   citations: Citation[];
   toolCalls: ToolCall[];
   requiredAction: RequiredAction | null;
-  /** The finished run, as lists show it. */
+  /** The finished run in the form that lists contain. */
   run: RunSummary | null;
   /** Why the message was refused, or why the run is no longer followed. */
   problem: ApiError | null;
   /** When the message may be sent again, in milliseconds since 1970, if the service sent a time. */
   againAt: number | null;
-  /** The connection is lost and is being reopened, or it is open again and its first event has not arrived. */
+  /**
+   * Whether the connection to the stream is lost. "resuming" means that it is open again but has
+   * delivered no event yet.
+   */
   cutOff: "lost" | "resuming" | null;
-  /** The person pressed Stop: the run is cancelled as soon as its id is known. */
+  /** Whether the person pressed Stop. The run is cancelled as soon as its id is known. */
   stopping: boolean;
-  /** The idempotency key, if the message was sent from this window. */
+  /** The idempotency key of a message that was sent from this window, or null. */
   key: string | null;
   /** The part of an interrupted answer that the person heard. */
   heard: string | null;
@@ -60,7 +66,9 @@ export const ended = (status: Turn["status"]): boolean => ["completed", "failed"
 /** Whether the run is unfinished and the message was not refused. */
 export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.problem === null;
 
-/** Returns the words that stand for a message in a list: its text, or else the names of its files. */
+/**
+ * Returns the title of a message in a list: its text or, without text, the names of its files.
+ */
 export const titleOf = (message: string, attachments: Attachment[] = []): string => message.trim() || attachments.map((a) => a.name).join(", ");
 
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
@@ -93,7 +101,10 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
   return turns.map((t) => withSummary(t, t.runId === null ? undefined : runs.get(t.runId)));
 }
 
-/** Returns the turns of the newest branch: the last turn, the one that its run continues, and so on. */
+/**
+ * Returns the turns of the newest branch of the conversation: the last turn, the turn whose run it
+ * continues, and so on.
+ */
 export function newestBranch(turns: Turn[]): Turn[] {
   const branch: Turn[] = [];
   let wanted: string | null | undefined; // the run of the next turn; undefined: any
@@ -105,7 +116,10 @@ export function newestBranch(turns: Turn[]): Turn[] {
   return branch;
 }
 
-/** Returns the turn with its run's state. Text, citations and attachments come from the session's messages. */
+/**
+ * Returns the turn with the state of its run. The text, the citations and the attachments already
+ * come from the session's messages.
+ */
 function withSummary(turn: Turn, run: RunSummary | undefined): Turn {
   if (!run) return turn;
   return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null };

@@ -44,7 +44,9 @@ function Hearing() {
   return <><span class="dots" aria-hidden="true"><i /><i /><i /></span><span class="visually-hidden">{Words.beingSpoken}</span></>;
 }
 
-/** Shows that the agent is working, until its answer's text appears and during tool calls. */
+/**
+ * Shows that the agent is working: until the text of its answer appears, and during tool calls.
+ */
 function Going({ turn }: { turn: Turn }) {
   const [slow, setSlow] = useState(false);
   useEffect(() => {

@@ -1,5 +1,5 @@
-// The pages with which people set an organization up. They share one bundle, because each further
-// bundle would cost a request.
+// The pages for setting up an organization. They share one bundle, because each further bundle
+// would need another request.
 export { AutomationsPage } from "./automations";
 export { HookPage } from "./hook";
 export { KnowledgePage } from "./knowledge";

@@ -71,7 +71,10 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   );
 }
 
-/** Returns the query of the session that was open in the playground, so that its tab leads back to the session. */
+/**
+ * Returns the URL query of the session that was last open in the playground, so that the
+ * playground's tab opens that session again.
+ */
 function useOpenSession(playground: boolean): string {
   const here = usePlace().query.get("session");
   const open = useRef(here);

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // pages/agent
+  // Texts of the module pages/agent.
   playground = "Playground",
   settings = "Settings",
   embed = "Embed",
@@ -19,7 +19,7 @@ export enum Words {
   openSettings = "Open settings",
   onlySchedulersAndServices = "Only schedulers and services may call it. To try it here, allow People under “Who may call it” in its settings.",
 
-  // pages/agent/basics
+  // Texts of the module pages/agent/basics.
   basics = "Basics",
   name = "Name",
   description = "Description",
@@ -42,7 +42,7 @@ export enum Words {
   noCallerIsAllowed = "No caller is allowed. Choose at least one.",
   whoMayCallIt = "Who may call it",
 
-  // pages/agent/draft
+  // Texts of the module pages/agent/draft.
   temperature = "Temperature",
   topP = "Top P",
   maximumOutputTokens = "Maximum output tokens",
@@ -60,10 +60,10 @@ export enum Words {
   settingsThatRequests = "Settings that requests may change",
   attachments = "Attachments",
 
-  // pages/agent/editor
+  // Texts of the module pages/agent/editor.
   notSavedCorrectMarked = "Not saved. Correct the marked fields.",
 
-  // pages/agent/knowledge
+  // Texts of the module pages/agent/knowledge.
   chooseAtLeast = "Choose at least one document, or search all documents.",
   whichDocuments = "Which documents",
   allDocuments = "All documents",
@@ -80,14 +80,14 @@ export enum Words {
   documents = "Documents",
   soFarShow = " so far. Show more documents to search further",
 
-  // pages/agent/modelpicker
+  // Texts of the module pages/agent/modelpicker.
   openaiGpt5Mini = "openai/gpt-5-mini",
   providerModelOffline = "provider/model, offline, or offline/echo. Leave empty for the service's default.",
   defaultOfService = "Default of the service",
   anotherModel = "Another model …",
   nameOfModel = "Name of the model",
 
-  // pages/agent/modelsettings
+  // Texts of the module pages/agent/modelsettings.
   doesNotAcceptIt = "does not accept it",
   acceptsItOnlyWithReasoning = "accepts it only with the reasoning effort none",
   acceptsItOnlyWithoutTemperature = "accepts it only without a temperature",
@@ -104,7 +104,7 @@ export enum Words {
   oneToolAtTime = "One tool at a time",
   whetherModelMayRequest = "Whether the model may request several tools at once.",
 
-  // pages/agent/output
+  // Texts of the module pages/agent/output.
   answers = "Answers",
   textOrJson = "Text, or JSON that matches a schema. Each answer is checked before its run completes.",
   leaveEmptyForAnswers = "Leave empty for answers in text. A request may ask for another schema.",
@@ -114,7 +114,7 @@ export enum Words {
   data = "Data",
   runHasNotFinished = "The run has not finished. See it on the page of runs.",
 
-  // pages/agent/preview
+  // Texts of the module pages/agent/preview.
   previewThePrompt = "Preview the prompt",
   input = "Input",
   inputOfTrigger = "The input of a trigger, as JSON.",
@@ -122,7 +122,7 @@ export enum Words {
   preview = "Preview",
   promptAsModelGets = "Prompt as the model gets it",
 
-  // pages/agent/savebar
+  // Texts of the module pages/agent/savebar.
   unsavedChanges = "Unsaved changes",
   saved = "Saved",
   notSavedCorrectThese = "Not saved. Correct these fields:",
@@ -135,7 +135,7 @@ export enum Words {
   discardMineLoadTheirs = "Discard mine, load theirs",
   applyMineOnTop = "Apply mine on top of theirs",
 
-  // pages/agent/settings
+  // Texts of the module pages/agent/settings.
   tools = "Tools",
   connections = "Connections",
   deleteIt = "Delete",
@@ -144,7 +144,7 @@ export enum Words {
   itsQueuedRuns = "Its queued runs are cancelled. Finished runs stay readable, and repeated requests with an idempotency key still get their results.",
   deleteAgent = "Delete agent",
 
-  // pages/agent/words
+  // Texts of the module pages/agent/words.
   sideEffect = "Side effect",
   headers = "Headers",
   argumentsWord = "Arguments",
@@ -162,49 +162,49 @@ export enum Words {
   voice = "Voice",
 }
 
-// pages/agent
+// Texts of the module pages/agent.
 export const yourChangesWillBeLost = (names: string): string => `Your changes will be lost: ${names}.`;
 export const unsavedChangesDontApply = (href: string) => <>Unsaved changes don't apply here. The agent answers as last saved. <a href={href}>Continue editing</a></>;
 
-// pages/agent/basics
+// Texts of the module pages/agent/basics.
 export const agentsRoleHowItWorks = (length: string, most: string) => <>The agent's role, how it works, and what it must not do. Variables such as <code>{"{{now}}"}</code> and <code>{"{{input.customer}}"}</code> are filled in each run. <span class="number">{length} of {most} characters</span></>;
 export const questionN = (n: number): string => `Question ${n}`;
 export const removeFallbackModelN = (n: number): string => `Remove fallback model ${n}`;
 export const fallbackModelNumber = (number: number): string => `Fallback model ${number}`;
 
-// pages/agent/draft
+// Texts of the module pages/agent/draft.
 export const mustBeValidJson = (message: string): string => `must be valid JSON: ${message}`;
 
-// pages/agent/knowledge
+// Texts of the module pages/agent/knowledge.
 export const andIdsMore = (ids: number): string => `and ${ids} more`;
 export const removeName = (name: string): string => `Remove ${name}`;
 export const idsChosen = (ids: number): string => `${ids} chosen`;
 export const noDocumentsYetAdd = () => <>No documents yet. <a href="/dashboard/knowledge">Add documents under Knowledge</a>.</>;
 export const noDocumentNameContains = (part: string): string => `No document name contains this text${part}.`;
 
-// pages/agent/modelpicker
+// Texts of the module pages/agent/modelpicker.
 export const defaultOfTheService = (defaults: string): string => `Default of the service (${defaults})`;
 
-// pages/agent/modelsettings
+// Texts of the module pages/agent/modelsettings.
 export const acceptsOnlyMin = (min: number): string => `accepts only ${min}`;
 export const acceptsAtMostMax = (max: number): string => `accepts at most ${max}`;
 export const acceptsAccepted = (accepted: string): string => `accepts ${accepted}`;
 
-// pages/agent/preview
+// Texts of the module pages/agent/preview.
 export const systemPromptFault = (fault: ComponentChildren) => <>System prompt {fault}</>;
 
-// pages/agent/savebar
+// Texts of the module pages/agent/savebar.
 export const andErrorsMore = (errors: number): string => `and ${errors} more`;
 export const someoneElseChanged = (time: ComponentChildren, theirs: string, yours: string) => <><strong class="bad-words">Someone else changed this agent {time}.</strong> They changed: {theirs}. You changed: {yours}.</>;
 export const bothOfYouChanged = (names: string): string => `Both of you changed ${names}. Applying your changes replaces theirs.`;
 export const nothingIsLost = (part: string): string => `${part} Nothing is lost until you choose.`;
 
-// pages/agent/settings
+// Texts of the module pages/agent/settings.
 export const settingsOfName = (name: string): string => `Settings of ${name}`;
 export const nameWasDeleted = (name: string): string => `${name} was deleted.`;
 export const deleteName = (name: string): string => `Delete ${name}?`;
 
-// pages/agent/words
+// Texts of the module pages/agent/words.
 export const headerHeader = (header: string): string => `Header ${header}`;
 export const fallbackModelAt = (at: number): string => `Fallback model ${at}`;
 export const suggestedQuestionAt = (at: number): string => `Suggested question ${at}`;

@@ -1,7 +1,7 @@
 // The texts of the list of agents.
 
 export enum Words {
-  // pages/agents
+  // Texts of the module pages/agents.
   agents = "Agents",
   listAgents = "List agents",
   newAgent = "New agent",
@@ -25,7 +25,7 @@ export enum Words {
   settings = "Settings",
   deleteIt = "Delete",
 
-  // pages/agents/create
+  // Texts of the module pages/agents/create.
   createTheAgent = "Create the agent",
   cancel = "Cancel",
   createAgent = "Create agent",
@@ -40,7 +40,7 @@ export enum Words {
   youWriteInstructions = "You write the instructions.",
 }
 
-// pages/agents
+// Texts of the module pages/agents.
 export const noAgentNameContains = (value: string): string => `No agent name contains “${value}”.`;
 export const agentAnswersPeople = (part: string): string => `An agent answers people in a chat or on your own pages, or runs on a schedule. ${part}`;
 export const nameWasDeleted = (name: string): string => `${name} was deleted.`;
@@ -48,5 +48,5 @@ export const settingsOfName = (name: string): string => `Settings of ${name}`;
 export const deleteName = (name: string): string => `Delete ${name}`;
 export const deleteNameQuestion = (name: string): string => `Delete ${name}?`;
 
-// pages/agents/delete
+// Texts of the module pages/agents/delete.
 export const canNoLonger = (name: string): string => `${name} can no longer be called, and its queued runs are cancelled. Finished runs stay readable. This can't be undone.`;

@@ -2,13 +2,13 @@
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // answer/answer
+  // Texts of the module answer/answer.
   code = "Code",
   source = "Source",
   sources = "Sources",
   document = "document",
 
-  // answer/approval
+  // Texts of the module answer/approval.
   approve = "Approve",
   callIsMadeExactly = "The call is made exactly as shown, and the run continues.",
   deny = "Deny",
@@ -27,13 +27,13 @@ export enum Words {
   nothingHasBeenSent = "Nothing has been sent yet. The run is waiting for your decision.",
   callMayHaveBeenExecuted = "The call may have been executed, but its response was lost. Check the called system before you decide.",
 
-  // answer/files
+  // Texts of the module answer/files.
   filesCantBeOpened = "Files can't be opened in the demo",
   files = "Files",
   filesCantBeOpenedInDemo = "Files can't be opened in the demo. Sign up to open them.",
   attachedFiles = "Attached files",
 
-  // answer/source
+  // Texts of the module answer/source.
   aDocument = ", a document",
   closeSource = "Close source",
   demoShowsOnlyCited = "The demo shows only the cited words. Sign up to read the whole text.",
@@ -48,7 +48,7 @@ export enum Words {
   textOfSource = "Text of the source",
   citedPassageOfDocument = "The cited passage of the document.",
 
-  // answer/toolcalls
+  // Texts of the module answer/toolcalls.
   toolCalls = "Tool calls",
   input = "Input",
   program = "Program",
@@ -62,26 +62,26 @@ export enum Words {
   otherOutput = "Other output",
 }
 
-// answer/answer
+// Texts of the module answer/answer.
 export const codeInLanguage = (language: string): string => `Code in ${language}`;
 export const sourceIdTitle = (id: number, title: string): string => `Source ${id}: ${title}`;
 export const sourceId = (id: number): string => `Source ${id}:`;
 export const pagePage = (page: number): string => `page ${page}`;
 
-// answer/approval
+// Texts of the module answer/approval.
 export const inputIsTooLong = (href: string) => <>The input is too long to show here. <a href={href}>Read it on the run’s page</a> before you decide.</>;
 export const withoutDecisionRunFails = (time: ComponentChildren) => <>Without a decision, the run fails {time}. Waiting costs nothing. Later messages in the session wait until then.</>;
 export const withoutResultsRunFails = (time: ComponentChildren) => <>Without results, the run fails {time}. Later messages in the session wait until then.</>;
 export const allowAgentToUse = (name: ComponentChildren) => <>Allow the agent to use <code>{name}</code>?</>;
 export const didCallToGo = (name: ComponentChildren) => <>Did the call to <code>{name}</code> go through?</>;
 
-// answer/code
+// Texts of the module answer/code.
 export const copyLabel = (label: string): string => `Copy: ${label}`;
 
-// answer/files
+// Texts of the module answer/files.
 export const downloadNameBytes = (name: string, bytes: string): string => `Download ${name}, ${bytes}`;
 
-// answer/source
+// Texts of the module answer/source.
 export const pagePagePart = (page: number): string => `, page ${page}`;
 export const sourceIdPartPart = (id: number, part: string, part2: string): string => `Source ${id}${part}${part2}`;
 export const openPageInNew = () => <>Open the page<span class="visually-hidden"> in a new window</span></>;
@@ -89,6 +89,6 @@ export const theseAreCitedWords = (part: string): string => `${part} These are t
 export const textAsItWasRead = (readAt: ComponentChildren) => <>The text as it was read{readAt}. The page may have changed since.</>;
 export const onlyFirstCharacters = (text: string): string => ` Only the first ${text} characters are stored.`;
 
-// answer/toolcalls
+// Texts of the module answer/toolcalls.
 export const inputOfName = (name: string): string => `Input of ${name}`;
 export const outputOfName = (name: string): string => `Output of ${name}`;

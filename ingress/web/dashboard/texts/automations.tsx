@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // pages/automations
+  // Texts of the module pages/automations.
   automations = "Automations",
   automationsAreForAdmins = "Automations are for admins",
   automationsUseOrganizationsApi = "Automations use the organization's API keys, which only admins can create. Ask an admin to set up the automation, or to make you an admin.",
@@ -18,7 +18,7 @@ export enum Words {
   noIdempotencyKey = "no idempotency key",
   showAllRuns = "Show all runs",
 
-  // pages/automations/recipes
+  // Texts of the module pages/automations/recipes.
   thisLineMayBeTooLong = " This line may be too long for cron. Let cron start a script instead, like the program under systemd.",
   cron = "cron",
   runsInMachinesTime = "Runs in the machine's time zone. cron mails the output to the crontab's owner.",
@@ -39,7 +39,7 @@ export enum Words {
   requestThatServiceSends = "the request that the service sends",
   sameFromShell = "the same from a shell, with the delivery's id in DELIVERY_ID",
 
-  // pages/automations/setup
+  // Texts of the module pages/automations/setup.
   everyHour = "Every hour",
   everyDay = "Every day",
   everyMonday = "Every Monday",
@@ -69,16 +69,16 @@ export enum Words {
   howManySecondsResult = "How many seconds a result is stored after the run finishes, if 24 hours are too short. At most 30 days.",
 }
 
-// pages/automations
+// Texts of the module pages/automations.
 export const timeNoLongerStored = (time: ComponentChildren) => <>{time} no longer stored</>;
 export const lastDeliveriesOfId = (id: string): string => `Last deliveries of ${id}`;
 export const listRunsOf = (id: string): string => `List the runs of ${id}`;
 
-// pages/automations/recipes
+// Texts of the module pages/automations/recipes.
 export const workflow = (name: string): string => `Parley ${name}`;
 export const monTime = (time: string): string => `Mon *-*-* ${time}`;
 export const usrLocalBin = (unit: string): string => `/usr/local/bin/${unit}, with chmod 755`;
 export const parleyYamlForKubectl = (slug: string): string => `parley-${slug}.yaml, for kubectl apply -f`;
 
-// pages/automations/setup
+// Texts of the module pages/automations/setup.
 export const parleyApiKey = () => <><code>PARLEY_API_KEY</code> is an API key of the organization. <a href="/dashboard/org">Create one under Organization</a>. Use a separate key for each automation, so that you can revoke it separately.</>;

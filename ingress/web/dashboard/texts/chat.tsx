@@ -3,13 +3,13 @@ import { many } from "./plural";
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // chat/attachments
+  // Texts of the module chat/attachments.
   attachFiles = "Attach files",
   filesToAttach = "Files to attach",
   attachedFiles = "Attached files",
   tryAgain = "Try again",
 
-  // chat/chat
+  // Texts of the module chat/chat.
   newSession = "New session",
   jumpToNewestMessage = "Jump to the newest message",
   loadingTheSession = "Loading the session",
@@ -28,7 +28,7 @@ export enum Words {
   askSomething = "Ask something",
   eachAnswerIsRun = " Each answer is a run that you can inspect.",
 
-  // chat/composer
+  // Texts of the module chat/composer.
   message = "Message",
   dropFilesToAttach = "Drop the files to attach them",
   writeAMessage = "Write a message",
@@ -42,11 +42,11 @@ export enum Words {
   sendThisMessage = "Send this message",
   whatCanYouDo = "What can you do?",
 
-  // chat/demo
+  // Texts of the module chat/demo.
   inThisMinute = "in this minute",
   youCanSendRequests = "You can send requests again",
 
-  // chat/sessions
+  // Texts of the module chat/sessions.
   yourSessions = "Your sessions",
   yourSessionsAppearHere = "Your sessions appear here after you send a message.",
   listSessions = "List sessions",
@@ -57,7 +57,7 @@ export enum Words {
   erase = "Erase",
   itsMessagesAreDeleted = "Its messages are deleted permanently, with the texts and steps of its runs. Unfinished runs are cancelled.",
 
-  // chat/trouble
+  // Texts of the module chat/trouble.
   sendAgain = "Send again",
   discardMessage = "Discard message",
   signUp = "Sign up",
@@ -90,7 +90,7 @@ export enum Words {
   runWasCancelled = "The run was cancelled",
   askAgain = "Ask again",
 
-  // chat/turnview
+  // Texts of the module chat/turnview.
   beingSpoken = "being spoken",
   thisAnswerWasNotSpoken = "This answer was not spoken.",
   connectionLostReconnectingText = "Connection lost. Reconnecting …",
@@ -106,13 +106,13 @@ export enum Words {
   incompleteProviderWithheldRest = "incomplete: the provider withheld the rest",
 }
 
-// chat/attachments
+// Texts of the module chat/attachments.
 export const messageTakesAtMost = (mostFiles: number, files: string): string => `A message takes at most ${mostFiles} files. Not attached: ${files}.`;
 export const uploadOfName = (name: string): string => `Upload of ${name}`;
 export const tryAgainName = (name: string): string => `Try again: ${name}`;
 export const removeName = (name: string): string => `Remove ${name}`;
 
-// chat/chat
+// Texts of the module chat/chat.
 export const droppedMessagesWere = (dropped: number): string => `${dropped} messages were`;
 export const editedOrAnsweredAgain = (part: string): string => `${part} edited or answered again.`;
 export const answerText = (text: string): string => `Answer: ${text}`;
@@ -121,24 +121,24 @@ export const agentSaidShownText = (shownText: string): string => `The agent said
 export const youSaidMessage = (message: string): string => `You said: ${message}`;
 export const yourMessagesFormSession = (inDemo: ComponentChildren) => <>Your messages form a session, which the agent remembers.{inDemo}</>;
 
-// chat/composer
+// Texts of the module chat/composer.
 export const messageIsBytesTooLong = (toLocaleString: string): string => `The message is ${toLocaleString} bytes too long. Shorten it.`;
 
-// chat/demo
+// Texts of the module chat/demo.
 export const inSeconds = (windowSeconds: number): string => `in ${windowSeconds} s`;
 export const leftOfMostRequests = (left: number, most: number, span: string): string => `${left} of ${most} requests left ${span}`;
 
-// chat/sessions
+// Texts of the module chat/sessions.
 export const sessionsHowMany = (howMany: string): string => `Sessions${howMany}`;
 export const runs = (n: number): string => many(n, "run");
 export const eraseSessionTitle = (title: string): string => `Erase session: ${title}`;
 
-// chat/trouble
+// Texts of the module chat/trouble.
 export const limitResetsBeforeThatMessage = (time: ComponentChildren) => <>The limit resets {time}. Before that, the message may be refused again.</>;
 export const sendAgainInS = (rest: number): string => `Send again in ${rest} s`;
 export const requestRequestId = (requestId: string) => <>Request <code>{requestId}</code></>;
 
-// chat/turnview
+// Texts of the module chat/turnview.
 export const interruptedYouHeard = () => <><span class="tag">Interrupted</span> You heard this part of the answer.</>;
 export const connectedAgainAnswerIsBeingResumed = () => <><span class="dots" aria-hidden="true"><i /><i /><i /></span>Connected again. The answer is being resumed.</>;
 export const runIsWaitingForDecision = (href: string) => <>The run is waiting for a decision. <a href={href}>Open the run</a></>;

@@ -1,7 +1,7 @@
 // The texts of the Embed tab of an agent.
 
 export enum Words {
-  // pages/agent/appearance
+  // Texts of the module pages/agent/appearance.
   rightCorner = "Right corner",
   leftCorner = "Left corner",
   theVisitorsSystem = "The visitor's system",
@@ -22,7 +22,7 @@ export enum Words {
   couldntLoadPreviewReload = "Couldn't load the preview. Reload the page.",
   previewOfWidget = "Preview of the widget",
 
-  // pages/agent/embed
+  // Texts of the module pages/agent/embed.
   youCanViewThese = "You can view these settings. Only admins and owners of the organization can change them.",
   whereItMayAppear = "Where it may appear",
   widgetShowsChat = "The widget shows a chat with this agent on your own pages. A page contains no key: browsers get short-lived tokens, and only on the origins listed here.",
@@ -52,17 +52,17 @@ export enum Words {
   attachments = "Attachments",
   visitorsCanAttachImages = "Visitors can attach images and documents to their messages. Visitors are strangers, and models read what they send.",
 
-  // pages/agent/origin
+  // Texts of the module pages/agent/origin.
   patternsAreNotSupported = "Patterns are not supported. Add each origin",
   useSchemeAndHost = "Use a scheme and a host, without a path",
 }
 
-// pages/agent/appearance
+// Texts of the module pages/agent/appearance.
 export const openPageWithWidget = (href: string) => <><a href={href} target="_blank" rel="noopener">Open a page with the widget</a>, as visitors see it.</>;
 
-// pages/agent/embed
+// Texts of the module pages/agent/embed.
 export const widgetOfName = (name: string): string => `Widget of ${name}`;
 export const removeValue = (value: string): string => `Remove ${value}`;
 
-// pages/agent/origin
+// Texts of the module pages/agent/origin.
 export const notOriginForExample = (wrong: string, why: string): string => `Not an origin: ${wrong}. ${why}, for example https://www.example.com.`;

@@ -1,7 +1,7 @@
 // The texts of the finder.
 
 export enum Words {
-  // finder
+  // Texts of the module finder.
   page = "Page",
   action = "Action",
   usageAndBudgets = "Usage and budgets",
@@ -42,6 +42,6 @@ export enum Words {
   couldntLoadAllAgents = "Couldn’t load all agents, templates and documents. Check the connection and try again.",
 }
 
-// finder
+// Texts of the module finder.
 export const runsWithTyped = (typed: string): string => `Runs with “${typed}”`;
 export const documentationAboutTyped = (typed: string): string => `Documentation about “${typed}”`;

@@ -2,11 +2,11 @@
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // api
+  // Texts of the module api.
   cantReachServiceCheck = "Can't reach the service. Check the connection and try again.",
   cantReachService = "Can't reach the service, or its response was lost. Check whether the change was made before you try again.",
 
-  // app
+  // Texts of the module app.
   skipToContent = "Skip to content",
   thisPageFailed = "This page failed",
   couldntShowThisPage = "Couldn't show this page",
@@ -21,18 +21,18 @@ export enum Words {
   signUpToCreate = "Sign up to create agents, give them documents and run them on a schedule.",
   linkMayBeIncomplete = "The link may be incomplete, or the item was deleted.",
 
-  // files
+  // Texts of the module files.
   connectionLostBeforeWhole = "Connection lost before the whole file was sent. Try again.",
   uploadCancelled = "Upload cancelled.",
 
-  // later
+  // Texts of the module later.
   couldntLoadThisPage = "Couldn't load this page",
   stillCouldntLoad = "Still couldn't load",
   partOfDashboardCouldnt = "Part of the dashboard couldn't be loaded",
   tryAgain = "Try again",
   serviceMayBeDown = "The service may be down, or was upgraded after you opened the dashboard. Check the connection and try again.",
 
-  // rail
+  // Texts of the module rail.
   inbox = "Inbox",
   agents = "Agents",
   templates = "Templates",
@@ -58,10 +58,10 @@ export enum Words {
   theme = "Theme",
   home = "Home",
 
-  // title
+  // Texts of the module title.
   parley = "Parley",
 
-  // toolnames
+  // Texts of the module toolnames.
   webSearch = "Web search",
   codeExecution = "Code execution",
   httpEndpoints = "HTTP endpoints",
@@ -69,15 +69,15 @@ export enum Words {
   voice = "Voice",
 }
 
-// api
+// Texts of the module api.
 export const serviceRespondedWithStatus = (status: number): string => `The service responded with status ${status}.`;
 
-// later
+// Texts of the module later.
 export const theServiceResponded = (status: number): string => `the service responded with status ${status}`;
 
-// rail
+// Texts of the module rail.
 export const brand = (mark: ComponentChildren) => <>{mark}Parley</>;
 export const findShortcut = (modifier: string): string => `${modifier} K`;
 
-// title
+// Texts of the module title.
 export const pageParley = (page: string): string => `${page} · Parley`;

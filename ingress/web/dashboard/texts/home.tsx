@@ -3,11 +3,11 @@ import type { ComponentChildren } from "preact";
 import { many } from "./plural";
 
 export enum Words {
-  // pages/home
+  // Texts of the module pages/home.
   whatNeedsYou = "What needs you, and what your agents have done.",
   home = "Home",
 
-  // pages/home/needs
+  // Texts of the module pages/home/needs.
   needsYou = "Needs you",
   nothingAtMoment = "Nothing at the moment.",
   runWaitsForYourDecision = "1 run waits for your decision",
@@ -19,12 +19,12 @@ export enum Words {
   sandboxSeconds = "sandbox seconds",
   documentCouldNotBeRead = "1 document could not be read",
 
-  // pages/home/newest
+  // Texts of the module pages/home/newest.
   newestRuns = "Newest runs",
   allRuns = "All runs",
   noRunsYet = "No runs yet. Each message to an agent and each trigger is a run.",
 
-  // pages/home/steps
+  // Texts of the module pages/home/steps.
   chatWithAgent = "Chat with an agent",
   askItSomething = "Ask it something and see which tools it uses.",
   uploadADocument = "Upload a document",
@@ -40,7 +40,7 @@ export enum Words {
   hide = "Hide",
   done = "(done)",
 
-  // pages/home/week
+  // Texts of the module pages/home/week.
   last7Days = "Last 7 days",
   usage = "Usage",
   runs = "Runs",
@@ -49,7 +49,7 @@ export enum Words {
   perDay = "per day",
   noRunsInLast = "No runs in the last seven days. A bar is the number of runs of one day, by their result.",
 
-  // pages/inbox
+  // Texts of the module pages/inbox.
   yourDecisionIsSaved = "Your decision is saved.",
   inbox = "Inbox",
   runsThatWait = "Runs that wait for a decision before they continue.",
@@ -57,7 +57,7 @@ export enum Words {
   runWaitsHere = "A run waits here before a tool call that needs approval, and when it is unknown whether a call went through. In an agent’s settings, “Ask a person first” decides which calls need approval.",
 }
 
-// pages/home/needs
+// Texts of the module pages/home/needs.
 export const runsWaitForYourDecision = (counted: string): string => `${counted} runs wait for your decision`;
 export const webhookLastDeliveryWas = (name: string, status: string): string => `Webhook ${name}: the last delivery was ${status}`;
 export const failedTimesInRow = (failures: number): string => `failed ${many(failures, "time")} in a row`;
@@ -67,9 +67,9 @@ export const amountOfAmountUnits = (amount: string, amount2: string, units: stri
 export const mostOrMore = (most: number): string => `${most} or more`;
 export const documentsCouldNotBeRead = (counted: string): string => `${counted} documents could not be read`;
 
-// pages/home/steps
+// Texts of the module pages/home/steps.
 export const doneOfStepsDone = (done: number, steps: number): string => `${done} of ${steps} done`;
 
-// pages/inbox
+// Texts of the module pages/inbox.
 export const decisionNOf = (n: number, of: string): string => `Decision ${n}: ${of}`;
 export const startedTime = (time: ComponentChildren) => <>started {time}</>;

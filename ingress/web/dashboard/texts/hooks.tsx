@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // pages/hook
+  // Texts of the module pages/hook.
   deliveries = "Deliveries",
   setup = "Setup",
   settings = "Settings",
@@ -27,10 +27,10 @@ export enum Words {
   saveTheWebhook = "Save the webhook",
   deleteIt = "Delete",
 
-  // pages/hooks/allow
+  // Texts of the module pages/hooks/allow.
   allowAutomations = "Allow automations",
 
-  // pages/hooks/conditions
+  // Texts of the module pages/hooks/conditions.
   is = "is",
   isNot = "is not",
   isOneOf = "is one of",
@@ -55,7 +55,7 @@ export enum Words {
   afterFirstDelivery = "After the first delivery, up to 3,600.",
   coalescing = "Coalescing",
 
-  // pages/hooks/deliveries
+  // Texts of the module pages/hooks/deliveries.
   all = "All",
   accepted = "Accepted",
   coalesced = "Coalesced",
@@ -87,7 +87,7 @@ export enum Words {
   thePayload = "the payload",
   payloadIsNotStored = "The payload is not stored. Only payloads of up to 1 MiB are stored, and none of rejected deliveries.",
 
-  // pages/hooks/form
+  // Texts of the module pages/hooks/form.
   agentAndApiKey = "Agent and API key",
   messageToAgent = "Message to the agent",
   textWithValues = "A text with values from the payload. The whole payload is attached as data.",
@@ -107,7 +107,7 @@ export enum Words {
   ifEmptyBodyIdentifies = "If empty, the body identifies the delivery.",
   sender = "Sender",
 
-  // pages/hooks/list
+  // Texts of the module pages/hooks/list.
   webhooks = "Webhooks",
   agentsThatRun = "Agents that run on events from other services: GitHub, Stripe, Slack, and any service that signs its requests.",
   listTheWebhooks = "List the webhooks",
@@ -118,7 +118,7 @@ export enum Words {
   lastDelivery = "Last delivery",
   state = "State",
 
-  // pages/hooks/message
+  // Texts of the module pages/hooks/message.
   message = "Message",
   noPreviewBecauseSample = "No preview, because the sample is not valid JSON.",
   samplePayload = "Sample payload",
@@ -133,7 +133,7 @@ export enum Words {
   deliveryLikeThisStarts = "A delivery like this starts a run.",
   deliveryLikeThisIsFiltered = "A delivery like this is filtered out and starts no run.",
 
-  // pages/hooks/setup
+  // Texts of the module pages/hooks/setup.
   theSender = "the sender",
   address = "Address",
   theAddress = "the address",
@@ -157,7 +157,7 @@ export enum Words {
   alsoAcceptPreviousSecret = "Also accept the previous secret",
   deliveriesKeepWorking = "Deliveries keep working until the sender has the new secret.",
 
-  // pages/hooks/sources
+  // Texts of the module pages/hooks/sources.
   slackQuestion = "<@U0> What is 6 * 7?",
   kimLarsen = "Kim Larsen",
   storkLamp = "Stork lamp",
@@ -202,7 +202,7 @@ export enum Words {
   inChannelEventChannel = "In the channel {{event.channel}} the user {{event.user}} wrote to you:\n\n{{event.text}}\n\nAnswer in a few sentences.",
   typeOrderDataId = "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
 
-  // pages/hooks/test
+  // Texts of the module pages/hooks/test.
   sendATest = "Send a test",
   close = "Close",
   send = "Send",
@@ -215,10 +215,10 @@ export enum Words {
   noRunStartsSee = "No run starts. See Deliveries for the reason.",
   signatureIsNotValid = "The signature is not valid.",
 
-  // pages/hooks/unsaved
+  // Texts of the module pages/hooks/unsaved.
   yourChangesWillBeLost = "Your changes will be lost.",
 
-  // pages/newhook
+  // Texts of the module pages/newhook.
   eventInAnotherService = "An event in another service runs an agent.",
   webhooksUseOrganizationsApiKeys = "Webhooks use the organization’s API keys. Ask an admin to set one up.",
   noAgentsYet = "No agents yet",
@@ -230,7 +230,7 @@ export enum Words {
   deliveriesAreRefusedUntilYou = "Deliveries are refused until you set the sender’s secret under Setup.",
 }
 
-// pages/hook
+// Texts of the module pages/hook.
 export const lastDeliveryTime = (time: ComponentChildren) => <>Last delivery: {time}</>;
 export const underSetup = (href: string) => <>under <a href={href}>Setup</a>.</>;
 export const newestDeliveryWasRejected = (time: ComponentChildren) => <><strong>The newest delivery was rejected</strong> ({time}): its signature or token doesn't match the webhook's secret. Enter the same secret at the sender, or set a new one</>;
@@ -241,13 +241,13 @@ export const disableName = (name: string): string => `Disable ${name}?`;
 export const enableName = (name: string): string => `Enable ${name}`;
 export const deleteName = (name: string): string => `Delete ${name}?`;
 
-// pages/hooks/allow
+// Texts of the module pages/hooks/allow.
 export const automationsMayRunName = (name: string): string => `Automations may run ${name}.`;
 export const automationsMayNowRun = (name: string): string => `Automations may now run ${name}.`;
 export const automationsMayNotRun = (name: string) => <><strong>Automations may not run {name}.</strong> Only people may call it, so triggers are refused.</>;
 export const allowAutomationsToRun = (name: string): string => `Allow automations to run ${name}`;
 
-// pages/hooks/conditions
+// Texts of the module pages/hooks/conditions.
 export const allConditionsMustMatch = () => <>All conditions must match. Other deliveries appear in the log as filtered. <code>@event</code> is the sender’s name for the event.</>;
 export const pathOfConditionNumber = (number: number): string => `Path of condition ${number}`;
 export const comparisonOfConditionNumber = (number: number): string => `Comparison of condition ${number}`;
@@ -255,27 +255,27 @@ export const valueOfConditionNumber = (number: number): string => `Value of cond
 export const removeConditionNumber = (number: number): string => `Remove condition ${number}`;
 export const conditionNumber = (number: number): string => `Condition ${number}:`;
 
-// pages/hooks/deliveries
+// Texts of the module pages/hooks/deliveries.
 export const deliveryId = (id: string): string => `, delivery ${id}`;
 export const receivedDuplicatesTimes = (duplicates: number): string => `received ${duplicates} times`;
 export const redeliveredStatus = (status: string): string => `Redelivered: ${status}.`;
 export const receivedDuplicatesTimesPart = (duplicates: number): string => `, received ${duplicates} times`;
 export const payloadBytes = (bytes: string): string => `Payload, ${bytes}`;
 
-// pages/hooks/form
+// Texts of the module pages/hooks/form.
 export const nameAutomationsNotAllowed = (name: string): string => `${name} (automations not allowed)`;
 
-// pages/hooks/message
+// Texts of the module pages/hooks/message.
 export const pathsAreReplaced = () => <><code>{"{{a.b.0.c}}"}</code> is replaced by the payload’s value at that path, or by nothing if there is none. A message may have up to 2 MiB.</>;
 export const insertPath = (path: string): string => `Insert ${path}`;
 export const textBetweenAndComes = (part: string): string => `${part} Text between ⟦ and ⟧ comes from the sender. The agent treats it as data, not as instructions.`;
 
-// pages/hooks/setup
+// Texts of the module pages/hooks/setup.
 export const atPart = (part: string): string => `At ${part}`;
 export const previousSecretIsAlso = (time: ComponentChildren) => <>The previous secret is also accepted. It expires {time}.</>;
 export const secretThatShows = (title: string): string => `The secret that ${title} shows. If empty, a secret is generated.`;
 
-// pages/newhook
+// Texts of the module pages/newhook.
 export const webhookName = (name: string): string => `Webhook ${name}`;
 export const generatesItPaste = (title: string): string => `${title} generates it. Paste it here, or later under Setup.`;
 export const setUpAtSender = (name: string): string => `Set up ${name} at the sender`;

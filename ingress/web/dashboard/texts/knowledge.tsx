@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { many } from "./plural";
 
 export enum Words {
-  // pages/knowledge
+  // Texts of the module pages/knowledge.
   knowledge = "Knowledge",
   uploadADocument = "Upload a document",
   addTextOrUrl = "Add text or a URL",
@@ -20,7 +20,7 @@ export enum Words {
   passages = "Passages",
   added = "Added",
 
-  // pages/knowledge/add
+  // Texts of the module pages/knowledge/add.
   addADocument = "Add a document",
   cancel = "Cancel",
   addDocument = "Add document",
@@ -34,7 +34,7 @@ export enum Words {
   url = "URL",
   publicUrlThatBegins = "A public URL that begins with https:// or http://. It is fetched once.",
 
-  // pages/knowledge/contents
+  // Texts of the module pages/knowledge/contents.
   contents = "Contents",
   page = "Page",
   passage = "Passage",
@@ -48,7 +48,7 @@ export enum Words {
   citedWordsCouldNotBeFound = "The cited words could not be found in the picture. See the text of the page.",
   enlarge = "Enlarge",
 
-  // pages/knowledge/document
+  // Texts of the module pages/knowledge/document.
   document = "Document",
   id = "Id",
   copyDocumentsId = "Copy the document's id",
@@ -77,14 +77,14 @@ export enum Words {
   changeThisDocument = "Change this document",
   deleteIt = "Delete",
 
-  // pages/knowledge/search
+  // Texts of the module pages/knowledge/search.
   search = "Search",
   searchTheDocuments = "Search the documents",
   findsPassagesThatAgent = "Finds the passages that an agent would get.",
   howLongIsWarranty = "How long is the warranty?",
   searchedByWords = "Searched by words only: the embeddings service did not respond.",
 
-  // pages/knowledge/uploads
+  // Texts of the module pages/knowledge/uploads.
   filesToUpload = "Files to upload",
   dropFilesToUpload = "Drop files to upload them",
   uploads = "Uploads",
@@ -92,18 +92,18 @@ export enum Words {
   dismiss = "Dismiss",
 }
 
-// pages/knowledge
+// Texts of the module pages/knowledge.
 export const onceDocumentIsReady = (part: string): string => `${part}Once a document is ready, every agent with the knowledge tool can search and cite it.`;
 export const documentsThatAgentsSearchAnswers = (may: ComponentChildren) => <>Documents that agents search. Answers cite the page and the exact words.{may}</>;
 
-// pages/knowledge/add
+// Texts of the module pages/knowledge/add.
 export const nameIsBeingProcessed = (name: string): string => `${name} is being processed.`;
 
-// pages/knowledge/contents
+// Texts of the module pages/knowledge/contents.
 export const partPageOfLast = (part: string, page: number, last: number): string => `${part} ${page} of ${last}`;
 export const pagePageOfName = (page: number, name: string): string => `Page ${page} of ${name}`;
 
-// pages/knowledge/document
+// Texts of the module pages/knowledge/document.
 export const pagesLower = (n: number): string => many(n, "page");
 export const passagesLower = (n: number): string => many(n, "passage");
 export const languageLanguage = (language: string): string => `, language ${language}`;
@@ -111,13 +111,13 @@ export const nameIsDeleted = (name: string): string => `${name} is deleted.`;
 export const deleteName = (name: string): string => `Delete ${name}?`;
 export const newContentOfName = (name: string): string => `New content of ${name}`;
 
-// pages/knowledge/search
+// Texts of the module pages/knowledge/search.
 export const noPassageMatchesTry = (asked: string): string => `No passage matches “${asked}”. Try other words.`;
 export const pagePage = (page: number): string => ` · page ${page}`;
 
-// pages/knowledge/standing
+// Texts of the module pages/knowledge/standing.
 export const processedPagesOfName = (name: string): string => `Processed pages of ${name}`;
 export const pagesDoneOfPages = (pagesDone: number, pages: number): string => `${pagesDone} of ${pages}`;
 
-// pages/knowledge/uploads
+// Texts of the module pages/knowledge/uploads.
 export const uploadOfName = (name: string): string => `Upload of ${name}`;

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { many } from "./plural";
 
 export enum Words {
-  // pages/org
+  // Texts of the module pages/org.
   access = "Access",
   usage = "Usage",
   notifications = "Notifications",
@@ -20,7 +20,7 @@ export enum Words {
   youBecomeItsOwner = "You become its owner, and the dashboard switches to it.",
   name = "Name",
 
-  // pages/org/budgets
+  // Texts of the module pages/org/budgets.
   theOrganization = "The organization",
   anAgent = "An agent",
   anApiKey = "An API key",
@@ -61,7 +61,7 @@ export enum Words {
   with0Nothing = "With 0, nothing may run. Days and months are in UTC.",
   deleteIt = "Delete",
 
-  // pages/org/endpoint
+  // Texts of the module pages/org/endpoint.
   aRunCompleted = "A run completed",
   runFailedOrTimed = "A run failed or timed out",
   runIsWaiting = "A run is waiting for a person",
@@ -81,7 +81,7 @@ export enum Words {
   theEvents = "The events",
   runsOf = "Runs of",
 
-  // pages/org/invitations
+  // Texts of the module pages/org/invitations.
   yourInvitations = "Your invitations",
   invitationsToYourEmail = "Invitations to your email address from other organizations.",
   toAcceptOrDecline = "To accept or decline an invitation, open the link that you received. Invitations are listed here after your email address is verified, for example by signing in with your organization's account.",
@@ -93,7 +93,7 @@ export enum Words {
   decline = "Decline",
   itsLinkStopsWorking = "Its link stops working.",
 
-  // pages/org/keys
+  // Texts of the module pages/org/keys.
   apiKeys = "API keys",
   programsCallParley = "Programs call Parley with an API key. A key is shown once, when it is created.",
   newKey = "New key",
@@ -127,7 +127,7 @@ export enum Words {
   tryIt = "Try it:",
   commandThatListsAgents = "a command that lists the agents",
 
-  // pages/org/limits
+  // Texts of the module pages/org/limits.
   demoVisitors = "Demo visitors",
   peopleAndApiKeys = "People and API keys",
   personWithAllSessions = "A person with all sessions and API keys",
@@ -147,7 +147,7 @@ export enum Words {
   documents = "Documents",
   totalSizeOfDocuments = "Total size of documents",
 
-  // pages/org/members
+  // Texts of the module pages/org/members.
   memberChatViewAgents = "Member: chat, view agents and documents, own sessions",
   adminAlsoEditAgents = "Admin: also edit agents, documents and API keys, all runs",
   ownerAlsoManageMembers = "Owner: also manage members and the organization",
@@ -176,7 +176,7 @@ export enum Words {
   emailAddress = "Email address",
   youGetLinkToSend = "You get a link to send. They become a member when they accept.",
 
-  // pages/org/messages
+  // Texts of the module pages/org/messages.
   noMessagesYetSend = "No messages yet. Send a test to try the endpoint.",
   event = "Event",
   status = "Status",
@@ -195,7 +195,7 @@ export enum Words {
   nextAttempt = "Next attempt",
   thePayload = "the payload",
 
-  // pages/org/notifications
+  // Texts of the module pages/org/notifications.
   itGets = "It gets",
   theyGet = "They get",
   parleyNotifiesYourServices = "Parley notifies your services of events. Messages are signed according to Standard Webhooks, and resent if a delivery fails.",
@@ -223,7 +223,7 @@ export enum Words {
   nothingIsSent = "Nothing is sent to it until you enable it again.",
   messagesThatHaveNotBeenSent = "Messages that have not been sent yet are discarded.",
 
-  // pages/org/sessions
+  // Texts of the module pages/org/sessions.
   yourLoginSessions = "Your login sessions",
   browsersAndPrograms = "The browsers and programs that are signed in to your account. If you don’t recognize a session, end it, and ask an admin for a link to set a new password.",
   browserOrProgram = "Browser or program",
@@ -236,7 +236,7 @@ export enum Words {
   unknown = "unknown",
   end = "End",
 
-  // pages/org/usage
+  // Texts of the module pages/org/usage.
   lastDay = "Last day",
   days7 = "7 days",
   days30 = "30 days",
@@ -264,12 +264,12 @@ export enum Words {
   percentile95th = "95th percentile",
 }
 
-// pages/org
+// Texts of the module pages/org.
 export const otherOrganizationsCantSee = (name: string): string => `${name}. Other organizations can't see its agents, documents, sessions and API keys.`;
 export const anRole = (role: string): string => `an ${role}`;
 export const youArePart = (part: string): string => `You are ${part}.`;
 
-// pages/org/budgets
+// Texts of the module pages/org/budgets.
 export const whoseLabelPerPeriod = (whose: string, label: string, period: string): string => `${whose}: ${label} per ${period}`;
 export const editTitle = (title: string): string => `Edit ${title}`;
 export const deleteTitle = (title: string): string => `Delete ${title}`;
@@ -277,13 +277,13 @@ export const thisCapIsRemoved = (title: string): string => `${title}. This cap i
 export const amountOfAmountUsed = (amount: string, amount2: string): string => `${amount} of ${amount2} used`;
 export const amountReserved = (amount: string): string => `, ${amount} reserved`;
 
-// pages/org/invitations
+// Texts of the module pages/org/invitations.
 export const youDeclinedInvitationFrom = (name: string): string => `You declined the invitation from ${name}.`;
 export const acceptInvitationFrom = (name: string): string => `Accept the invitation from ${name}`;
 export const declineInvitationFrom = (name: string): string => `Decline the invitation from ${name}`;
 export const declineTheInvitationFrom = (name: string): string => `Decline the invitation from ${name}?`;
 
-// pages/org/keys
+// Texts of the module pages/org/keys.
 export const nameIsRevoked = (name: string): string => `${name} is revoked.`;
 export const rotateName = (name: string): string => `Rotate ${name}`;
 export const rotateNameQuestion = (name: string): string => `Rotate ${name}?`;
@@ -291,13 +291,13 @@ export const revokeName = (name: string): string => `Revoke ${name}`;
 export const revokeNameQuestion = (name: string): string => `Revoke ${name}?`;
 export const copyApiKeyNow = (name: string): string => `Copy the API key ${name} now`;
 
-// pages/org/limits
+// Texts of the module pages/org/limits.
 export const requestsInPart = (requests: string, part: string): string => `${requests} in ${part}`;
 export const countOfMost = (count: string, most: string): string => `${count} of ${most}`;
 export const bytesOfBytesMost = (bytes: string, bytesMost: string): string => `${bytes} of ${bytesMost}`;
 export const runMustFinishWithin = (deadlineSeconds: string, perOrganization: string, perCredential: string, perOrganization2: string): string => `A run must finish within ${deadlineSeconds} of its acceptance. Each server allows ${perOrganization} open streams, ${perCredential} per credential, and ${perOrganization2} voice connections.`;
 
-// pages/org/members
+// Texts of the module pages/org/members.
 export const invitationForEmail = (email: string): string => `Invitation for ${email}`;
 export const emailIsNowPart = (email: string, part: string): string => `${email} is now ${part}.`;
 export const andIsValidUntil = (until: string): string => `, and is valid until ${until}`;
@@ -310,11 +310,11 @@ export const resetThePasswordOf = (email: string): string => `Reset the password
 export const withdrawInvitationFor = (email: string): string => `Withdraw the invitation for ${email}?`;
 export const removeEmail = (email: string): string => `Remove ${email}?`;
 
-// pages/org/messages
+// Texts of the module pages/org/messages.
 export const messagesToUrl = (url: string): string => `Messages to ${url}`;
 export const eventMessageId = (event: string, id: string): string => `${event}, message ${id}`;
 
-// pages/org/notifications
+// Texts of the module pages/org/notifications.
 export const notificationEndpointWasDisabled = (description: string | undefined): string => `The notification endpoint ${description} was disabled.`;
 export const notificationEndpointsWereDisabled = (off: number): string => `${off} notification endpoints were disabled.`;
 export const noMessagesSeeWhy = (disabled: string, gets: string) => <><strong>{disabled}</strong> {gets} no messages. <a href="/dashboard/org/notifications">See why</a></>;
@@ -332,11 +332,11 @@ export const disableDescription = (description: string): string => `Disable ${de
 export const deleteUrl = (url: string): string => `Delete ${url}`;
 export const deleteDescription = (description: string): string => `Delete ${description}?`;
 
-// pages/org/sessions
+// Texts of the module pages/org/sessions.
 export const endSessionFrom = (address: string): string => `End the session from ${address}`;
 export const browserOnSystem = (browser: string, system: string): string => `${browser} on ${system}`;
 
-// pages/org/usage
+// Texts of the module pages/org/usage.
 export const usageByOne = (one: string): string => `Usage by ${one}`;
 export const perInterval = (interval: string): string => `per ${interval}`;
 export const noRunsInThisPeriod = (interval: string): string => `No runs in this period. A bar is the number of runs of one ${interval}, by their result.`;

@@ -1,30 +1,30 @@
 // The texts of the parts that most pages use.
 
 export enum Words {
-  // ui/button
+  // Texts of the module ui/button.
   thisPageFailedReload = "This page failed. Reload it and try again.",
 
-  // ui/confirm
+  // Texts of the module ui/confirm.
   goBack = "Go back",
   thisCannotBeUndone = "This cannot be undone.",
 
-  // ui/copy
+  // Texts of the module ui/copy.
   copy = "Copy",
   browserBlockedCopyingSelect = "The browser blocked copying. Select the text and copy it manually.",
   copied = "Copied",
 
-  // ui/curl
+  // Texts of the module ui/curl.
   apiRequests = "API requests",
   api = "API",
 
-  // ui/dialog
+  // Texts of the module ui/dialog.
   close = "Close",
   yourChangesWillBeLost = "Your changes will be lost.",
   leaveWithoutSaving = "Leave without saving?",
   stay = "Stay",
   leave = "Leave",
 
-  // ui/parts
+  // Texts of the module ui/parts.
   readTheGuide = "Read the guide",
   requestWasRefusedCorrect = "The request was refused. Correct these fields:",
   tryAgain = "Try again",
@@ -34,21 +34,21 @@ export enum Words {
   never = "never",
   justNow = "just now",
 
-  // ui/requests
+  // Texts of the module ui/requests.
   yourOrganization = "your organization",
   apiReference = "API reference",
 
-  // ui/toasts
+  // Texts of the module ui/toasts.
   dismiss = "Dismiss",
 
-  // ui/uploads
+  // Texts of the module ui/uploads.
   fileIsEmpty = "The file is empty.",
 }
 
-// ui/copy
+// Texts of the module ui/copy.
 export const copyLabel = (label: string): string => `Copy: ${label}`;
 
-// ui/parts
+// Texts of the module ui/parts.
 /** The names of statuses. Other statuses have the API's name. */
 export const statuses: Record<string, string> = {
   requires_action: "needs you", timed_out: "timed out", waits_for_client: "waits for client", wrong_signature: "wrong signature",
@@ -64,9 +64,9 @@ export const kibibytes = (n: string): string => `${n} KiB`;
 export const mebibytes = (n: string): string => `${n} MiB`;
 export const gibibytes = (n: string): string => `${n} GiB`;
 
-// ui/requests
+// Texts of the module ui/requests.
 export const setParleySession = () => <>Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</>;
 export const setParleyApiKey = (name: string) => <>Set <code>PARLEY_API_KEY</code> to an API key of {name}. <a href="/dashboard/org">Create one under Organization</a>.</>;
 
-// ui/uploads
+// Texts of the module ui/uploads.
 export const filesSizeIsLimit = (size: string): string => `The file's size is ${size}. The limit is 20 MiB.`;

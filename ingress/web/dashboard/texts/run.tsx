@@ -2,7 +2,7 @@
 import { many } from "./plural";
 
 export enum Words {
-  // pages/run
+  // Texts of the module pages/run.
   runs = "Runs",
   run = "Run",
   copyLinkToThisRun = "Copy the link to this run",
@@ -46,7 +46,7 @@ export enum Words {
   thisRunDoesntExist = "This run doesn’t exist here",
   linkMayBeIncomplete = "The link may be incomplete, the run may have expired, or it belongs to another person or organization. Results are stored for 24 hours after a run finishes, unless its request asked for more.",
 
-  // pages/run/facts
+  // Texts of the module pages/run/facts.
   details = "Details",
   runId = "run id",
   template = "Template",
@@ -66,7 +66,7 @@ export enum Words {
   templateId = "template id",
   agentId = "agent id",
 
-  // pages/run/spans
+  // Texts of the module pages/run/spans.
   approved = "approved",
   denied = "denied",
   decided = "decided",
@@ -80,7 +80,7 @@ export enum Words {
   workLostWithItsWorker = "Work lost with its worker",
   waitingForPerson = "Waiting for a person",
 
-  // pages/run/timeline
+  // Texts of the module pages/run/timeline.
   timeline = "Timeline",
   trueToScale = "True to scale",
   showTimelineAs = "Show the timeline as",
@@ -109,7 +109,7 @@ export enum Words {
   took = "Took",
   notes = "Notes",
 
-  // pages/run/inspector
+  // Texts of the module pages/run/inspector.
   noText = "No text.",
   notCompleteYet = "Not complete yet.",
   notStoredBecauseTurn = "Not stored, because the turn did not complete.",
@@ -118,14 +118,14 @@ export enum Words {
   onlyBeginningIsShown = "Only the beginning is shown.",
   input = "Input",
 
-  // pages/run/messages
+  // Texts of the module pages/run/messages.
   instructionsOfRequest = "Instructions of the request",
   earlierMessage = "Earlier message",
   earlierAnswer = "Earlier answer",
   dataOfTheMessage = "Data of the message",
 }
 
-// pages/run
+// Texts of the module pages/run.
 export const runOfName = (name: string): string => `Run of ${name}`;
 export const mcpServerNameMessage = (name: string, message: string) => <>MCP server <code>{name}</code>: {message}</>;
 export const costsAreInCurrency = () => <>Costs are in the currency of the prices in <code>MODEL_PRICES</code>.</>;
@@ -134,10 +134,10 @@ export const citationsRemovedNotFound = (citationsRemoved: number): string => `$
 export const earlierTurnsInSession = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} in the session omitted: the model’s context is too small.`;
 export const yourOrganizationErasedContent = (id: string) => <>Your organization erased the content of <code>{id}</code>. Only the fact that it ran is stored. A request with its idempotency key gets 410.</>;
 
-// pages/run/facts
+// Texts of the module pages/run/facts.
 export const copyOf = (of: string): string => `Copy ${of}`;
 
-// pages/run/spans
+// Texts of the module pages/run/spans.
 export const pauseBeforeAttempt = (attempt: number): string => `Pause before attempt ${attempt}`;
 export const attemptNumber = (attempt: number): string => `Attempt ${attempt}`;
 export const decisionOnToolNamed = (toolNamed: string): string => `Decision on ${toolNamed}`;
@@ -145,18 +145,18 @@ export const tokensInAndOut = (inputTokens: string, outputTokens: string): strin
 export const costOf = (costMicros: string): string => `cost ${costMicros}`;
 export const fromAfter = (after: string): string => `from ${after}`;
 
-// pages/run/timeline
+// Texts of the module pages/run/timeline.
 export const endSoFar = (end: string): string => `${end} so far`;
 export const closeName = (name: string): string => `Close ${name}`;
 export const stripedOfDrawnShorter = (cut: number, cut2: string): string => `Striped: ${cut === 1 ? "a wait" : "waits"} of ${cut2}, drawn shorter than to scale.`;
 export const fromAcceptanceUntilItOfEnd = (end: string, outcomes: string): string => `${end} from acceptance until it ${outcomes}`;
 
-// pages/run/inspector
+// Texts of the module pages/run/inspector.
 export const callsToolNamedGist = (toolNamed: string, gist: string) => <>Calls <strong>{toolNamed}</strong> <span class="quiet">{gist}</span></>;
 export const versionAgentVersion = (agentVersion: number): string => `, version ${agentVersion}`;
 export const agentsInstructionsAndEarlier = (part: string, href: string) => <>The agent’s instructions{part}, and earlier messages of <a href={href}>the session</a>, if it has any. Then:</>;
 
-// pages/run/messages
+// Texts of the module pages/run/messages.
 export const callsNames = (names: string): string => `Calls ${names}`;
 export const answerOfName = (name: string): string => `Answer of ${name}`;
 export const resultOfToolNamed = (toolNamed: string): string => `Result of ${toolNamed}`;

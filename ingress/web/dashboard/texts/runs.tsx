@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // pages/runs
+  // Texts of the module pages/runs.
   runs = "Runs",
   paused = "Paused",
   live = "Live",
@@ -34,7 +34,7 @@ export enum Words {
   searchFindsFinishedRuns = "A search finds finished runs only",
   removeWordsOrChoose = "Remove the words or choose another status.",
 
-  // pages/runs/filters
+  // Texts of the module pages/runs/filters.
   anyStatus = "Any status",
   needsYou = "Needs you",
   queued = "Queued",
@@ -66,13 +66,13 @@ export enum Words {
   showRuns = "Show runs",
   couldntLoadAgents = "Couldn’t load the agents.",
 
-  // pages/runs/rate
+  // Texts of the module pages/runs/rate.
   utcBeforeOtherFilters = "UTC, before the other filters",
   utc = "UTC",
   noRunsInThisTime = "No runs in this time.",
   plotOfRuns = "Plot of runs",
 
-  // pages/runs/rows
+  // Texts of the module pages/runs/rows.
   waitingForResults = "Waiting for results of the client's tools",
   waitingForRetry = "Waiting for a retry",
   waitingForWorker = "Waiting for a worker",
@@ -89,14 +89,14 @@ export enum Words {
   cancel = "Cancel",
 }
 
-// pages/runs
+// Texts of the module pages/runs.
 export const runsAreWaiting = (part: string | number): string => `${part} runs are waiting for you`;
 export const countNewRuns = (count: number): string => `${count} new runs`;
 
-// pages/runs/rate
+// Texts of the module pages/runs/rate.
 export const runsPerInterval = (interval: string): string => `Runs per ${interval}`;
 
-// pages/runs/rows
+// Texts of the module pages/runs/rows.
 export const allowToolNamed = (toolNamed: string): string => `Allow ${toolNamed}?`;
 export const didCallToGo = (toolNamed: string): string => `Did the call to ${toolNamed} go through? Its response was lost.`;
 export const callingToolNamed = (toolNamed: string): string => `Calling ${toolNamed}`;
@@ -104,6 +104,6 @@ export const tokensInAndOut = (inputTokens: string, outputTokens: string): strin
 export const cancelThisRunOf = (name: string): string => `Cancel this run of ${name}`;
 export const cancelThisRunOfQuestion = (name: string): string => `Cancel this run of ${name}?`;
 
-// pages/runs/filters
+// Texts of the module pages/runs/filters.
 export const filtersChosen = (chosen: number): string => `Filters (${chosen})`;
 export const exportExports = (exports: ComponentChildren) => <>Export {exports}</>;

@@ -1,7 +1,7 @@
 // The texts of the templates.
 
 export enum Words {
-  // pages/templates
+  // Texts of the module pages/templates.
   templateNotFound = "Template not found",
   template = "Template",
   thisTemplateDoesntExist = "This template doesn’t exist",
@@ -16,17 +16,17 @@ export enum Words {
   tools = "Tools",
   createAgentFromThisTemplate = "Create an agent from this template",
 
-  // pages/templates/create
+  // Texts of the module pages/templates/create.
   createThisAgent = "Create this agent",
   cancel = "Cancel",
   createAgent = "Create agent",
   name = "Name",
 
-  // pages/templates/demobar
+  // Texts of the module pages/templates/demobar.
   fewRequestsPerMinute = "a few requests per minute",
   demo = "Demo",
 
-  // pages/templates/words
+  // Texts of the module pages/templates/words.
   searchesTheWeb = "searches the web",
   runsPython = "runs Python",
   readsYourDocuments = "reads your documents",
@@ -36,15 +36,15 @@ export enum Words {
   needsNoTools = "needs no tools",
 }
 
-// pages/templates
+// Texts of the module pages/templates.
 export const chatWithName = (name: string): string => `Chat with ${name}`;
 export const createAgentFrom = (name: string): string => `Create an agent from ${name}`;
 
-// pages/templates/create
+// Texts of the module pages/templates/create.
 export const nameWasCreated = (name: string): string => `${name} was created.`;
 export const agentStartsWithInstructions = (name: string): string => `The agent starts with the instructions and tools of “${name}”. You can change them later.`;
 
-// pages/templates/demobar
+// Texts of the module pages/templates/demobar.
 export const mostRequestsPerMinute = (most: number): string => `${most} requests per minute`;
 export const mostRequestsInWindowSeconds = (most: number, windowSeconds: number): string => `${most} requests in ${windowSeconds} s`;
 export const thisIsDemoYou = (most: string) => <><strong>This is the demo.</strong> You can chat with templates, with up to {most}. Your messages are private, and stored for one day. <a href="/signup">Sign up</a> to create your own agents, give them documents and run them on a schedule.</>;

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // pages/agent/connections
+  // Texts of the module pages/agent/connections.
   model = "Model",
   webSearch = "Web search",
   mcpServer = "MCP server",
@@ -18,7 +18,7 @@ export enum Words {
   result = "Result",
   time = "Time",
 
-  // pages/agent/endpoints
+  // Texts of the module pages/agent/endpoints.
   none = "None",
   idempotent = "Idempotent",
   unsafe = "Unsafe",
@@ -51,7 +51,7 @@ export enum Words {
   jsonSchemaOfArguments = "A JSON Schema of the arguments. If empty, each variable in the URL is a required string.",
   formatJson = "Format JSON",
 
-  // pages/agent/import
+  // Texts of the module pages/agent/import.
   importEndpoints = "Import endpoints",
   cancel = "Cancel",
   importWord = "Import",
@@ -70,10 +70,10 @@ export enum Words {
   endpointsAreSaved = "The endpoints are saved, and the tool is on. PUT and DELETE count as idempotent, POST and PATCH as unsafe. Check each endpoint.",
   skipped = "Skipped",
 
-  // pages/agent/pairs
+  // Texts of the module pages/agent/pairs.
   value = "Value",
 
-  // pages/agent/secret
+  // Texts of the module pages/agent/secret.
   noneLower = "none",
   generate = "Generate",
   remove = "Remove",
@@ -81,7 +81,7 @@ export enum Words {
   secretIsSavedShown = "A secret is saved, shown as ***. Type to replace it.",
   secretIsRemoved = "The secret is removed when you save.",
 
-  // pages/agent/servers
+  // Texts of the module pages/agent/servers.
   noServersYet = "No servers yet. Each run lists a server's tools when it starts. The model sees them as server_tool.",
   mcpServers = "MCP servers",
   thisServer = "this server",
@@ -93,7 +93,7 @@ export enum Words {
   sideEffectOfItsTools = "Side effect of its tools",
   sentWithEachRequest = "Sent with each request. Values are encrypted, and shown as *** once saved. Type to replace a value.",
 
-  // pages/agent/tools
+  // Texts of the module pages/agent/tools.
   tools = "Tools",
   toolsThatAgent = "The tools that the agent may use. A run uses the tools that were on when it was accepted.",
   searchesWebReads = "Searches the web, reads what it finds, and cites it.",
@@ -117,24 +117,24 @@ export enum Words {
   askPersonFirst = "Ask a person first",
 }
 
-// pages/agent/connections
+// Texts of the module pages/agent/connections.
 export const beforeLastChangeVersion = (version: number): string => `, before the last change (version ${version})`;
 export const testedTimeVersion = (time: ComponentChildren, version: ComponentChildren) => <>Tested {time}{version}</>;
 
-// pages/agent/endpoints
+// Texts of the module pages/agent/endpoints.
 export const entriesOfMost = (entries: number, most: number): string => `${entries} of ${most}`;
 
-// pages/agent/import
+// Texts of the module pages/agent/import.
 export const importedImported = (imported: number): string => `Imported ${imported}`;
 
-// pages/agent/pairs
+// Texts of the module pages/agent/pairs.
 export const valueOfName = (name: string): string => `Value of ${name}`;
 export const removeName = (name: string): string => `Remove ${name}`;
 
-// pages/agent/secret
+// Texts of the module pages/agent/secret.
 export const generateLabel = (label: string): string => `Generate: ${label}`;
 export const copyLabel = (label: string): string => `Copy: ${label}`;
 export const removeLabel = (label: string): string => `Remove: ${label}`;
 
-// pages/agent/servers
+// Texts of the module pages/agent/servers.
 export const serversOfMost = (servers: number, most: number): string => `${servers} of ${most}`;

@@ -2,10 +2,10 @@
 import type { ComponentChildren } from "preact";
 
 export enum Words {
-  // pages/agent/examples
+  // Texts of the module pages/agent/examples.
   whatCanYouDo = "What can you do?",
 
-  // pages/agent/use
+  // Texts of the module pages/agent/use.
   chat = "Chat",
   stream = "Stream",
   sdksAndClients = "SDKs and clients",
@@ -37,13 +37,13 @@ export enum Words {
   yourIdForOneMessage = "Your id for one message or run, sent as a header. A repeated request with the same key starts no second run.",
 }
 
-// pages/agent/examples
+// Texts of the module pages/agent/examples.
 export const parleyChatUrlBaseUrl = (baseUrl: string, id: string, sample: string): string => `parley chat --url ${baseUrl} ${id} "${sample}"`;
 
-// pages/agent/languages
+// Texts of the module pages/agent/languages.
 export const languageWhat = (what: string): string => `Language: ${what}`;
 
-// pages/agent/use
+// Texts of the module pages/agent/use.
 export const voiceIsOff = (href: string) => <>Voice is off for this agent. <a href={href}>Switch it on under Tools</a>.</>;
 export const websocketWithEvents = (part: ComponentChildren) => <>A WebSocket with the events of OpenAI’s Realtime API, so its clients connect too. Some of them require https. {part} Web pages connect with a short-lived secret from <code>/v1/realtime/client_secrets</code>.</>;
 export const runsWithXAutomation = () => <>Runs with an <code>x-automation-id</code> are listed under <a href="/dashboard/automations">Automations</a>. Requests from browsers are refused.</>;

@@ -1,14 +1,14 @@
 // The texts of voice conversations.
 
 export enum Words {
-  // voice/call
+  // Texts of the module voice/call.
   microphoneWasDisconnectedAnother = "The microphone was disconnected. Another microphone is in use now.",
   sayItAgain = ". Say it again.",
 
-  // voice/line
+  // Texts of the module voice/line.
   yourOrganizationMayHaveTooMany = "Your organization may have too many open voice connections, or a proxy blocks WebSockets.",
 
-  // voice/panel
+  // Texts of the module voice/panel.
   speaking = "Speaking",
   microphone = "Microphone",
   agent = "Agent",
@@ -36,7 +36,7 @@ export enum Words {
   youAreMuted = "You are muted.",
   youCanSpeak = "You can speak.",
 
-  // voice/speak
+  // Texts of the module voice/speak.
   speak = "Speak",
   speakVoiceIsOff = "Speak: voice is off",
   close = "Close",
@@ -46,12 +46,12 @@ export enum Words {
   enableAndSpeak = "Enable and speak",
   voiceIsOff = "Voice is off. With voice on, everyone who may chat with the agent may also speak with it, here and over the API.",
 
-  // voice/spoken
+  // Texts of the module voice/spoken.
   yourMessageWasNotAccepted = "Your message was not accepted.",
   connectionWasLost = "The connection was lost before the agent could answer. Send the message again.",
   conversationEndedBeforeAgent = "The conversation ended before the agent could answer. You can send the message as text.",
 
-  // voice/trouble
+  // Texts of the module voice/trouble.
   microphoneBlockedOnThisInsecure = "Microphone blocked on this insecure page",
   openThisPageOver = "Open this page over https, or as http://localhost on this machine.",
   microphoneBlockedByBrowser = "Microphone blocked by the browser",
@@ -92,10 +92,10 @@ export enum Words {
   answerCouldNotBeSpoken = "The answer could not be spoken.",
 }
 
-// voice/call
+// Texts of the module voice/call.
 export const couldntTranscribeYourSpeech = (part: string): string => `Couldn't transcribe your speech${part}`;
 
-// voice/panel
+// Texts of the module voice/panel.
 export const muteM = () => <>Mute<kbd aria-hidden="true">M</kbd></>;
 export const offlineSpeechRecognitionExpect = () => <>Offline speech recognition: expect wrong words, and English only. For better recognition, the operator sets <code>TRANSCRIPTION_MODEL</code>. You can always continue by text.</>;
 export const connectionLostReconnectingTries = (tries: number, pauses: number): string => `Connection lost, reconnecting (${tries}/${pauses})`;
@@ -104,10 +104,10 @@ export const lastAnswerStarted = (took: string): string => `Last answer started 
 export const labelLevel = (label: string): string => `${label} level`;
 export const microphoneN = (n: number): string => `Microphone ${n}`;
 
-// voice/speak
+// Texts of the module voice/speak.
 export const peopleMayNowSpeak = (name: string): string => `People may now speak with ${name}.`;
 export const voiceIsOffFor = (name: string): string => `Voice is off for ${name}`;
 export const switchOnVoiceFor = (name: string): string => `Switch on voice for ${name}?`;
 
-// voice/trouble
+// Texts of the module voice/trouble.
 export const tryAgainInS = (retryAfter: number): string => `Try again in ${retryAfter} s.`;

@@ -5,13 +5,16 @@ import { Icon, type IconName } from "./icon";
 import { toast } from "./toast";
 import { ApiError } from "../api";
 
-/** "remove" is for actions that delete or revoke something, next to other actions. */
+/**
+ * The appearance of a button. "remove" is for actions that delete or revoke something and stand
+ * next to other actions.
+ */
 type Look = "primary" | "danger" | "bare" | "remove" | "plain";
 
 interface Common {
   look?: Look;
   icon?: IconName;
-  label?: string; // for screen readers, if the visible words are not enough
+  label?: string; // name for screen readers, if the visible text is not sufficient
   children?: ComponentChildren;
 }
 

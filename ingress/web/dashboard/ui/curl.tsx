@@ -10,7 +10,7 @@ export interface Call {
   request: Request;
 }
 
-/** The requests of the parts that are shown, and their listeners. */
+/** Contains the API requests of the shown parts, and notifies listeners of changes. */
 class Calls {
   readonly shown = new Map<object, Call>();
   readonly listeners = new Set<() => void>();
@@ -22,13 +22,16 @@ class Calls {
 
 const CallsContext = createContext(new Calls());
 
-/** Collects the requests of its children. Its ApiButton shows them. */
+/** Collects the API requests of its children for its ApiButton. */
 export function ApiScope({ children }: { children: ComponentChildren }) {
   const [calls] = useState(() => new Calls());
   return <CallsContext.Provider value={calls}>{children}</CallsContext.Provider>;
 }
 
-/** Adds the request of an action to those that the page's or dialog's API button shows. Shows nothing itself. */
+/**
+ * Adds the request of an action to those that the API button of the page or dialog shows. It
+ * renders nothing.
+ */
 export function Curl({ request, what }: { request: Request; what: string }) {
   const calls = useContext(CallsContext);
   const key = useRef({}).current;
@@ -48,7 +51,7 @@ export function Curl({ request, what }: { request: Request; what: string }) {
 export function ApiButton() {
   const calls = useContext(CallsContext);
   const [any, setAny] = useState(false);
-  useLayoutEffect(() => { // before painting, so that nothing moves
+  useLayoutEffect(() => { // runs before painting, so that nothing moves visibly
     const update = () => setAny(calls.shown.size > 0);
     update();
     calls.listeners.add(update);
@@ -67,7 +70,7 @@ export function show(calls: Call[] | null): void {
   changes.dispatchEvent(new Event("change"));
 }
 
-/** Returns the requests to show, or null. */
+/** Returns the requests that the dialog must show, or null. */
 export function useAsked(): Call[] | null {
   const [, redraw] = useState(0);
   useEffect(() => {

@@ -27,9 +27,12 @@ function faulty(dialog: HTMLElement | null): HTMLElement | null {
  */
 export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   title: string; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; side?: boolean;
-  /** Only a button of the footer closes the dialog, because its content is shown only once. */
+  /**
+   * Whether the dialog can be closed only with a button of its footer, because its content is shown
+   * only once.
+   */
   firm?: boolean;
-  /** Changes apply immediately, so that closing loses nothing. */
+  /** Whether changes apply immediately, so that nothing is lost when the dialog is closed. */
   kept?: boolean;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);

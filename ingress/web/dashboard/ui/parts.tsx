@@ -85,7 +85,7 @@ export function Loaded<T>({ query, children, room }: {
   /** The approximate height of the data, so that its arrival moves nothing down. */
   room?: string;
 }) {
-  const list = (query.data as { data?: unknown } | undefined)?.data ?? query.data; // of a query of a single page
+  const list = (query.data as { data?: unknown } | undefined)?.data ?? query.data; // a query of a single page has its entries in data
   const stale = query.error !== undefined && Array.isArray(list) && list.length === 0;
   if (query.data !== undefined && !stale) {
     return <>{query.error && <Problem error={query.error} retry={query.reload} />}{children(query.data)}</>;

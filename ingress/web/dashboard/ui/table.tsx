@@ -3,10 +3,10 @@ import type { ComponentChildren } from "preact";
 export interface Column<T> {
   head: string;
   cell: (row: T) => ComponentChildren;
-  /** Aligns the cells at their end, for numbers. */
+  /** Whether the cells are aligned at their end, as numbers are. */
   end?: boolean;
   tight?: boolean;
-  /** The header is for screen readers only, for example above buttons. */
+  /** Whether the header is only for screen readers, for example above buttons. */
   silent?: boolean;
 }
 

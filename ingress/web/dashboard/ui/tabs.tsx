@@ -1,4 +1,4 @@
-// Parts of a page of which one is shown at a time.
+// Tabs that show one part of a page at a time.
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
 

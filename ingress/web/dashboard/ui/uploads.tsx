@@ -11,21 +11,21 @@ import { size } from "./parts";
 
 const mostBytes = 20 << 20;
 
-/** A file on its way to the service. */
+/** The state of a file that is being uploaded. */
 export interface Upload<T> {
   id: number;
   file: File;
   part: number; // 0 to 1
   state: "waiting" | "sending" | "sent" | "failed";
-  /** What the service stored, once the file is sent. */
+  /** The object that the service has stored, once the file was sent. */
   stored?: T;
   fault?: string;
-  /** Whether the same file may succeed at another attempt. */
+  /** Whether another attempt with the same file may succeed. */
   again?: boolean;
   stop: AbortController;
 }
 
-/** Returns why the service would refuse a file, or undefined. */
+/** Returns the reason why the service would reject a file, or undefined. */
 export function faultOf(file: { size: number }): string | undefined {
   if (file.size === 0) return Words.fileIsEmpty;
   return file.size > mostBytes ? texts.filesSizeIsLimit(size(file.size)) : undefined;
@@ -33,13 +33,16 @@ export function faultOf(file: { size: number }): string | undefined {
 
 const words = (error: ApiError): string => error.errors.map((e) => `${e.field} ${e.message}`).join("; ") || error.detail;
 
-/** Whether an error may pass. The type and the content of a file do not change. */
+/**
+ * Whether an upload may succeed later. An error about the type or the content of the file is
+ * permanent.
+ */
 const passing = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
 
 /**
- * Returns uploads to a path, at most atOnce of them at the same time, and the functions that change
- * them. Uploads go on after the component is unmounted, unless it calls close. Other params begin a
- * new list.
+ * Returns the uploads to a path, and the functions that change them. At most atOnce uploads run at
+ * the same time. They continue after the component is unmounted, unless it calls close. If params
+ * changes, a new list begins.
  */
 export function useUploads<T>(path: string, params: Params, atOnce: number, onSent?: (id: number) => void) {
   const [list, setList] = useState<Upload<T>[]>([]);
@@ -115,8 +118,8 @@ export function FilePicker({ onFiles, words, look, icon, label, disabled, childr
 const hasFiles = (from: DataTransfer | null): boolean => from !== null && [...from.types].includes("Files");
 
 /**
- * Takes the files that are dropped anywhere on the page, unless it is disabled. Returns whether files
- * are over the page now.
+ * Receives the files that are dropped anywhere on the page, unless it is disabled. Returns whether
+ * files are being dragged over the page.
  */
 export function useDrop(enabled: boolean, onFiles: (files: File[]) => void): boolean {
   const [over, setOver] = useState(false);

@@ -46,9 +46,9 @@ export class Call extends EventTarget {
   private sent = 0; // samples sent on this connection
   private sentAt = 0; // the time of the last sent samples
   private failure: string | null = null; // the error of the last failed answer
-  private silent = 0; // milliseconds of silence that end a question, and count as part of it
+  private silent = 0; // silence in milliseconds that ends a question; it counts as part of the question
   private spokenAt: number | null = null; // the end of the question that is not answered yet
-  private readonly cut = new Set<string>(); // interrupted answers, whose remaining audio is dropped
+  private readonly cut = new Set<string>(); // interrupted answers, whose remaining audio is ignored
   private readonly untold = new Set<string>(); // interrupted answers whose played part the service has not confirmed yet
   private told = (): void => {}; // called when untold becomes empty
 

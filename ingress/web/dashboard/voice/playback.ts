@@ -17,10 +17,10 @@ const fading = 120; // samples: 5 ms
 export class Playback {
   private pieces: Piece[] = [];
   private ended = new Set<string>();
-  private offset = 0; // in the first chunk
+  private offset = 0; // position in the first chunk
   private flowing = false;
   private rest = new Float32Array(); // the fade-out of a stopped answer
-  private item: string | null = null; // the answer that is playing, or played last
+  private item: string | null = null; // the answer that is playing or was played last
   private readonly counts = new Map<string, number>();
 
   /** The number of queued samples. */

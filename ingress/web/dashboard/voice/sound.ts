@@ -7,7 +7,7 @@ import type { Played } from "./playback";
  */
 const worklet = (): string => document.getElementById("app")?.dataset["worklet"] ?? "";
 
-/** Receives the microphone's audio. */
+/** Receives the audio of the microphone. */
 export interface Ears {
   heard: (pcm: Int16Array) => void;
   /** The volume from 0 to 1, about 20 times per second. */
@@ -93,11 +93,11 @@ export class Microphone {
   }
 }
 
-/** Receives reports about playback. */
+/** Receives reports about the playback. */
 export interface Sounding {
   playing: (played: Played | null, level: number) => void;
   over: (played: Played) => void;
-  /** stop has stopped the playback. */
+  /** Called when stop has stopped the playback. */
   stopped: (played: Played | null) => void;
 }
 

@@ -162,10 +162,10 @@ class Chat(Group):
 
         With `wait=False` it returns as soon as the run is accepted. Messages with the same
         `session_id` form a chat. By default each message has its own session. After `timeout`
-        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the answer.
-        `settings` take precedence over the agent's; None means the model's default.
-        `tools` are executed by this program; see `runs.submit_tool_results`. `attachments` are images and
-        documents beside the message, which may then be empty; see `files.upload`.
+        seconds it raises `WaitEndedError`, and the run continues. `output` is the form of the
+        answer. `settings` take precedence over the agent's; None means the model's default. `tools`
+        are executed by this program; see `runs.submit_tool_results`. `attachments` are images and
+        documents of the message. With attachments, the message may be empty; see `files.upload`.
         """
         request = self._request(message, agent_id, template_id, session_id, idempotency_key, output, settings, tools, attachments, stream=False)
         return self._client.runs._submitted(request, wait, timeout)

@@ -27,7 +27,7 @@ _P = ParamSpec("_P")
 
 
 class _Call(Generic[_G, _P, _T]):
-    """A coroutine that calls a method of a group."""
+    """A coroutine that calls one method of a group."""
 
     def __init__(self, method: Callable[Concatenate[_G, _P], _T]) -> None:
         self._method = method
@@ -42,7 +42,7 @@ class _Call(Generic[_G, _P, _T]):
 
 
 class _List(Generic[_G, _P, _T]):
-    """A method of a group that returns a page, as an object to await or to iterate over."""
+    """A method of a group that returns a page. Its result can be awaited or iterated over."""
 
     def __init__(self, method: Callable[Concatenate[_G, _P], Page[_T]]) -> None:
         self._method = method
@@ -205,7 +205,7 @@ class AsyncSessions(AsyncGroup[Sessions]):
 
 
 class AsyncFiles(AsyncGroup[Files]):
-    """The files that runs made."""
+    """The files that runs created."""
 
     upload = _Call(Files.upload)
     download = _Call(Files.download)
@@ -218,7 +218,7 @@ class AsyncSources(AsyncGroup[Sources]):
 
 
 class AsyncHooks(AsyncGroup[Hooks]):
-    """The webhooks that start runs, and their deliveries. For admins."""
+    """The webhooks that start runs, and their deliveries. Only admins may use them."""
 
     create = _Call(Hooks.create)
     get = _Call(Hooks.get)
@@ -233,7 +233,9 @@ class AsyncHooks(AsyncGroup[Hooks]):
 
 
 class AsyncNotifications(AsyncGroup[Notifications]):
-    """The endpoints that receive the organization's events, and the messages to them. For admins."""
+    """The endpoints that receive the organization's events, and their messages. Only admins may use
+    them.
+    """
 
     create = _Call(Notifications.create)
     get = _Call(Notifications.get)
@@ -265,7 +267,7 @@ class AsyncUsageReports(AsyncGroup[UsageReports]):
 
 
 class AsyncBudgets(AsyncGroup[Budgets]):
-    """Hard caps of tokens and costs. For admins."""
+    """Hard caps of tokens and costs. Only admins may use them."""
 
     create = _Call(Budgets.create)
     get = _Call(Budgets.get)

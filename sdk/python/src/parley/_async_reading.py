@@ -18,9 +18,8 @@ _T = TypeVar("_T")
 
 
 class Workers:
-    """A pool of worker threads.
-
-    There are at most as many threads as simultaneous calls, and idle threads are reused.
+    """A pool of worker threads. It has at most one thread per simultaneous call and reuses idle
+    threads.
     """
 
     def __init__(self, most: int) -> None:
@@ -87,9 +86,8 @@ class AsyncPage(Generic[_T]):
 
 
 class AsyncPages(Generic[_T]):
-    """A list that was requested:
-
-    `await` returns the first page, and `async for` yields the entries of all pages.
+    """A requested list. `await` returns the first page, and `async for` yields the entries of all
+    pages.
     """
 
     def __init__(self, workers: Workers, first: Callable[[], Page[_T]]) -> None:

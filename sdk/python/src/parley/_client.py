@@ -77,7 +77,7 @@ def _identity(api_key: str | None, organization_id: str | None, demo: bool) -> d
         if api_key:
             raise ParleyError("api_key is not allowed with demo")
         return {**headers, "x-tenant-id": "tenant_demo"}
-    if api_key is not None and not api_key.strip():  # an empty argument must not fall back to the environment's key
+    if api_key is not None and not api_key.strip():  # an empty argument must not be replaced with the key from the environment
         raise ParleyError("api_key is blank")
     key = (api_key or os.environ.get("PARLEY_API_KEY") or "").strip()
     organization = (organization_id or os.environ.get("PARLEY_ORGANIZATION_ID") or "").strip()
@@ -95,7 +95,7 @@ def _identity(api_key: str | None, organization_id: str | None, demo: bool) -> d
 def _version() -> str:
     try:
         return version("parley-sdk")
-    except PackageNotFoundError:  # imported from a checkout
+    except PackageNotFoundError:  # the package runs from a checkout
         return "0"
 
 

@@ -98,16 +98,13 @@ class NotFoundError(APIError):
 
 
 class ConflictError(APIError):
-    """409, 412 or 422:
-
-    the object was changed in the meantime, or the idempotency key belongs to another request.
+    """409, 412 or 422: the object was changed in the meantime, or the idempotency key belongs to
+    another request.
     """
 
 
 class RateLimitError(APIError):
-    """429:
-
-    too many requests, or the budget is used up. `retry_after` is the time before a retry.
+    """429: too many requests, or the budget is used up. `retry_after` is the time before a retry.
     """
 
 
@@ -124,16 +121,16 @@ class StreamRestartedError(ParleyError):
 
 
 class WaitEndedError(ParleyError, TimeoutError):
-    """The caller's `timeout` expired before the run finished, or before the document was processed.
+    """The caller's `timeout` expired before the run finished or the document was processed.
 
     The run or document continues. `client.runs.wait(error.run_id)` waits again.
     """
 
     def __init__(self, message: str, *, run_id: str | None = None, document_id: str | None = None) -> None:
         self.run_id: str | None = run_id
-        """The awaited run; None if it was a document."""
+        """The id of the awaited run; None if a document was awaited."""
         self.document_id: str | None = document_id
-        """The awaited document; None if it was a run."""
+        """The id of the awaited document; None if a run was awaited."""
         super().__init__(message)
 
 

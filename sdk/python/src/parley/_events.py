@@ -12,7 +12,7 @@ from ._errors import APIError, APIConnectionError, ParleyError, StreamRestartedE
 from ._transport import Live, Request, Transport
 from .types import Run, RunEvent
 
-_STEADY = 10.0  # seconds; if a connection lasted that long, its loss counts as a first failure
+_STEADY = 10.0  # seconds; after a connection of this duration, a loss counts as the first failure
 
 
 class Parser:
@@ -42,7 +42,7 @@ class Parser:
         value = value.removeprefix(b" ")
         if name == b"data" and name in self._fields:
             value = self._fields[name] + b"\n" + value
-        self._fields[name] = value  # a comment is a field without a name
+        self._fields[name] = value  # a comment has an empty field name
 
     def _taken(self) -> dict[bytes, bytes]:
         fields, self._fields = self._fields, {}
@@ -58,21 +58,22 @@ def _event(fields: dict[bytes, bytes]) -> RunEvent:
 
 
 class Source:
-    """The events of a run, read over as many connections as needed.
+    """The events of a run, read over as many connections as necessary.
 
-    One thread at a time reads with `fill`. The events are in `ready`, and any thread may take them.
+    One thread at a time reads with `fill`. It adds events to `ready`, from which any thread may
+    take them.
     """
 
     def __init__(self, transport: Transport, begin: Request, resume: Callable[[str], Request | None], last: str | None = None) -> None:
         self.ready: deque[RunEvent] = deque()
-        self.run: Run | None = None  # set once the last event was read
+        self.run: Run | None = None  # set when the last event has been read
         self.run_id: str | None = None
-        self.over = False  # no more events will be read
-        self.last = last  # the id of the last event that was read
-        self.given = last  # the id of the last event that was taken
+        self.over = False  # whether no more events will be read
+        self.last = last  # id of the last event that was read
+        self.given = last  # id of the last event that was taken
         self._transport = transport
         self._begin = begin
-        self._resume = resume  # returns the request that resumes the run; None repeats the first request
+        self._resume = resume  # returns the request that resumes the run; if it is None, the first request is repeated
         self._reading = threading.Lock()
         self._live: Live | None = None
         self._parser = Parser()
@@ -136,7 +137,7 @@ class Source:
         self.run_id = self.run_id or live.headers.get("location", "").partition("id=")[2] or None
 
     def _recover(self, error: ParleyError) -> None:
-        """Wait before the next connection, or raise the error if there must be none."""
+        """Wait before the next connection. Raise the error if the stream must not reconnect."""
         if self.over:
             return
         if self._opened and self._transport.clock() - self._opened > _STEADY:
@@ -146,7 +147,7 @@ class Source:
         if delay is None:
             raise error
         if self._failures or self.last is None or isinstance(error, APIError):
-            self._transport.pause(delay)  # a lost stream reconnects immediately; a repeated failure waits
+            self._transport.pause(delay)  # the first reconnection is immediate; after repeated failures there is a pause
         self._failures += 1
 
     def _disconnect(self) -> None:
@@ -174,11 +175,11 @@ class Source:
 
 
 class Told:
-    """Tracks the text that a reader has received, which cannot be withdrawn."""
+    """Tracks the text that a reader has received. The text cannot be retracted."""
 
     def __init__(self) -> None:
         self._told: list[str] = []
-        self._again: str | None = None  # text of a void attempt that has not been repeated yet
+        self._again: str | None = None  # text of an abandoned attempt that the new attempt has not repeated yet
 
     def text(self, event: RunEvent) -> str:
         """Return the part of an event's text that the reader has not received."""

@@ -23,7 +23,7 @@ class Group:
         self._http = client._transport
 
     def _page(self, kind: type[_T], path: str, query: Mapping[str, Any]) -> Page[_T]:
-        body = self._http.call(AgentList, Request("GET", path, query))  # a list of any type of entries
+        body = self._http.call(AgentList, Request("GET", path, query))  # a list of entries of any type
         return Page(body, lambda cursor: self._page(kind, path, {**query, "cursor": cursor}))
 
     def _about(self, kind: type[_T], method: str, path: str, about: str, query: Mapping[str, Any] | None = None) -> _T:
@@ -32,7 +32,7 @@ class Group:
 
 
 def require_id(value: str) -> str:
-    """Reject a missing id, which would turn a request for an object into a request for all objects."""
+    """Reject a missing id. Without the id, the request would concern all objects instead of one."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"id must be a non-empty string, not {value!r}")
     return value

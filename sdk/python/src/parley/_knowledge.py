@@ -1,4 +1,4 @@
-"""The documents in which agents search."""
+"""The documents that agents search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas of answers: JSON Schemas, and the classes of Pydantic without a dependency on it."""
+"""Schemas of answers: JSON Schemas and Pydantic classes. Pydantic is not a dependency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .types import Run
 
 
 def json_schema(schema: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a schema: a dict, a Pydantic model, or a Pydantic `TypeAdapter`."""
+    """Return the JSON Schema of `schema`, which is a dict, a Pydantic model, or a Pydantic
+    `TypeAdapter`.
+    """
     if isinstance(schema, Mapping):
         return dict(schema)
     for name in ("model_json_schema", "json_schema"):

@@ -1,4 +1,4 @@
-"""Results that are read in parts: lists page by page, and runs event by event."""
+"""Results that are read in parts: lists page by page, and the events of runs one by one."""
 
 from __future__ import annotations
 

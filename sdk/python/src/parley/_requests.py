@@ -24,9 +24,11 @@ def json_request(
     repeatable: bool = True,
     nulls: bool = False,
 ) -> Request:
-    """Return a request with a JSON body. Fields that are None are omitted, or with `nulls` sent."""
+    """Return a request with a JSON body. Fields that are None are omitted unless `nulls` is true.
+    """
     given = {name: value for name, value in body.items() if nulls or value is not None}
-    # An unpaired surrogate is escaped, so that the service reports the field that contains it.
+    # An unpaired surrogate is escaped instead of rejected. The service then reports the field that
+    # contains it.
     raw = json.dumps(given, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace")
     return Request(method, path, query, {**(headers or {}), "Content-Type": "application/json"}, raw, repeatable)
 
@@ -68,5 +70,7 @@ def form_request(
 
 
 def with_settings(body: Mapping[str, Any], settings: ModelSettings | None) -> dict[str, Any]:
-    """Return the fields of a body that are not None, and all settings, which may be None."""
+    """Return the fields of a body that are not None. Model settings are included even if they are
+    None.
+    """
     return {**{name: value for name, value in body.items() if value is not None}, **(settings or {})}

@@ -62,7 +62,7 @@ class Sessions(Group):
         return self._about(SessionWithMessages, "GET", "/api/sessions", session_id, query)
 
     def list(self, *, principal: str | None = None, limit: int | None = None, cursor: str | None = None) -> Page[Session]:
-        """List the caller's sessions, newest first; for admins, all sessions of the organization."""
+        """List the caller's sessions, newest first. Admins get all sessions of the organization."""
         return self._page(Session, "/api/sessions", {"principal": principal, "limit": limit, "cursor": cursor})
 
     def delete(
@@ -74,7 +74,7 @@ class Sessions(Group):
 
 
 class Files(Group):
-    """The files that runs made, and uploads for messages."""
+    """The files that runs created, and uploads for messages."""
 
     def upload(
         self, file: bytes, *, name: str | None = None, mime_type: str | None = None, session_id: str | None = None
@@ -98,7 +98,7 @@ class Sources(Group):
 
 
 class Hooks(Group):
-    """The webhooks that start runs, and their deliveries. For admins."""
+    """The webhooks that start runs, and their deliveries. Only admins may use them."""
 
     def create(self, hook: NewHook) -> Hook:
         """Create a hook. A secret that the service generates is shown only in this result.
@@ -157,7 +157,9 @@ class Hooks(Group):
 
 
 class Notifications(Group):
-    """The endpoints that receive the organization's events, and the messages to them. For admins."""
+    """The endpoints that receive the organization's events, and their messages. Only admins may use
+    them.
+    """
 
     def create(
         self,
@@ -249,7 +251,7 @@ class Keys(Group):
         return self._about(Key, "GET", "/api/keys", key_id)
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Key]:
-        """List the caller's own keys; for admins, those of the organization."""
+        """List the caller's own keys, or all keys of the organization if the caller is an admin."""
         return self._page(Key, "/api/keys", {"limit": limit, "cursor": cursor})
 
     def rotate(self, key_id: str, *, overlap_seconds: int | None = None) -> KeyWithSecret:
@@ -274,17 +276,17 @@ class UsageReports(Group):
         automation_id: str | None = None,
         by: Literal["agent", "key", "automation"] | None = None,
     ) -> UsageReport:
-        """Count runs, tokens, costs and latencies by hour or by day. For admins."""
+        """Count runs, tokens, costs and latencies by hour or by day. Only admins may call it."""
         query = {"days": days, "agentId": agent_id, "keyId": key_id, "automationId": automation_id, "by": by}
         return self._http.call(UsageReport, Request("GET", "/api/usage", query))
 
     def limits(self) -> Limits:
-        """Read the organization's limits and what is used of them."""
+        """Read the organization's limits and how much of them is used."""
         return self._http.call(Limits, Request("GET", "/api/organizations/limits"))
 
 
 class Budgets(Group):
-    """Hard caps of tokens and costs. For admins."""
+    """Hard caps of tokens and costs. Only admins may use them."""
 
     def create(
         self, *, scope: BudgetScope, metric: BudgetMetric, period: BudgetPeriod, limit: int, subject_id: str | None = None
@@ -294,7 +296,7 @@ class Budgets(Group):
         return self._http.call(Budget, json_request("POST", "/api/budgets", {}, body, repeatable=False))
 
     def get(self, budget_id: str) -> Budget:
-        """Read a budget, with what was used and reserved in the current period."""
+        """Read a budget and the amounts used and reserved in the current period."""
         return self._about(Budget, "GET", "/api/budgets", budget_id)
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Budget]:

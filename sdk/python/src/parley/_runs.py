@@ -18,10 +18,10 @@ from ._transport import Request
 from .types import Automation, ClientTool, ModelSettings, NewAttachment, OutputOptions, Run, RunSummary, RunStatus, Timeline, ToolResult
 
 RunDecision = Literal["approve", "deny", "happened", "resend", "abandon"]
-"""The decisions that a person can make about a run that is `requires_action`."""
+"""The decisions that a person can make about a run whose status is `requires_action`."""
 
 _ENDED = ("completed", "failed", "cancelled", "timed_out")
-_LONGEST_WAIT = 55  # maximum seconds that the service waits for a run per request
+_LONGEST_WAIT = 55  # maximum seconds for which the service waits in one request
 
 
 class Automations(Group):
@@ -53,7 +53,7 @@ class Automations(Group):
         key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
         `output` is the form of the answer. `settings` take precedence over the agent's; None means
         the model's default. `tools` are executed by this program; see `runs.submit_tool_results`.
-        `attachments` are images and documents beside the message; see `files.upload`.
+        `attachments` are images and documents of the message; see `files.upload`.
         """
         given = dict(data or {})
         if message is not None and given.setdefault("message", message) != message:
@@ -139,7 +139,7 @@ class Runs(Group):
         return self._http.call(Run, Request("POST", "/api/runs", {"id": require_id(run_id), "action": "cancel"}))
 
     def act(self, run_id: str, decision: RunDecision, *, tool_call_id: str) -> Run:
-        """Decide the `requiredAction` of a run."""
+        """Decide about the `requiredAction` of a run."""
         return self._http.call(Run, Request("POST", "/api/runs", {"id": require_id(run_id), "action": decision, "toolCallId": tool_call_id}))
 
     def submit_tool_results(self, run_id: str, results: Sequence[ToolResult]) -> Run:
@@ -153,7 +153,7 @@ class Runs(Group):
 
     def _events(self, begin: Request) -> Stream:
         def resume(run_id: str) -> Request | None:
-            if self._client._visitor:  # visitors may not read runs: repeating the message with its key returns the same stream
+            if self._client._visitor:  # visitors may not read runs, so the message is repeated with its key, which returns the same stream
                 return None
             return Request("GET", "/api/runs", {"id": run_id, "stream": "1"})
 
@@ -170,7 +170,7 @@ class Runs(Group):
             if _settled(run):
                 return run
             self._go_on(run["id"], asked, deadline)
-            if not self._client._visitor:  # visitors may not read runs: they wait by repeating the message with its key
+            if not self._client._visitor:  # visitors may not read runs, so they wait by repeating the message with its key
                 return self._awaited(run["id"], deadline)
 
     def _awaited(self, run_id: str, deadline: float) -> Run:
@@ -185,9 +185,8 @@ class Runs(Group):
         return math.inf if timeout is None else self._http.clock() + timeout
 
     def _patience(self, deadline: float) -> int:
-        """Return how many seconds the service should wait:
-
-        less than the transport's timeout, so that it responds in time.
+        """Return the number of seconds for which the service should wait. It is less than the
+        transport's timeout, so that the response arrives in time.
         """
         most = max(1, min(_LONGEST_WAIT, int(self._http.timeout - 5)))
         return int(min(most, max(0, math.ceil(deadline - self._http.clock())))) if deadline < math.inf else most
@@ -196,7 +195,7 @@ class Runs(Group):
         now = self._http.clock()
         if now >= deadline:
             raise WaitEndedError(f"waiting ended before run {run_id} finished; the run continues", run_id=run_id)
-        if now - asked < 0.5:  # a service that is shutting down responds immediately
+        if now - asked < 0.5:  # a service that is shutting down responds immediately, so this prevents a busy loop
             self._http.pause(0.5)
 
 

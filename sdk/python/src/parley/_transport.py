@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 _log = logging.getLogger("parley")
 
-_IDLE = 60.0  # seconds that an idle connection is kept: well below the service's two minutes
+_IDLE = 60.0  # seconds for which an idle connection is kept; well below the service's limit of two minutes
 _IDLE_CONNECTIONS = 64
 _LONGEST_PAUSE = 60.0  # seconds; a longer Retry-After is not retried automatically
 _SILENCE = 30.0  # seconds without data after which a stream counts as broken; the service sends something every 10 seconds
@@ -40,19 +40,19 @@ class Request:
 
     method: str
     path: str
-    query: Mapping[str, Any] = field(default_factory=dict)  # None values are omitted, lists are repeated
+    query: Mapping[str, Any] = field(default_factory=dict)  # None values are omitted, and lists become repeated parameters
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    repeatable: bool = True  # sending it twice has the effect of sending it once
+    repeatable: bool = True  # whether sending it twice has the same effect as sending it once
 
     def __post_init__(self) -> None:
-        """Reject values that would be read as another header."""
+        """Reject values that a server could read as another header."""
         for name, value in self.headers.items():
             if any(mark in value for mark in "\0\r\n"):
                 raise ParleyError(f"{name} contains a line break")
 
     def target(self) -> str:
-        """Return the path and the query."""
+        """Return the path and query of the request."""
         query = urlencode([(name, value) for name, value in self.query.items() if value is not None], doseq=True, errors="surrogatepass")
         return f"{self.path}?{query}" if query else self.path
 
@@ -80,7 +80,7 @@ class Call:
             raise ParleyError("the call was cancelled")
 
     def pause(self, seconds: float) -> None:
-        """Wait, or raise if the call is cancelled."""
+        """Wait for some seconds. Raise if the call is cancelled meanwhile."""
         self._cancelled.wait(seconds)
         self.check()
 
@@ -98,7 +98,7 @@ class Call:
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("parley_call", default=None)
-"""The call that the current worker thread executes; None in the caller's threads."""
+"""The call that the current worker thread executes, or None in other threads."""
 
 
 def current() -> Call:
@@ -111,7 +111,7 @@ class Connection:
 
     def __init__(self, link: http.client.HTTPConnection) -> None:
         self.link = link
-        self.socket: socket.socket | None = None  # kept separately, because http.client drops it when the response ends the connection
+        self.socket: socket.socket | None = None  # kept separately, because http.client drops it when a response ends the connection
         self.fresh = True
         self._process = os.getpid()
         self._since = 0.0
@@ -159,7 +159,8 @@ class Live:
             return self.response.read()
 
     def read(self) -> bytes:
-        """Return the next part of the body, at least one byte, or no bytes at the end."""
+        """Return the next part of the body. It has at least one byte, except at the end of the body.
+        """
         sock = self.connection.socket
         with current().using(sock), _failures():
             if sock is not None:
@@ -177,7 +178,8 @@ class Live:
 
 
 class Transport:
-    """Sends requests to a service with a credential, and retries them where that is useful."""
+    """Sends requests with a credential to a service. Retries them where a retry is useful and safe.
+    """
 
     def __init__(
         self, base_url: str, headers: Mapping[str, str], timeout: float, max_retries: int, context: ssl.SSLContext | None
@@ -207,7 +209,7 @@ class Transport:
             self._connect = lambda: http.client.HTTPConnection(host, port, timeout=timeout)
 
     def call(self, kind: type[_T], request: Request) -> _T:
-        """Send a request, and return the JSON of its response, which has the type `kind`."""
+        """Send a request and return the JSON of its response. `kind` is the type of that JSON."""
         return self._persist(request, lambda: cast(_T, self._once(request)))
 
     def content(self, request: Request) -> bytes:
@@ -221,7 +223,7 @@ class Transport:
                 return send()
             except (APIError, APIConnectionError) as error:
                 if lost and request.method == "DELETE" and isinstance(error, NotFoundError):
-                    return cast(_T, {"id": request.query["id"], "deleted": True})  # deleted by the request whose response was lost
+                    return cast(_T, {"id": request.query["id"], "deleted": True})  # deleted by the first request, whose response was lost
                 lost = lost or (isinstance(error, APIConnectionError) and error.sent)
                 delay = self.delay(error, failures, request.repeatable)
                 if delay is None:
@@ -255,14 +257,14 @@ class Transport:
             if live.status < 300:
                 return live
             raise api_error(live.status, live.headers, self._whole(live))
-        # Servers close idle connections; this connection may have been closed just before it was
+        # Servers close idle connections. This connection may have been closed just before it was
         # used.
         self._forget()
         return self.open(request)
 
     def _exchange(self, call: Call, connection: Connection, request: Request) -> http.client.HTTPResponse:
-        # Encoded as UTF-8, because names of automations may be in any script. http.client accepts
-        # UTF-8 only as bytes.
+        # The values are encoded as UTF-8, because names of automations may contain any characters.
+        # http.client accepts UTF-8 only as bytes.
         headers: Any = {name: value.encode(errors="surrogatepass") for name, value in {**self._headers, **request.headers}.items()}
         connection.connect(self._address)
         with call.using(connection.socket), _failures():
@@ -282,7 +284,9 @@ class Transport:
                 live.close()
 
     def delay(self, error: ParleyError, failures: int, repeatable: bool) -> float | None:
-        """Return the seconds before a failed request is sent again, or None if it must not be."""
+        """Return the seconds after which a failed request is sent again, or None if it must not be
+        sent again.
+        """
         if failures >= self.max_retries:
             return None
         backoff: float = min(8.0, 0.5 * 2**failures) * random.uniform(0.75, 1)
@@ -290,7 +294,7 @@ class Transport:
             return backoff if repeatable or not error.sent else None
         if not isinstance(error, APIError) or not error.retryable or (error.status < 500 and error.status not in (408, 409, 429)):
             return None
-        if not repeatable and error.status not in (429, 503):  # with these two, nothing was accepted
+        if not repeatable and error.status not in (429, 503):  # only these two statuses guarantee that nothing was accepted
             return None
         if error.retry_after is not None:
             return max(error.retry_after, backoff) if error.retry_after <= _LONGEST_PAUSE else None
@@ -300,8 +304,8 @@ class Transport:
         with self._lock:
             if self._closed:
                 raise ParleyError("the client is closed")
-        # A request that is not repeatable gets a new connection, because an idle one may break and
-        # leave its outcome unknown.
+        # A request that is not repeatable gets a new connection. An idle connection may break and
+        # leave it unknown whether the request was executed.
         while request.repeatable and request.method != "DELETE":
             with self._lock:
                 if not self._idle:
@@ -350,14 +354,15 @@ def _failures(sent: bool = True, where: str = "") -> Iterator[None]:
 
 
 def _hang_up(sock: socket.socket | None) -> None:
-    """Shut down both directions. Closing alone would leave a reading thread waiting."""
+    """Shut down both directions of a socket. Closing it alone would leave a reading thread waiting.
+    """
     if sock is not None:
         with contextlib.suppress(OSError):
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # for TLS too, this is the underlying socket, which any thread may shut down
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # with TLS, this is the underlying socket, which any thread may shut down
 
 
 def _readable(sock: socket.socket) -> bool:
-    if hasattr(select, "poll"):  # select cannot handle descriptors from 1024 on
+    if hasattr(select, "poll"):  # select cannot handle file descriptors from 1024 on
         poll = select.poll()
         poll.register(sock, select.POLLIN)
         return bool(poll.poll(0))

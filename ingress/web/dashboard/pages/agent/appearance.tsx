@@ -1,4 +1,4 @@
-// How the widget looks, with a preview that chats in the name of the signed-in person.
+// The appearance of an agent's widget, with a preview in which the signed-in person can chat.
 import { h } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { useSession } from "../../state";
@@ -11,11 +11,14 @@ import type { Editor } from "./editor";
 import type { Look } from "./examples";
 
 const plain: Look = { title: "", greeting: "", accent: "", position: "", scheme: "" };
-const looks = new Map<string, Look>(); // by agent, so that they survive a change of the tab
+const looks = new Map<string, Look>(); // by agent, so that the chosen appearance survives a change of the tab
 const accent = "#0b5a62"; // the widget's default
 const pause = 400; // milliseconds without typing before the preview changes
 
-/** Returns the chosen look of an agent's widget. It is part of the code to paste, and the service does not store it. */
+/**
+ * Returns the chosen appearance of an agent's widget. It is part of the code to paste and is not
+ * stored by the service.
+ */
 export function useLook(agent: string): [Look, (change: Partial<Look>) => void] {
   const [look, setLook] = useState(() => looks.get(agent) ?? plain);
   const set = (change: Partial<Look>) => {
@@ -63,7 +66,7 @@ function Colour({ value, onChange }: { value: string; onChange: (value: string) 
   );
 }
 
-/** Returns the value after it has not changed for a moment. */
+/** Returns a value once it has not changed for a moment. */
 function useSettled<T>(value: T): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

@@ -8,7 +8,7 @@ import type { Agent, Approval, Endpoint, MCPServer, SideEffect } from "../../typ
 
 export type Caller = "user" | "system";
 
-/** A name and its value. If saved is true, the service stores a secret with this name. */
+/** A name and its value. If saved is true, the value is a secret that the service has stored. */
 export interface Pair {
   key: number;
   name: string;
@@ -67,7 +67,7 @@ export interface Draft {
   outputSchema: string;
   appendSources: boolean;
   suggestions: string; // one per line
-  // Model settings as they are typed; empty: the model's default.
+  // The model settings as typed. An empty text means the model's default.
   temperature: string;
   topP: string;
   maxOutputTokens: string;
@@ -147,14 +147,14 @@ const fields = (draft: Draft): Field[] => Object.keys(draft) as Field[];
 /** Returns the fields in which two drafts differ. */
 export const differing = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
 
-/** Applies the changes between from and mine to theirs. */
+/** Returns theirs with the changes that lead from the draft from to the draft mine. */
 export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
   return Object.assign({}, theirs, Object.fromEntries(differing(mine, from).map((f) => [f, mine[f]])));
 }
 
 /**
- * Returns the draft, with the keys of those entries in another draft that have the same names, so
- * that entries stay open and focused after saving.
+ * Returns the draft with the keys of another draft's entries that have the same names. With these
+ * keys, entries stay open and focused after saving.
  */
 export function withKeys(draft: Draft, like: Draft): Draft {
   const pairs = (rows: Pair[], others: Pair[] = []): Pair[] => rows.map((r) => ({ ...r, key: others.find((o) => o.name === r.name)?.key ?? r.key }));

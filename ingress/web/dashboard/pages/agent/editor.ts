@@ -11,7 +11,7 @@ export interface Editor {
   /** The agent as last read. */
   agent: Agent;
   draft: Draft;
-  /** The draft without changes. */
+  /** The saved settings as a draft. */
   base: Draft;
   changed: Field[];
   mayEdit: boolean;
@@ -19,14 +19,14 @@ export interface Editor {
   /** Whether the agent was saved in the last 4 seconds. */
   saved: boolean;
   error: ApiError | undefined;
-  /** How many times saving was refused. */
+  /** How often saving was refused. */
   refused: number;
-  /** The agent as another person saved it in the meantime. */
+  /** The agent with the changes that another person saved meanwhile. */
   theirs: Agent | undefined;
   /** Set while the person is asked whether to discard unsaved changes. */
   leaving: Leaving | null;
   set: <F extends Field>(field: F, value: Draft[F]) => void;
-  /** Returns the error of exactly this field. */
+  /** Returns the error of the given field, ignoring errors of nested fields. */
   fault: (field: string) => string | undefined;
   /** Removes all field errors, for example because the entries of a list have moved. */
   clearFaults: () => void;
@@ -107,7 +107,7 @@ export function useEditor(loaded: Agent): Editor {
     setError(undefined);
     try {
       const next = await put<Agent>("/api/agents", changeOf(agent, draft), { id: agent.id });
-      // The person may type while the request runs: later input stays unsaved.
+      // Input that the person types while the request runs stays unsaved.
       settle({ agent: next, draft: rebase(now.current.draft, draft, withKeys(draftOf(next), now.current.draft)) });
       setSaved(Date.now());
     } catch (cause) {

@@ -195,7 +195,7 @@ with urllib.request.urlopen(request) as response:
 print(run["id"], run["status"], run["message"])`,
 });
 
-/** How the widget looks. An empty text is the default. */
+/** The appearance of the widget. An empty text means the default. */
 export interface Look {
   title: string;
   greeting: string;

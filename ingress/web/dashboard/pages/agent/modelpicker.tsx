@@ -9,7 +9,10 @@ import { Select, TextField } from "../../ui/field";
 
 const other = "/"; // no model has this name
 
-/** Loads the models that agents can use. Undefined if no worker lists them; while they are loading, the list has no models. */
+/**
+ * Loads the models that agents can use. Returns undefined if no worker lists models, and an empty
+ * list while loading.
+ */
 export function useModels(mayEdit: boolean): ModelList | undefined {
   const query = useQuery<ModelList>(mayEdit ? "models" : null, (signal) => get("/api/agents/models", {}, signal));
   return query.data ?? (query.loading ? loading : undefined);
@@ -17,7 +20,10 @@ export function useModels(mayEdit: boolean): ModelList | undefined {
 
 const loading: ModelList = { default: "", models: [] };
 
-/** Chooses a model from the list. "Another model" opens a field for any name; without a list there is only the field. */
+/**
+ * A field that chooses a model from the list. "Another model" opens a text field for any name.
+ * Without a list there is only the text field.
+ */
 export function ModelPicker({ value, known, fault, onChange }: { value: string; known: ModelList | undefined; fault: string | undefined; onChange: (model: string) => void }) {
   const [typing, setTyping] = useState(false);
   const listed = known === loading || value === "" || known?.models.includes(value);

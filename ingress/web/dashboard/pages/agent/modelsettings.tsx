@@ -1,4 +1,4 @@
-// The settings of an agent's model, with what its models accept.
+// The model settings of an agent, with the restrictions of its models.
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
 import { Check, saidOf, Select, TextArea, TextField } from "../../ui/field";
@@ -9,7 +9,7 @@ import { supportFor, type ModelSupport, type Range } from "./modelsupport";
 
 const efforts = ["none", "minimal", "low", "medium", "high", "xhigh"];
 
-/** The models that must accept the settings. */
+/** Returns the models that must accept the settings: the agent's model and its fallbacks. */
 function modelsOf(editor: Editor): [string, ModelSupport][] {
   const { model, fallbackModels } = editor.draft;
   return [model, ...fallbackModels].filter((m) => m !== "").map((m) => [m, supportFor(m)]);
@@ -18,7 +18,9 @@ function modelsOf(editor: Editor): [string, ModelSupport][] {
 const rangeWords = (range: Range | null, most: number): string | undefined =>
   range === null ? Words.doesNotAcceptIt : range.min === range.max ? texts.acceptsOnlyMin(range.min) : range.max < most ? texts.acceptsAtMostMax(range.max) : undefined;
 
-/** Returns what a model says about a setting, or undefined if it accepts all values. */
+/**
+ * Returns the restriction that a model has for a setting, or undefined if it accepts all values.
+ */
 function wordsOf(name: SettingName, model: ModelSupport): string | undefined {
   switch (name) {
     case "temperature":

@@ -1,4 +1,5 @@
-// The form of an agent's answers: text, or JSON that matches a schema, which can be tried out.
+// The form of an agent's answers: text, or JSON that matches a schema. The schema can be tried
+// before it is saved.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import { Words } from "../../texts/agent";
@@ -30,7 +31,10 @@ export function Answers({ editor }: { editor: Editor }) {
   );
 }
 
-/** Asks the saved agent for an answer that matches the schema in the form, in a session of its own. */
+/**
+ * Requests an answer that matches the schema in the form. The request uses the saved agent and its
+ * own session.
+ */
 function Try({ editor, disabled }: { editor: Editor; disabled: boolean }) {
   const [message, setMessage] = useState("");
   const [error, setError] = useState<ApiError>();

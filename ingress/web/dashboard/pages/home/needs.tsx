@@ -1,4 +1,4 @@
-// What needs a person: runs that wait for a decision, and parts that fail.
+// The notices on the home page: runs that wait for a decision, and parts of the service that fail.
 import type { ComponentChildren } from "preact";
 import * as texts from "../../texts/home";
 import { Words } from "../../texts/home";
@@ -6,7 +6,10 @@ import type { BudgetMetric, Overview } from "../../types";
 import { Icon } from "../../ui/icon";
 import { count, money, Section, Time } from "../../ui/parts";
 
-/** stale: the overview could not be loaded again, so that an empty one says nothing. */
+/**
+ * Shows the notices. If stale is true, the overview may be outdated. Nothing is shown then if it
+ * contains no notices.
+ */
 export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   const nothing = o.approvals + o.webhooks.length + o.notifications.length + o.documents.count + o.budgets.length === 0;
   if (nothing && stale) return null;
@@ -40,7 +43,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
   );
 }
 
-const most = 100; // the service counts no further
+const most = 100; // the service counts up to this number
 
 const counted = (n: number): string => (n >= most ? texts.mostOrMore(most) : count(n));
 

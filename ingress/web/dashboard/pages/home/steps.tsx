@@ -12,7 +12,10 @@ import { Section } from "../../ui/parts";
 interface Shown {
   title: string;
   what: string;
-  /** The page of the step. agent is the path of an agent with which people may chat, or null if there is none. */
+  /**
+   * Returns the URL of the step's page. agent is the path of an agent with which people may chat,
+   * or null if there is none.
+   */
   href: (agent: string | null) => string;
 }
 

@@ -7,7 +7,7 @@ export interface Row {
   path: string;
   op: FilterOp;
   /**
-   * The text as typed: JSON, or a string without quotes. For "in", the values are separated by
+   * The value as typed. It is JSON, or a string without quotes. For "in", values are separated by
    * commas.
    */
   value: string;

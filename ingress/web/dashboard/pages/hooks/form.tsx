@@ -20,7 +20,7 @@ export interface FormProps {
   keys: Key[];
   /** A received payload, if there is one. Otherwise the source's example is the sample. */
   sample?: Typed | undefined;
-  /** Whether to offer a new key. */
+  /** Whether the form offers to create a new key. */
   fresh?: boolean;
 }
 

@@ -10,13 +10,13 @@ export interface Example {
 export interface Source {
   title: string;
   what: string;
-  /** Whether the service generates the secret; otherwise Parley does. */
+  /** Whether the sending service generates the secret. Otherwise Parley generates it. */
   theirs: boolean;
-  /** The service's name for the secret. */
+  /** The name that the sending service uses for the secret. */
   secret: string;
-  /** The setup steps at the service, after the webhook exists in Parley. */
+  /** The steps at the sending service, after the webhook exists in Parley. */
   steps: string[];
-  /** How the service delivers. */
+  /** A note about how the service delivers. */
   note: string;
   example: Example;
   template: string;

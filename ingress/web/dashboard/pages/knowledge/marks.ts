@@ -8,7 +8,7 @@ export interface PageWord {
   box: Box;
 }
 
-/** The least number of letters of a half of a quote that is searched alone. */
+/** The minimum number of letters in half a quote for that half to be searched separately. */
 const leastHalf = 24;
 
 /** Returns the letters and digits of a text. A quote may differ from a page in all other characters. */

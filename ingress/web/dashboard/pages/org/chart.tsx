@@ -11,7 +11,7 @@ const left = 54;
 const bottom = 22;
 const dates = 4; // maximum number of labels on the horizontal axis
 
-/** Returns the top of an axis: the next round number whose half is round, too. */
+/** Returns the upper end of an axis: the next round number whose half is round, too. */
 export function roundUp(n: number): number {
   if (n <= 2) return 2;
   const power = 10 ** Math.floor(Math.log10(n));
@@ -26,7 +26,7 @@ export function labelled(points: number): number[] {
 
 interface Axes {
   title: string;
-  /** What the chart shows and its unit, for example "runs per day". */
+  /** The values and their unit, for example "runs per day". */
   unit: string;
   /** Explains the chart if it has no data. */
   empty: string;

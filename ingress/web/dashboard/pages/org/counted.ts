@@ -1,11 +1,14 @@
-// Reloads of usage, which the service caches.
+// Reloads the usage figures, which the service caches.
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { useLive } from "../../live";
 
 const cached = 11_000; // milliseconds until the service counts again
 const pace = 5_000; // milliseconds between two reloads
 
-/** Reloads usage when runs change, and again when the service has counted again. The first response may be an older count, too. */
+/**
+ * Reloads usage when runs change. It reloads once more after the service has counted again, because
+ * the first response may be an older count.
+ */
 export function useCounted(reload: () => void): void {
   const later = useRef(new Set<ReturnType<typeof setTimeout>>()).current;
   const again = useCallback(() => {
@@ -13,7 +16,7 @@ export function useCounted(reload: () => void): void {
       later.delete(timer);
       reload();
     }, cached);
-    later.add(timer); // one for each change: a later change must not postpone the count of an earlier one
+    later.add(timer); // each change has its own timer, so that later changes do not postpone its reload
   }, [reload]);
   useEffect(() => {
     again();

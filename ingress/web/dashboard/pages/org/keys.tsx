@@ -1,4 +1,4 @@
-// API keys: created, shown once, rotated, revoked.
+// The list of API keys, with dialogs that create, rotate and revoke a key.
 import { useState } from "preact/hooks";
 import { del, post, type ApiError } from "../../api";
 import { useList } from "../../query";

@@ -1,4 +1,4 @@
-// A part of a run: its times, its cost, and what went in and came out.
+// Shows one part of a run: its times, its cost, its input and its output.
 import { address } from "../../api";
 import { Code } from "../../answer/code";
 import { CallBody, gist } from "../../answer/toolcalls";
@@ -11,7 +11,7 @@ import { count, duration, money, Status } from "../../ui/parts";
 import { messagesOf, requested, type Sent } from "./messages";
 import { exact, type Part } from "./spans";
 
-/** Shows everything that is known about a part: exact times, model, tokens, cost, input and output. */
+/** Shows all details of a part: exact times, model, tokens, cost, input and output. */
 export function Inspector({ part, trace, run, close }: { part: Part; trace: Timeline; run: Run; close: () => void }) {
   const { span, call } = part;
   return (

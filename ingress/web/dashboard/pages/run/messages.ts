@@ -23,7 +23,9 @@ export function requested(span: Span, calls: ToolCall[]): ToolCall[] {
   return (span.toolCallIds ?? []).flatMap((id) => calls.find((call) => call.id === id) ?? []);
 }
 
-/** Returns what a finished turn said, and the results that it got. */
+/**
+ * Returns the model's message of a finished turn, and the results of the calls that it requested.
+ */
 function exchange(span: Span, calls: ToolCall[]): Sent[] {
   const made = requested(span, calls);
   const names = made.map((call) => toolNamed(call.name)).join(", ");

@@ -29,7 +29,10 @@ export interface Part {
   notes: string[];
   /** The reason why an attempt or a tool call failed. */
   why: string | undefined;
-  /** The call that the part shows, if it is a tool call whose record the run has. */
+  /**
+   * The tool call that the part shows. Undefined if the part is no tool call, or if the run has no
+   * record of it.
+   */
   call: ToolCall | undefined;
 }
 
@@ -104,7 +107,10 @@ export function momentsOf(all: number[]): string[] {
   return all.map((ms) => (ms === 0 ? "0" : precisely(ms, digits)));
 }
 
-/** The kind of work on which the time of a part was spent. Nobody knows what a lost worker did. */
+/**
+ * Returns the kind of work on which the time of a part was spent. For a lost attempt the kind is
+ * unknown.
+ */
 function workOf(p: Part): "queue" | "turn" | "wait" | "tool" | "lost" | null {
   if (p.span.status === "lost") return "lost";
   return p.span.kind === "attempt" ? null : p.span.kind;

@@ -21,9 +21,9 @@ export interface Filter {
   automation: string;
   session: string;
   trigger: string;
-  /** The words that question and answer contain. */
+  /** Words that the question or the answer must contain. */
   words: string;
-  /** Times as the API takes them. */
+  /** Times in the format of the API. */
   from: string;
   to: string;
 }
@@ -52,10 +52,16 @@ export function filterOf(query: URLSearchParams): Filter {
   };
 }
 
-/** Whether the filter asks for unfinished runs. A search finds only finished ones. */
+/**
+ * Whether the filter selects unfinished runs. A search cannot be combined with it, because it finds
+ * only finished runs.
+ */
 export const forOpen = (f: Filter): boolean => f.waitsFor !== "" || f.status === "queued" || f.status === "running";
 
-/** Returns the filter as query parameters for the API, which refuses waitsFor with words. */
+/**
+ * Returns the filter as query parameters for the API. It omits waitsFor if there are words, because
+ * the API rejects the combination.
+ */
 export const paramsOf = (f: Filter): Params => ({
   status: f.waitsFor !== "" ? "requires_action" : f.status, waitsFor: f.words === "" ? f.waitsFor : "", agentId: f.agent, automationId: f.automation, sessionId: f.session, triggerType: f.trigger, q: f.words, from: f.from, to: f.to,
 });
@@ -64,9 +70,11 @@ export const filtered = (f: Filter): boolean => Object.values(f).some((value) =>
 
 export const clearFilter = (): void => setQuery({ status: null, waitsFor: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
 
-const triggers = ["chat", "schedule", "webhook", "api"]; // the usual ones: a caller of an automation chooses its own
+const triggers = ["chat", "schedule", "webhook", "api"]; // suggestions; callers of an automation choose the type of their trigger
 
-/** Returns the triggers to choose from: the usual ones, those of the rows, and the chosen one. */
+/**
+ * Returns the triggers to choose from: the usual ones, those of the shown rows, and the chosen one.
+ */
 function triggersOf(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
   const known = new Set([...triggers, ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
   return [{ value: "", label: Words.anyTrigger }, ...[...known].map((value) => ({ value, label: value }))];
@@ -78,7 +86,10 @@ interface FiltersProps {
   rows: RunSummary[];
 }
 
-/** The filters: all beside each other, or, on a narrow screen, a search field and a dialog with the others. */
+/**
+ * Shows the filters. On a narrow screen it shows a search field and a button that opens the other
+ * filters.
+ */
 export function Filters(props: FiltersProps) {
   const narrow = useNarrow();
   const [open, setOpen] = useState(false);
@@ -180,13 +191,16 @@ function Typed({ label, name, value, placeholder = Words.any, maxLength }: { lab
   return <TextField label={label} type="search" value={text} onChange={setText} placeholder={placeholder} {...(maxLength && { maxLength })} />;
 }
 
-/** Returns a time of the API as a local time without a zone, as the browser's field takes it, or "". */
+/**
+ * Converts a time of the API to the local time without a zone that the browser's field expects.
+ * Returns "" for no time.
+ */
 function local(time: string): string {
   const at = Date.parse(time);
   return Number.isNaN(at) ? "" : new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** A time, in the zone of the browser. */
+/** A field for a time in the browser's time zone. */
 function When({ label, name, value }: { label: string; name: string; value: string }) {
   const choose = (typed: string) => {
     if (typed === "") setQuery({ [name]: null });

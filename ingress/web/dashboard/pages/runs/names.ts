@@ -8,7 +8,7 @@ const most = 500; // agents whose names are loaded
 interface Agents {
   agents: Agent[];
   loaded: boolean;
-  /** Set if the agents could not be loaded: then an empty list means nothing. */
+  /** Set if the agents could not be loaded. In that case the list of names is incomplete. */
   error: ApiError | undefined;
   reload: () => void;
 }

@@ -23,7 +23,10 @@ function daysOf(from: string): number {
   return Number.isNaN(start) ? 1 : Math.min(maxDays, Math.max(1, Math.ceil((Date.now() - start) / day)));
 }
 
-/** The plot, which a narrow screen shows and loads on demand, because the list is more important there. */
+/**
+ * Shows the plot. On a narrow screen the plot is loaded on demand, because the list is more
+ * important there.
+ */
 export function Plot({ filter }: { filter: Filter }) {
   const narrow = useNarrow();
   const [open, setOpen] = useState(false);
@@ -36,7 +39,10 @@ export function Plot({ filter }: { filter: Filter }) {
   );
 }
 
-/** The runs per hour or day of the filter's agent, automation and time. The service does not count by the other filters. */
+/**
+ * Shows the runs per hour or day for the filter's agent, automation and time. The other filters
+ * have no effect, because the service does not count by them.
+ */
 function Rate({ filter }: { filter: Filter }) {
   const params: Params = { days: daysOf(filter.from), agentId: filter.agent, automationId: filter.automation };
   const usage = useQuery(`rate ${JSON.stringify(params)}`, (signal) => get<Usage>("/api/usage", params, signal));

@@ -14,7 +14,7 @@ import { ended, QueueTime, RunTime } from "./times";
 
 export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
 
-const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note about the answer, for example by the offline model
+const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note, for example by the offline model
 
 const within = new Set(["strong", "em", "del", "code", "sup"]); // inline elements
 
