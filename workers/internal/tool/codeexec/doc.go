@@ -7,6 +7,6 @@
 // files and documents are reported as unknown. A document is recorded as given to the run before
 // its content enters the sandbox.
 //
-// The only effect of a call are the files that it stores. They replace the files of an earlier
+// A call has no effect except the files that it stores. They replace the files of an earlier
 // attempt at the same call, so a call can be repeated.
 package codeexec
