@@ -27,7 +27,7 @@ var (
 
 // wire is the HTTP transport of one session.
 type wire struct {
-	sessionCtx context.Context //nolint:containedctx // the session's context, because some requests have a context that never ends
+	sessionCtx context.Context //nolint:containedctx // the session's context; some requests have a context that never ends
 	origin     string
 	headers    map[string]string // decrypted headers, which are sent only to the configured origin
 	kept       http.RoundTripper // transport that reuses connections

@@ -144,7 +144,7 @@ func cutText(s string, limit int) string {
 // timedReader is a reader that fails when its context ends. It thereby limits the time of a parser
 // that reads from it.
 type timedReader struct {
-	ctx context.Context //nolint:containedctx // used only during a single call of the parser
+	ctx context.Context //nolint:containedctx // used only during one call
 	r   io.Reader
 }
 

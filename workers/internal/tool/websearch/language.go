@@ -40,7 +40,8 @@ var scripts = []struct {
 	{[]*unicode.RangeTable{unicode.Georgian}, "ka"},
 }
 
-// others lists, for a language's script, the letters that identify another language.
+// others lists, by the usual language of a script, letters that identify another language with the
+// same script.
 var others = map[string][]struct{ letters, language string }{
 	"ar": {{"پچژگ", "fa"}},
 	"ru": {{"іїєґ", "uk"}},
