@@ -61,7 +61,7 @@ func (w *Writer) Pages(n int) error {
 func (w *Writer) Page(n int) error {
 	switch {
 	case w.err != nil:
-	// The page, or a later one, has already begun, so its end may already have been reported.
+	// Pages must begin in ascending order, because the end of earlier pages was already reported.
 	case n <= w.page:
 		w.err = fmt.Errorf("starting page %d after page %d", n, w.page)
 	case n > w.limits.Pages:

@@ -74,7 +74,7 @@ func TestARangeWaitsForRoom(t *testing.T) {
 	}
 }
 
-// Reading ends when its context ends, whether it waits for a slot, for memory or for a program.
+// Reading ends when its context ends, also while it waits.
 func TestReadingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const last = firstPages + 6*rangePages
