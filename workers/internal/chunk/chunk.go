@@ -126,8 +126,7 @@ func (c *Chunker) table(block document.Block) {
 	// The block is the first row of a table.
 	case block.Head && c.page.last != document.Row:
 		c.head = []string{block.Text}
-	// Most tables have one header row. Later ones are ignored, because many of them would fill each
-	// chunk.
+	// At most three header rows are kept, because more of them would fill the chunk.
 	case block.Head && len(c.head) < 3:
 		c.head = append(slices.Clip(c.head), block.Text)
 	}

@@ -41,14 +41,14 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Unused {
 			maximum = budgetdb.Amounts{}
 		}
-		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // charged in full, because the service may have done all the work
+		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // unless the call is unused, the service may have done all the work
 		return contract.EmbedReply{}, err
 	}
 
 	used := s.amounts(model, found.InputTokens)
 	charged := used
 	if found.Estimated {
-		charged = maximum // the charge never exceeds the reservation, so that no budget is exceeded
+		charged = maximum // the estimate may be too low, and a budget must never be exceeded
 	}
 	account.Settle(ctx, charged, budgetdb.CallUsage{InputTokens: used.Tokens, CostMicros: used.CostMicros})
 	return contract.EmbedReply{Model: model, Vectors: packed(found.List), InputTokens: found.InputTokens}, nil

@@ -24,8 +24,9 @@ func cleanBlock(kind document.Kind, s string) string {
 	}
 }
 
-// Clean converts arbitrary bytes to clean text: valid UTF-8 in composed form, with
-//  for each line break. It removes invisible characters, such as control characters, direction overrides and soft hyphens.
+// Clean converts arbitrary bytes to clean text: valid UTF-8 in composed form, with \n for each line
+// break. It removes invisible characters, such as control characters, direction overrides and soft
+// hyphens.
 func Clean(s string) string {
 	if plain(s) {
 		return s
@@ -183,8 +184,7 @@ func languageTag(s string) string {
 	return tag.String()
 }
 
-// Lines returns a text in which each line break is
-// .
+// Lines returns a text in which each line break is \n.
 func Lines(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s
