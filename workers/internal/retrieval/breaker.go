@@ -12,7 +12,7 @@ const (
 )
 
 var (
-	// errAway is the error for a call that was not made.
+	// errAway is the error for a search by vector while the embeddings service is not called.
 	errAway     = errors.New("the embeddings service failed recently")
 	errNoVector = errors.New("the embeddings service returned no vector")
 )

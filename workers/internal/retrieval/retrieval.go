@@ -169,7 +169,7 @@ func beginning(text string, maximum int) string {
 	return text
 }
 
-// candidate is a passage with the information that decides whether the query supports it.
+// candidate is a passage with the information that decides whether it is related to the query.
 type candidate struct {
 	domain.Found
 
