@@ -147,8 +147,8 @@ func CleanLine(line Line) (Line, error) {
 	return line, nil
 }
 
-// CleanText replaces invisible characters with spaces, because programs interpret some of them as
-// commands.
+// CleanText replaces control characters with spaces and removes other invisible characters, because
+// programs interpret some of them as commands.
 func CleanText(text string) string {
 	shown := strings.Map(func(r rune) rune {
 		switch {
