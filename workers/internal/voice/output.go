@@ -273,7 +273,7 @@ func (l *session) send() {
 	}
 }
 
-// done reports the end of the first answer and removes it.
+// done removes the first answer, which has ended, and stores its id.
 func (l *session) done(a *answer) {
 	o := &l.output
 	o.answers = o.answers[1:]
