@@ -19,7 +19,7 @@ const (
 	maxBatch     = 200 // maximum number of passages in one write
 	batchTime    = 250 * time.Millisecond
 	languageText = 8000  // number of characters from which the language is detected
-	maxLanguage  = 40000 // characters after which detection stops; the limit is high because many documents begin with tables of contents
+	maxLanguage  = 40000 // characters after which detection gives up; high, because many documents begin with tables of contents
 )
 
 // indexer divides a document into passages and extracts their search terms. It begins to extract

@@ -4,9 +4,9 @@
 //	worker ─► unshare ─► runsc, first process of a PID namespace ─┬─► gofer: opens the few folders of the host, read-only
 //	                                                             └─► sentry ─► the sandbox's processes, as the host sees them
 //
-// All of these processes except unshare are in that namespace. When runsc dies, the kernel ends the
+// runsc and all processes that it starts are in that namespace. When runsc dies, the kernel ends the
 // others before any process is notified, so none can be left. Each process in the diagram dies
-// together with the process before it (PR_SET_PDEATHSIG), and the first one with the worker.
-// runsc's files are in a folder of their own, below a folder that the worker has locked. Opening a
-// Backend removes unlocked folders.
+// together with the process before it (PR_SET_PDEATHSIG), and unshare dies with the worker. runsc's
+// files are in a folder of their own, below a folder that the worker has locked. Opening a Backend
+// removes unlocked folders.
 package gvisor
