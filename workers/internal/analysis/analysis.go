@@ -9,29 +9,29 @@ import (
 // Lexeme is a search term that a text contains.
 type Lexeme struct {
 	Text     string
-	Position int // number of the term's word in the text, from 1; a word can have several terms
+	Position int // position of the term's word in the text, from 1; a word may have several terms
 }
 
-// Word is a word of a query, with its search terms.
+// Word is a word of a query, together with its search terms.
 type Word struct {
-	Text    string   // as written, without case and marks
-	Lexemes []string // the terms under which the index may contain the word, for documents in any language
+	Text    string   // the word without case and marks
+	Lexemes []string // terms under which the index may contain the word, for documents in any language
 }
 
-// Limits of a query: the number of its words, and the number of lexemes of each word.
+// Limits of a query: the number of words, and the number of lexemes of each word.
 const (
 	maxWords   = 32
 	maxLexemes = 12
 )
 
 // Terms returns the terms of a text in the order of its words. language is a BCP 47 tag. If it is
-// unknown or empty, words are only converted to lower case without accents.
+// empty or not supported, words are only converted to lower case and stripped of accents.
 func Terms(language, text string) []Lexeme {
 	tongue := base(language)
 	terms := make([]Lexeme, 0, len(text)/5+4)
 	position := 0
 
-	// The normalization makes full-width letters and ligatures equal to ordinary ones.
+	// The normalization replaces full-width letters and ligatures with ordinary letters.
 	scan(norm.NFKC.String(text), func(t token) {
 		if t.kind != wordToken {
 			terms, position = pairs(terms, position, t)
@@ -42,8 +42,8 @@ func Terms(language, text string) []Lexeme {
 	return terms
 }
 
-// appendToken appends the terms of a word token: the terms of its parts and, if it is a code such
-// as "ERR-4021", the terms of the whole.
+// appendToken appends the terms of a token that consists of words: the terms of its parts and, if
+// the token is a code such as "ERR-4021", the terms of the whole token.
 func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, int) {
 	first := position + 1
 
@@ -57,7 +57,8 @@ func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, i
 			position++
 			terms = appendWord(terms, position, tongue, part)
 		})
-		// Remove terms of the first part that the whole has, too.
+		// The whole token may have the same terms as its first part. These terms are added only
+		// once.
 		for i := begin; i < len(terms); i++ {
 			if terms[i].Position == first && slices.Contains(whole, terms[i].Text) {
 				terms = slices.Delete(terms, i, i+1)
@@ -72,8 +73,8 @@ func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, i
 // appendWord appends the terms of one word.
 func appendWord(terms []Lexeme, position int, tongue, word string) []Lexeme {
 	found := lookUp(tongue, word)
-	// Stop words are not indexed. Their positions stay free, so that distances between words are
-	// exact.
+	// Stop words are not indexed, but their positions stay unused, so that distances between words
+	// are exact.
 	if found.stop && !acronym(word) {
 		return terms
 	}
@@ -83,22 +84,22 @@ func appendWord(terms []Lexeme, position int, tongue, word string) []Lexeme {
 	return terms
 }
 
-// Query returns the words of a query. It omits stop words, unless the query consists of stop words
-// only.
+// Query returns the words of a query. It omits stop words, unless the query contains only stop
+// words.
 func Query(text string) []Word {
 	q := query{seen: map[string]int{}}
 	scan(norm.NFKC.String(text), q.take)
 	return q.words()
 }
 
-// query collects the words of a query while it is read.
+// query collects the words of a query while the query is being read.
 type query struct {
 	found []queryWord
 	seen  map[string]int
-	lower bool // at least one word is not in capitals
+	lower bool // at least one word is not written in capitals
 }
 
-// queryWord is a word of a query. loud reports that it looks like an acronym.
+// queryWord is a word of a query. acronym reports whether the word looks like an acronym.
 type queryWord struct {
 	Word
 	acronym bool
@@ -106,10 +107,10 @@ type queryWord struct {
 
 // take adds the words of a token to the query.
 func (q *query) take(t token) {
-	if len(q.found) >= 2*maxWords { // more than maxWords, because stop words are omitted later
+	if len(q.found) >= 2*maxWords { // more than maxWords are collected, because stop words are removed later
 		return
 	}
-	// A pair of characters is searched for like a word.
+	// Each pair of characters is searched for like a word.
 	if t.kind != wordToken {
 		terms, _ := pairs(nil, 0, token{text: t.text, kind: t.kind, asked: true})
 		for _, pair := range terms {
@@ -130,18 +131,17 @@ func (q *query) take(t token) {
 	parts(t.text, q.addWord)
 }
 
-// addWord adds a word with its forms in all languages, because the language of the documents is
-// unknown.
+// addWord adds a word with its forms in all languages, because the documents may be in any
+// language.
 func (q *query) addWord(word string) {
 	q.add(Word{folded(word), slices.Clone(lookUp(anyTongue, word).forms)}, acronym(word))
 }
 
-// empty reports whether a form is empty. A word that consists of marks without letters has an empty
-// form.
+// empty reports whether a form is empty. The form of a word that consists only of marks is empty.
 func empty(form string) bool { return form == "" }
 
-// add adds a word to the query. If the query already has the word, add adds only the lexemes that
-// are new.
+// add adds a word to the query. If the query already contains the word, add adds the lexemes that
+// are missing.
 func (q *query) add(word Word, loud bool) {
 	if word.Lexemes = slices.DeleteFunc(word.Lexemes, empty); len(word.Lexemes) == 0 {
 		return
@@ -161,7 +161,7 @@ func (q *query) add(word Word, loud bool) {
 	}
 }
 
-// words returns the query's words without stop words, at most maxWords.
+// words returns the words of the query without stop words, at most maxWords of them.
 func (q *query) words() []Word {
 	texts := make([]string, len(q.found))
 	for i := range q.found {
@@ -170,14 +170,14 @@ func (q *query) words() []Word {
 	idle := stopsFor(texts)
 	words := make([]Word, 0, len(q.found))
 	for _, word := range q.found {
-		// In a query in capitals only, an acronym cannot be distinguished from a stop word.
+		// If the whole query is in capitals, an acronym cannot be distinguished from a stop word.
 		if idle(word.Text) && (!word.acronym || !q.lower) {
 			continue
 		}
 		words = append(words, word.Word)
 	}
 
-	// For a query such as "who is who", stop words are better than nothing.
+	// A query such as "who is who" contains only stop words, so they are kept.
 	if len(words) == 0 {
 		for _, word := range q.found {
 			words = append(words, word.Word)

@@ -123,7 +123,7 @@ func TestQueryIsBounded(t *testing.T) {
 	}
 }
 
-// A query finds a document that spells the query's words differently.
+// A query finds a document even if the document spells the words of the query differently.
 func TestFound(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ language, text, query string }{
@@ -167,8 +167,8 @@ func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
 
-// A query for any word of a text finds the text, whatever language the text is indexed in, unless
-// the word is a stop word of that language.
+// A query for any word of a text finds the text, in whichever language the text is indexed. The
+// only exception is a stop word of that language.
 func TestEveryWordIsFound(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {
@@ -239,7 +239,7 @@ func TestAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// FuzzTerms: no text causes a panic, and every indexed word is found.
+// FuzzTerms checks that no text causes a panic, and that each indexed word is found.
 func FuzzTerms(f *testing.F) {
 	for language, text := range samples {
 		f.Add(language, text)

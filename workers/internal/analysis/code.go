@@ -7,21 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// traits reports which kinds of characters a token contains.
+// traits contains the kinds of characters that a token contains.
 type traits struct{ digit, letter, dash, join, hump, name bool }
 
-// traitsFor returns the traits of a text.
+// traitsFor returns the kinds of characters that a text contains.
 func traitsFor(text string) (has traits) {
 	before := rune(0)
 	for _, r := range text {
 		switch {
 		case unicode.IsLetter(r):
 			has.letter = true
-			// An uppercase letter after a lowercase letter separates the words of an identifier.
+			// In an identifier such as camelCase, an uppercase letter after a lowercase letter
+			// begins a word.
 			has.hump = has.hump || unicode.IsUpper(r) && unicode.IsLower(before)
 		case unicode.IsDigit(r):
 			has.digit = true
-		// These characters occur in ordinary words.
+		// These characters occur in ordinary words, so they are no trait.
 		case r == '\'' || r == '’' || r == '·' || invisible(r) || unicode.IsMark(r):
 		case dash(r):
 			has.dash = true
@@ -37,30 +38,29 @@ func traitsFor(text string) (has traits) {
 // dash reports whether r is a hyphen.
 func dash(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
 
-// code returns the terms of a token as a whole. simple reports that the token is a plain word; any
-// other token also has parts. whole is empty if the whole says no more than its parts. Tokens with
-// a whole are, for example, "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail" and
-// "U.S.".
+// code returns the terms of a token as a whole. simple reports whether the token is a plain word,
+// without parts. whole is empty if the parts suffice. Examples of tokens with a whole are
+// "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail" and "U.S.".
 func code(text string) (whole []string, simple bool) {
 	has := traitsFor(text)
 	switch {
 	case !has.digit && !has.join && !has.dash:
-		return nil, !has.hump // the parts of a camelCase word include the whole word
-	// The token is a number, perhaps with separators.
+		return nil, !has.hump // the parts of a word in camelCase include the whole word
+	// The token is a number, possibly with separators.
 	case has.digit && !has.letter && !has.dash && !has.name:
 		return numbers(fold(lower(text))), false
-	// The full stops are optional: "U.S." is also written "US".
+	// The token consists of initials, whose full stops are optional: "U.S." is also written "US".
 	case initials(text):
 		return []string{fold(lower(strings.ReplaceAll(text, ".", "")))}, false
-	// The token is a compound such as "e-mail", which is also written as one word.
+	// The token is a compound such as "e-mail", which may also be written as one word.
 	case !has.digit && !has.join:
 		return []string{fold(lower(undashed(text)))}, false
 	}
 	return versions(fold(lower(text))), false
 }
 
-// initials reports whether a text consists of single letters with full stops between them, such as
-// "U.S" or "e.g".
+// initials reports whether a text consists of single letters that are separated by full stops, such
+// as "U.S" or "e.g".
 func initials(text string) bool {
 	for part := range strings.SplitSeq(text, ".") {
 		if r, width := utf8.DecodeRuneInString(part); width != len(part) || !unicode.IsLetter(r) {
@@ -75,8 +75,8 @@ func undashed(text string) string {
 	return strings.NewReplacer("-", "", "‐", "", "‑", "").Replace(text)
 }
 
-// variants adds the spellings of a code without dashes and underscores, because other authors may
-// write it that way.
+// variants adds the spellings of a code without dashes and underscores, which other authors may
+// use.
 func variants(whole []string) []string {
 	forms := whole
 	for _, form := range whole {
@@ -87,7 +87,8 @@ func variants(whole []string) []string {
 	return forms
 }
 
-// versions returns a code with its dashes replaced by "-". For "v1.2" it also returns "1.2".
+// versions returns a code with its dashes replaced by "-". For a version such as "v1.2", it also
+// returns "1.2".
 func versions(text string) []string {
 	text = strings.NewReplacer("‐", "-", "‑", "-").Replace(text)
 	if len(text) > 1 && text[0] == 'v' && strings.Trim(text[1:], "0123456789.") == "" {
@@ -97,14 +98,14 @@ func versions(text string) []string {
 }
 
 // numbers returns the spellings of a number: with a decimal point instead of a comma, and without
-// thousands separators.
+// separators of thousands.
 func numbers(text string) []string {
 	forms := []string{strings.ReplaceAll(text, ",", ".")}
-	// Languages differ in which sign separates thousands, so try both.
+	// Languages use different signs to separate thousands, so both are tried.
 	for _, signs := range [2][2]string{{",", "."}, {".", ","}} {
 		whole, decimals, _ := strings.Cut(text, signs[1])
 		groups := strings.Split(whole, signs[0])
-		// The number has no group, or its first group is too long.
+		// The number has no groups of thousands, or its first group is too long.
 		if len(groups) < 2 || len(groups[0]) > 3 || strings.ContainsAny(decimals, ".,") {
 			continue
 		}
@@ -123,8 +124,8 @@ func numbers(text string) []string {
 	return forms
 }
 
-// parts calls each with the words in a token. It splits the token at joining characters such as
-// "-", at the capitals in camelCase, and between a name and its number. It omits single letters,
+// parts calls each with the words of a token. It splits the token at joining characters such as
+// "-", at the capitals of camelCase, and between a name and its number. It omits single letters,
 // and a number that is the whole token.
 func parts(text string, each func(string)) {
 	start := 0
@@ -135,7 +136,7 @@ func parts(text string, each func(string)) {
 	}
 
 	for at, r := range text {
-		// A full stop or comma between two digits belongs to the number.
+		// A full stop or comma between two digits is part of a number.
 		if dash(r) || strings.ContainsRune("_@#+", r) || (r == '.' || r == ',') && !between(text, at) {
 			give(at)
 			start = at + utf8.RuneLen(r)
@@ -144,7 +145,7 @@ func parts(text string, each func(string)) {
 	give(len(text))
 }
 
-// between reports whether the bytes before and after offset at are digits.
+// between reports whether the bytes before and after the offset at are digits.
 func between(text string, at int) bool {
 	return at > 0 && at+1 < len(text) && isDigit(text[at-1]) && isDigit(text[at+1])
 }
@@ -152,7 +153,7 @@ func between(text string, at int) bool {
 // isDigit reports whether b is an ASCII digit.
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// subparts calls each with the words in a part that contains no joining characters. whole reports
+// subparts calls each with the words of a part that contains no joining characters. whole means
 // that the part is the whole token.
 func subparts(part string, whole bool, each func(string)) {
 	numeric := isDigit(part[0]) && strings.Trim(part, "0123456789.,") == ""
@@ -162,7 +163,7 @@ func subparts(part string, whole bool, each func(string)) {
 			each(part)
 		}
 		return
-	// A single letter says nothing about a document.
+	// A single letter is too common to be a useful term.
 	case utf8.RuneCountInString(part) == 1:
 		return
 	}
@@ -174,8 +175,8 @@ func subparts(part string, whole bool, each func(string)) {
 	humps(part, each)
 }
 
-// named calls each with a part such as "ERR4021", and with its name "ERR" and its number "4021" if
-// both are long enough.
+// named calls each with a part such as "ERR4021". It also calls each with the name "ERR" and the
+// number "4021" if both are long enough.
 func named(part string, whole bool, each func(string)) {
 	if !whole {
 		each(part)
@@ -188,7 +189,8 @@ func named(part string, whole bool, each func(string)) {
 	}
 }
 
-// humps calls each with a word and, if the word is in camelCase, with the words in it.
+// humps calls each with a word. If the word is in camelCase, it also calls each with the words in
+// it.
 func humps(part string, each func(string)) {
 	each(part)
 	start, split := 0, false
@@ -224,8 +226,8 @@ func hump(runes []rune) bool {
 	return false
 }
 
-// acronym reports whether a word is short and in capitals. IT, US and WHO are names, but it, us and
-// who are stop words.
+// acronym reports whether a word is short and in capitals. Such words are not treated as stop
+// words: IT, US and WHO are names, although it, us and who are stop words.
 func acronym(word string) bool {
 	return len(word) >= 2 && len(word) <= 5 && capitals(word)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // contents returns a table of contents. leader is the text between an entry and its page number, as
-// in text extracted from PDFs.
+// in text that was extracted from a PDF.
 func contents(entries int, leader string) string {
 	var b strings.Builder
 	for n := range entries {
@@ -55,8 +55,8 @@ func TestContentsDoNotHideTheLanguage(t *testing.T) {
 	}
 }
 
-// TestManualsWithContents reads manuals from Debian packages. They are in English and begin with
-// tables of contents.
+// TestManualsWithContents reads manuals from Debian packages. The manuals are in English and begin
+// with a table of contents.
 func TestManualsWithContents(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/usr/share/doc/libtasn1-doc/libtasn1.pdf", "/usr/share/doc/nettle-dev/nettle.pdf.gz"} {
@@ -72,7 +72,7 @@ func TestManualsWithContents(t *testing.T) {
 	}
 }
 
-// textFor returns the text of a PDF, which may be compressed.
+// textFor returns the text of a PDF file, which may be compressed.
 func textFor(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -8,21 +8,20 @@ import (
 	"github.com/RadhiFadlillah/whatlanggo"
 )
 
-// sample is the number of letters from which the language is detected; minLetters is the minimum
-// number.
+// The language is detected from at most sample letters, and from at least minLetters.
 const (
 	sample     = 1500
 	minLetters = 24
 )
 
-// script is a script. language is set if only one language uses the script.
+// script is a script. language is set if the script is used by only one language.
 type script struct {
 	table    *unicode.RangeTable
 	language string
 }
 
-// scripts lists the scripts that are counted. Several languages share a script without a language,
-// so statistics decide between them.
+// scripts lists the scripts whose letters are counted. If a script has no language, several
+// languages use it, and statistics decide between them.
 var scripts = [...]script{
 	{unicode.Latin, ""},
 	{unicode.Thai, "th"},
@@ -49,17 +48,17 @@ var scripts = [...]script{
 }
 
 // Detect returns the language of a text as a BCP 47 tag. It returns "" if the language is
-// uncertain, for example for a short text, mixed languages, numbers or code.
+// uncertain, for example if the text is short, mixes languages, or consists of numbers or code.
 func Detect(text string) string {
 	if len(text) <= windowSize {
 		return detectWindow(reduced(text))
 	}
-	// Check several parts of a long text. Prefer running text to tables of contents, tables and
-	// lists.
+	// Several parts of a long text are examined. Running text is preferred to tables of contents,
+	// tables and lists.
 	var found []string
 	for _, window := range windows(text) {
 		language := detectWindow(window)
-		// Two parts with the same language suffice.
+		// Two parts with the same language are sufficient.
 		if language != "" && slices.Contains(found, language) {
 			return language
 		}
@@ -74,15 +73,15 @@ func Detect(text string) string {
 	return found[0]
 }
 
-// detectWindow returns the language of one part of a text, or "" if it is uncertain.
+// detectWindow returns the language of a part of a text, or "" if the language is uncertain.
 func detectWindow(text string) string {
 	letters, language, sure := survey(text)
 	if sure || letters == "" {
 		return language
 	}
 
-	// Statistics of letters err for short texts, and stop words are missing in lists, so combine
-	// both.
+	// Letter statistics are unreliable for short texts, and lists contain few stop words. So both
+	// methods are combined.
 	info := whatlanggo.Detect(letters)
 	guess := base(info.Lang.Iso6391())
 	found := stopShares(letters)
@@ -90,27 +89,28 @@ func detectWindow(text string) string {
 	listed := stops()[guess] != nil
 
 	switch {
-	case listed && found[guess] >= 0.1 && found[guess] >= 0.85*share: // statistics of letters and the stop words agree
-		// There is no list of stop words for this language, so the statistics must be very certain.
+	case listed && found[guess] >= 0.1 && found[guess] >= 0.85*share: // letter statistics and stop words agree
+		// This language has no list of stop words, so the letter statistics alone must be very
+		// certain.
 		return guess
 	case !listed && info.Confidence >= 0.9 && share < 0.1:
 		return guess
-	case share >= 0.2 && share >= 1.3*second: // too short for statistics of letters
+	case share >= 0.2 && share >= 1.3*second: // the text is too short for letter statistics
 		return best
 	}
 	return ""
 }
 
-// census counts the letters of each script in a text, and the other characters.
+// census counts the letters in a text by script, and the other characters.
 type census struct {
 	scripts              [len(scripts)]int
-	han, kana, all, rest int // all counts the letters of all scripts except the East Asian ones
+	han, kana, all, rest int // all is the number of letters in all scripts except han and kana
 }
 
 // count adds a character to the census.
 func (c *census) count(r rune) {
 	switch {
-	// This case only makes the common letters fast.
+	// This case handles the most common letters quickly. The result would be the same without it.
 	case r|0x20 >= 'a' && r|0x20 <= 'z':
 		c.scripts[latin]++
 		c.all++
@@ -129,9 +129,9 @@ func (c *census) count(r rune) {
 	}
 }
 
-// survey returns the letters of a text's main script as lower-case words. If that script is used by
-// one language only, it returns the language instead. It returns neither if most of the text is not
-// letters, or if no script has most of the letters.
+// survey returns the letters of a text's main script as words in lower case. If only one language
+// uses that script, survey returns the language instead. It returns neither if most of the text is
+// not letters, or if no script is prevalent.
 func survey(text string) (letters, language string, sure bool) {
 	var c census
 	for _, r := range text {
@@ -140,7 +140,7 @@ func survey(text string) (letters, language string, sure bool) {
 		}
 	}
 
-	// Chinese characters are also used in Japanese. The share of kana distinguishes these
+	// Japanese uses Chinese characters as well, so the share of kana distinguishes the two
 	// languages.
 	if far := c.han + c.kana; far*2 > c.all && far*3 > c.rest*2 && far >= 6 {
 		switch {
@@ -153,7 +153,7 @@ func survey(text string) (letters, language string, sure bool) {
 	}
 
 	for i, n := range c.scripts {
-		// The script must have at least 60 % of the letters.
+		// At least 60 % of the letters must be in the main script.
 		if n*10 < (c.all+c.han+c.kana)*6 || n < minLetters || n < c.rest*2 {
 			continue
 		}
@@ -165,16 +165,16 @@ func survey(text string) (letters, language string, sure bool) {
 	return "", "", false
 }
 
-// latin is the index of Latin in scripts.
+// latin is the index of the Latin script in scripts.
 const latin = 0
 
-// onlyScript returns the beginning of a text in lower case. Each character that is not of the
-// script becomes a space.
+// onlyScript returns the beginning of a text in lower case. It replaces each character that is not
+// of the given script with a space.
 func onlyScript(text string, script *unicode.RangeTable) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range text {
-		// The spaces count, too, so twice the sample usually contains enough letters.
+		// Spaces are counted as well. Twice the sample usually contains enough letters.
 		if n++; n > 2*sample {
 			break
 		}
@@ -190,8 +190,8 @@ func onlyScript(text string, script *unicode.RangeTable) string {
 	return b.String()
 }
 
-// stopShares returns, for each language, the share of the text's words that are stop words of the
-// language. It omits languages with fewer than two different stop words in the text.
+// stopShares returns the share of a text's words that are stop words, for each language. It omits
+// languages of which the text contains fewer than two different stop words.
 func stopShares(letters string) map[string]float64 {
 	words := strings.Fields(letters)
 	counts := make(map[string]int, len(words))
@@ -208,7 +208,7 @@ func stopShares(letters string) map[string]float64 {
 				different++
 			}
 		}
-		// A single stop word may be a loanword or a name.
+		// A single stop word could be a loanword or a name.
 		if different >= 2 {
 			found[language] = float64(n) / float64(len(words))
 		}
@@ -216,13 +216,13 @@ func stopShares(letters string) map[string]float64 {
 	return found
 }
 
-// leader returns the language with the highest share of stop words, this share, and the second
-// highest share.
+// leader returns the language with the largest share of stop words, that share, and the second
+// largest share.
 func leader(found map[string]float64) (best string, share, second float64) {
 	for language, has := range found {
 		switch {
-		// Equal shares are ordered by language, so that the result does not depend on the map's
-		// order.
+		// If two shares are equal, the order of the languages decides, because the order of the map
+		// is random.
 		case has > share || has == share && language < best:
 			best, share, second = language, has, share
 		case has > second:

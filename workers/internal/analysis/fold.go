@@ -8,27 +8,28 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lower returns a word in lower case. A Turkish İ becomes an i with a separate dot, which fold
-// removes as a mark.
+// lower returns a word in lower case. It converts a Turkish İ to an i with a separate dot, which
+// fold removes as a mark.
 func lower(word string) string { return strings.ToLower(word) }
 
-// fold removes marks that people omit when they type: accents of Latin and Greek, Cyrillic stress
-// marks, and vowel points of Arabic and Hebrew. It replaces ligatures by their letters. It keeps
-// marks that make a different letter: the Russian й, Indic vowel signs, Japanese voicing marks.
+// fold removes marks that people often omit: accents of Latin and Greek, Cyrillic stress marks, and
+// vowel points of Arabic and Hebrew. It replaces ligatures with letters. It keeps marks that
+// distinguish letters, such as those of the Russian й, Indic vowel signs and Japanese voicing
+// marks.
 func fold(word string) string {
 	if isASCII(word) {
 		return word
 	}
 	var b strings.Builder
 	b.Grow(len(word))
-	latin := false // whether combining marks after the current letter are removed
+	latin := false // true if combining marks after the current letter are removed
 	for _, r := range norm.NFC.String(word) {
 		if plain, known := plainLetters[r]; known {
 			b.WriteString(plain)
 			latin = false
 			continue
 		}
-		// U+0301 is also the Cyrillic stress mark.
+		// U+0301 is removed after any letter, because it is also the Cyrillic stress mark.
 		if invisible(r) || isPoint(r) || latin && r >= 0x0300 && r <= 0x036F || r == 0x0301 {
 			continue
 		}
@@ -42,14 +43,14 @@ func fold(word string) string {
 	return b.String()
 }
 
-// plainLetters maps letters that Unicode does not decompose to their plain forms.
+// plainLetters maps letters to their plain forms, if Unicode does not decompose them.
 var plainLetters = map[rune]string{
 	'ß': "ss", 'ẞ': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th", 'ı': "i", 'ħ': "h", 'ς': "σ", 'ё': "е",
 	'أ': "ا", 'إ': "ا", 'آ': "ا", 'ٱ': "ا", 'ى': "ي", 'ی': "ي", 'ې': "ي", 'ک': "ك", 'ة': "ه", 'ۀ': "ه", 'ؤ': "و", 'ئ': "ي", '’': "'",
 }
 
-// isPoint reports whether r is a mark of Arabic or Hebrew that is rarely written, or the Arabic
-// elongation sign.
+// isPoint reports whether r is a mark of Arabic or Hebrew that is rarely written. The Arabic
+// elongation sign counts as such a mark.
 func isPoint(r rune) bool {
 	return r >= 0x064B && r <= 0x065F || r == 0x0670 || r == 0x0640 || r >= 0x0591 && r <= 0x05C7 && unicode.IsMark(r)
 }
@@ -66,7 +67,7 @@ func baseLetter(r rune) rune {
 	return letter
 }
 
-// isASCII reports whether a text consists of ASCII characters, for which fold changes nothing.
+// isASCII reports whether a text consists of ASCII characters. fold does not change such a text.
 func isASCII(text string) bool {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -76,8 +77,8 @@ func isASCII(text string) bool {
 	return true
 }
 
-// bare returns a word in lower case. It removes the part that an apostrophe separates: the article
-// in "l'été", the genitive in "user's". It deletes other apostrophes.
+// bare returns a word in lower case, without a part that an apostrophe separates, such as the
+// article in "l'été" or the genitive in "user's". It deletes all other apostrophes.
 func bare(word string) string {
 	word = strings.ReplaceAll(lower(word), "’", "'")
 	word = strings.Map(func(r rune) rune {
@@ -87,7 +88,7 @@ func bare(word string) string {
 		return r
 	}, word)
 
-	// Only the first apostrophe can separate an article.
+	// An article can only precede the first apostrophe.
 	left, right, found := strings.Cut(word, "'")
 	switch {
 	case !found:
@@ -104,11 +105,11 @@ func bare(word string) string {
 var bound = setFor(`l d j m t s n c qu lorsqu puisqu quoiqu jusqu dell all dall nell sull coll un quest quell sant anch com cos tutt mezz
 	bell`)
 
-// folded returns the form under which a word is compared: in lower case, without marks, and without
-// a part that an apostrophe separates.
+// folded returns the form in which words are compared: in lower case, without marks, and without a
+// part that an apostrophe separates.
 func folded(word string) string { return fold(bare(word)) }
 
-// setFor returns the set of the words in a text.
+// setFor returns the words of a text as a set.
 func setFor(words string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(words) {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Names returns the words of a query that are probably names, spelled as [Query] returns them.
-// These are words with a digit, and capitalized words that do not begin a sentence. In German,
-// which capitalizes all nouns, capitals do not count.
+// Names returns the words of a query that are probably names, in the same spelling as [Query].
+// These are words with a digit, and capitalized words that do not begin a sentence. For German,
+// which capitalizes all nouns, capitals are ignored.
 func Names(text string) map[string]bool {
 	names := map[string]bool{}
 	capitals := Detect(text) != "de"
 
-	// The first word is capitalized in any case.
+	// The first word of a sentence is always capitalized, so its capital means nothing.
 	begins := true
 	for field := range strings.FieldsSeq(text) {
 		bare := strings.TrimFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -31,7 +31,7 @@ func Names(text string) map[string]bool {
 	return names
 }
 
-// simple reports whether a word is a single word, not a code of several parts.
+// simple reports whether a word is a single word and not a code with several parts.
 func simple(word string) bool {
 	return !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
 }

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// pairs appends the pairs of neighbouring characters of a token in a script without spaces between
-// words. In documents, it also appends every single Chinese character, because a character may be a
-// word. In queries, it appends a single character only if the token has no other.
+// pairs appends the pairs of adjacent characters in a token of a script without spaces. In a
+// document, it also appends each Chinese character, because a single character may be a word. In a
+// query, it appends a single character only if the token consists of this character.
 func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 	text := fold(run.text)
 	before, at := "", 0
@@ -16,7 +16,7 @@ func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 		end := at + cluster(text[at:], run.kind)
 		one := text[at:end]
 		position++
-		// Without this term a token of a single character would have none.
+		// A token of a single character contains no pair, so without this term it would have none.
 		alone := before == "" && end == len(text)
 		if alone || !run.asked && run.kind == hanToken && single(one) {
 			terms = append(terms, Lexeme{one, position})
@@ -29,7 +29,8 @@ func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 	return terms, position
 }
 
-// cluster returns the number of bytes of a character together with its vowel signs and tone marks.
+// cluster returns the number of bytes of the first character, including its vowel signs and tone
+// marks.
 func cluster(text string, k kind) int {
 	_, end := utf8.DecodeRuneInString(text)
 	for k == seaToken && end < len(text) {

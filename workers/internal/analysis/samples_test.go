@@ -1,6 +1,6 @@
 package analysis_test
 
-// samples are a few sentences in each language.
+// samples contains a few sentences in each language.
 var samples = map[string]string{
 	"en": "The pump must be switched off before the filter is changed. Check that the valves are closed and that there is no pressure in the pipes. If water is leaking, call the people who installed it.",
 	"de": "Die Pumpe muss ausgeschaltet werden, bevor der Filter gewechselt wird. Prüfen Sie, ob die Ventile geschlossen sind und kein Druck in den Leitungen ist. Häuser mit großen Gärten brauchen größere Pumpen.",

@@ -6,29 +6,30 @@ import (
 	"unicode/utf8"
 )
 
-// kind is the kind of a token's characters. It decides how the token is converted to terms.
+// kind is the kind of the characters in a token. It determines how the token is converted to terms.
 type kind uint8
 
 const (
 	none      kind = iota
-	wordToken      // letters and digits of scripts that write spaces, with joining characters
-	hanToken       // Chinese, Japanese and Korean
-	seaToken       // Thai, Lao, Khmer, Burmese
-	joinToken      // only while scanning: joins two words if it is between them
+	wordToken      // letters and digits of scripts with spaces between words, and joining characters
+	hanToken       // Chinese, Japanese and Korean characters
+	seaToken       // characters of Thai, Lao, Khmer and Burmese
+	joinToken      // used only during the scan: a character that joins two words if it stands between them
 )
 
 // token is a sequence of characters of one kind.
 type token struct {
 	text  string
 	kind  kind
-	asked bool // part of a query, so it has only the terms that are needed to find it
+	asked bool // part of a query, so only the terms needed for a search are extracted
 }
 
-// maxToken is the number of bytes of a token that are indexed; the rest is ignored. People do not
-// search for longer words, and the database does not accept them.
+// maxToken is the number of bytes of a token that are indexed. The rest is ignored, because people
+// do not search for longer words and the database does not accept them.
 const maxToken = 192
 
-// ascii contains the kind of each ASCII character, because most texts consist of them.
+// ascii contains the kind of each ASCII character. The table is fast, and most texts are mainly
+// ASCII.
 var ascii = func() (kinds [utf8.RuneSelf]kind) {
 	for r := range kinds {
 		switch {
@@ -57,17 +58,17 @@ func kindFor(r rune) kind {
 	return wordIf(written || unicode.IsDigit(r))
 }
 
-// southEastern reports whether r is in a block of Thai, Lao, Burmese or Khmer.
+// southEastern reports whether r is in one of the Unicode blocks of Thai, Lao, Burmese or Khmer.
 func southEastern(r rune) bool {
 	return r >= 0x0E00 && r < 0x0F00 || r >= 0x1000 && r < 0x10A0 || r >= 0x1780 && r < 0x1800 || r >= 0xAA60 && r < 0xAA80
 }
 
-// eastern reports whether r is of a script of East Asia.
+// eastern reports whether r belongs to an East Asian script.
 func eastern(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
 }
 
-// wordIf returns wordToken if the condition is true, and otherwise none.
+// wordIf returns wordToken if is is true, and otherwise none.
 func wordIf(is bool) kind {
 	if is {
 		return wordToken
@@ -75,7 +76,7 @@ func wordIf(is bool) kind {
 	return none
 }
 
-// invisible reports whether a character only affects how a word is drawn or hyphenated.
+// invisible reports whether a character affects only how a word is displayed or hyphenated.
 func invisible(r rune) bool {
 	return r == '\u00AD' || r == '\u200C' || r == '\u200D' || r == '\u2060' || r == '\uFEFF'
 }
@@ -84,13 +85,13 @@ func invisible(r rune) bool {
 type scanner struct {
 	text       string
 	each       func(token)
-	start, end int  // of the open token
+	start, end int  // offsets of the token that is being read
 	open       kind // kind of the token that is being read; none between tokens
-	joined     bool // the last character joins two parts of a word
+	joined     bool // true if the last character joins two parts of a word
 }
 
-// scan calls each with the tokens of a text. A single joining character such as "-" between two
-// word characters is part of the word. So is "++" or "#" after a letter (C++, C#).
+// scan calls each with the tokens of a text. A single joining character between two word
+// characters, such as "-", is part of the word, and so is "++" or "#" after a letter (C++, C#).
 func scan(text string, each func(token)) {
 	s := scanner{text: text, each: each}
 	for at := 0; at < len(text); {
@@ -103,11 +104,11 @@ func scan(text string, each func(token)) {
 	s.give()
 }
 
-// step processes the character r at offset at and returns the number of bytes processed.
+// step processes the character r at the offset at. It returns the number of bytes processed.
 func (s *scanner) step(at int, r rune, width int) int {
 	switch k := kindFor(r); {
-	// The character joins two parts only if a word character follows. Until then, end stays at the
-	// last word character.
+	// The character joins two parts only if a word character follows. Until then, end stays after
+	// the last word character.
 	case k == joinToken && s.open == wordToken && (!s.joined || invisible(r)):
 		s.joined = true
 	case k == none || k == joinToken:
@@ -117,7 +118,7 @@ func (s *scanner) step(at int, r rune, width int) int {
 		s.give()
 	case k == s.open:
 		s.end, s.joined = at+width, false
-	// A character of another kind begins a new token, even without a space.
+	// A character of another kind begins a new token, even without a space between them.
 	default:
 		s.give()
 		s.start, s.end, s.open = at, at+width, k
@@ -125,7 +126,7 @@ func (s *scanner) step(at int, r rune, width int) int {
 	return width
 }
 
-// give passes the open token to each, if there is one.
+// give passes the current token to each, if there is one.
 func (s *scanner) give() {
 	if s.open != none {
 		s.each(token{text: bounded(s.text[s.start:s.end]), kind: s.open})
@@ -133,7 +134,7 @@ func (s *scanner) give() {
 	s.open, s.joined = none, false
 }
 
-// suffixed returns the length of a suffix such as "++" that belongs to the word before it.
+// suffixed returns the length of a suffix such as "++" that belongs to the preceding word.
 func suffixed(rest string) int {
 	for _, sign := range [...]string{"++", "#"} {
 		if behind, has := strings.CutPrefix(rest, sign); has && (behind == "" || behind[0] < utf8.RuneSelf && ascii[behind[0]] != wordToken) {
@@ -143,7 +144,7 @@ func suffixed(rest string) int {
 	return 0
 }
 
-// bounded truncates a token to maxToken bytes without splitting a character.
+// bounded truncates a token to at most maxToken bytes, at the end of a character.
 func bounded(text string) string {
 	if len(text) <= maxToken {
 		return text

@@ -30,22 +30,22 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// stemmer removes the inflection of words in one language.
+// stemmer removes the inflection from words of one language.
 type stemmer struct {
 	language string
 	script   *unicode.RangeTable
 	stem     func(word string) string
 }
 
-// writes reports whether a word begins with a letter of the stemmer's script.
+// writes reports whether a word begins with a letter in the script of the stemmer's language.
 func (s stemmer) writes(plain string) bool {
 	first, _ := utf8.DecodeRuneInString(plain)
 	return unicode.Is(s.script, first)
 }
 
-// form returns the form under which a word is indexed: its stem without marks. In Latin script, a
-// word with a stem of one to three letters keeps its plain form, except in English. A query uses
-// the stems of all languages, so such a short stem would match many unrelated words.
+// form returns the form in which a word is indexed: its stem without marks. In Latin script, a word
+// with a stem of up to three letters keeps its plain form, except in English. A query uses the
+// stems of all languages, so such a short stem would match many unrelated words.
 func (s stemmer) form(word, plain string) string {
 	stem := fold(s.stem(word))
 	left := utf8.RuneCountInString(stem)
@@ -60,9 +60,9 @@ func (s stemmer) form(word, plain string) string {
 	return plain
 }
 
-// stemmers lists the stemmers of each script, the most used language first. A query has a limit on
-// the stems of a word. Beyond it, the stems of the later languages are dropped, both in queries and
-// in the index (see searchableForms).
+// stemmers lists the stemmers of each script, beginning with the most used language. The number of
+// stems of a query's word is limited. Stems beyond the limit are dropped, in queries and in the
+// index (see searchableForms), which affects the last languages.
 var stemmers = []stemmer{
 	{"en", unicode.Latin, snowball(english.Stem)},
 	{"de", unicode.Latin, snowball(german.Stem)},
@@ -93,10 +93,10 @@ var stemmers = []stemmer{
 	{"ta", unicode.Tamil, snowball(tamil.Stem)},
 }
 
-// kin maps a language to a similar language, whose stemmer it uses.
+// kin maps a language to a similar language whose stemmer is used instead.
 var kin = map[string]string{"nb": "no", "nn": "no", "sk": "cs", "bs": "hr", "sh": "hr", "gl": "pt", "mk": "bg", "be": "uk"}
 
-// base returns the language of a BCP 47 tag, or the similar language whose stemmer it uses.
+// base returns the language of a BCP 47 tag, or the similar language whose stemmer is used.
 func base(tag string) string {
 	language, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tag, "_", "-")), "-")
 	if other, has := kin[language]; has {
@@ -114,8 +114,8 @@ func snowball(stem func(*snowballstem.Env) bool) func(string) string {
 	}
 }
 
-// endings returns a stemmer for a language without a Snowball algorithm. It removes the longest
-// ending that leaves at least three letters.
+// endings returns a stemmer for a language that has no Snowball algorithm. The stemmer removes the
+// longest ending after which at least three letters remain.
 func endings(language string) func(string) string {
 	table := strings.Fields(inflections[language])
 	slices.SortStableFunc(table, func(a, b string) int { return len(b) - len(a) })
@@ -129,40 +129,41 @@ func endings(language string) func(string) string {
 	}
 }
 
-// entry is a cached word with its forms.
+// entry is a word in the cache, with its forms.
 type entry struct {
 	tongue, word string
 	forms        []string
 	stop         bool
 }
 
-// cache caches the forms of words, because texts repeat words and stemming takes most of the time.
-// Each word has one slot, in which it replaces the previous word. The cache is safe for concurrent
+// cache contains forms of words, because stemming takes most of the time and texts repeat words.
+// Each word has one slot, where it replaces the previous word. The cache is safe for concurrent
 // use.
 var (
 	cache [1 << 14]atomic.Pointer[entry]
 	seed  = maphash.MakeSeed()
 )
 
-// anyTongue stands for all languages, in queries. It cannot be a language that base returns,
-// because base cuts tags at dashes.
+// anyTongue stands for all languages and is used for queries. It differs from all languages that
+// base returns, which contain no dash.
 const anyTongue = "-"
 
-// lookUp returns a word's forms in a language, or in all languages for anyTongue, from the cache
-// if possible.
+// lookUp returns the forms of a word in a language, from the cache if possible. For anyTongue, it
+// returns the forms in all languages.
 func lookUp(tongue, word string) *entry {
 	sum := maphash.String(seed, word) + uint64(len(tongue))
 	for i := range len(tongue) {
 		sum = sum*31 + uint64(tongue[i])
 	}
 
-	// Two words in the same slot replace each other, which only costs time.
+	// If two words have the same slot, they replace each other, which costs time but is otherwise
+	// harmless.
 	slot := &cache[sum%uint64(len(cache))]
 	if found := slot.Load(); found != nil && found.word == word && found.tongue == tongue {
 		return found
 	}
 
-	word = strings.Clone(word) // a substring would keep the whole page in memory
+	word = strings.Clone(word) // a substring would keep the whole text in memory
 	made := &entry{tongue: tongue, word: word}
 	if tongue == anyTongue {
 		made.forms = allForms(word)
@@ -174,15 +175,15 @@ func lookUp(tongue, word string) *entry {
 }
 
 // searchableForms returns the forms of a word in a language, without those that a query for the
-// same word lacks. A query lacks only forms in the last languages of a script, so for most
-// languages no comparison is needed.
+// same word omits. A query omits only forms of the last languages of a script. For most languages,
+// no comparison with the query's forms is needed.
 func searchableForms(tongue, word string) []string {
 	own := forms(tongue, word)
 	if len(own) == 0 || alwaysFits(tongue, len(own)) {
 		return own
 	}
 
-	// The index must not contain a form for which a query cannot ask.
+	// A form that queries omit must not be in the index, because it could never be found.
 	asked := allForms(word)
 	kept := slices.DeleteFunc(own, func(form string) bool { return !slices.Contains(asked, form) })
 	if len(kept) == 0 {
@@ -191,10 +192,11 @@ func searchableForms(tongue, word string) []string {
 	return kept
 }
 
-// alwaysFits reports whether a query has room for the forms of a word in a language, even if every
-// earlier language of the script has as many forms. each is the number of forms in one language.
+// alwaysFits reports whether a query always includes the forms of a word in the given language,
+// even if all earlier languages of the script have as many forms. each is the number of forms per
+// language.
 func alwaysFits(tongue string, each int) bool {
-	// A language without stemmer has only the plain form.
+	// A language without a stemmer has only the plain form.
 	at := slices.IndexFunc(stemmers, func(s stemmer) bool { return s.language == tongue })
 	if at < 0 {
 		return true
@@ -208,8 +210,8 @@ func alwaysFits(tongue string, each int) bool {
 	return 1+(before+1)*each <= maxLexemes
 }
 
-// forms returns the stem of a word. If it differs, forms also returns the stem of the word without
-// marks. People omit marks, but stemmers need marks to recognize endings.
+// forms returns the stem of a word. If the stem of the word without marks is different, forms
+// returns that stem, too. People omit marks, but stemmers need marks to recognize endings.
 func forms(tongue, word string) []string {
 	small := bare(word)
 	plain := fold(small)
@@ -233,7 +235,7 @@ func forms(tongue, word string) []string {
 	return []string{marked, unmarked}
 }
 
-// allForms returns the forms of a word in every language of its script, the plain form first.
+// allForms returns the forms of a word in all languages of its script. The plain form comes first.
 func allForms(word string) []string {
 	small := bare(word)
 	plain := fold(small)
@@ -261,8 +263,8 @@ func allForms(word string) []string {
 	return all
 }
 
-// stemmable reports whether a word may be inflected. It must consist of letters and have at least
-// three bytes.
+// stemmable reports whether a word may have an inflection. Such a word consists of letters and has
+// at least three bytes.
 func stemmable(plain string) bool {
 	if len(plain) < 3 {
 		return false
@@ -275,7 +277,7 @@ func stemmable(plain string) bool {
 	return true
 }
 
-// stops contains the stop words of each language, in lower case and without marks.
+// stops contains the stop words of each language in lower case and without marks.
 var stops = sync.OnceValue(func() map[string]map[string]bool {
 	all := make(map[string]map[string]bool, len(stopWords))
 	for language, words := range stopWords {
@@ -289,8 +291,8 @@ var stops = sync.OnceValue(func() map[string]map[string]bool {
 })
 
 // stopsFor returns a function that reports whether a word is a stop word. It uses only the
-// languages that have the most stop words in the query, because a stop word of one language may be
-// a name in another.
+// languages that have the most stop words among words, because a stop word of one language may be a
+// name in another.
 func stopsFor(words []string) func(string) bool {
 	limit, best := 0, []map[string]bool(nil)
 	for _, set := range stops() {
@@ -300,7 +302,7 @@ func stopsFor(words []string) func(string) bool {
 				n++
 			}
 		}
-		// This language has more stop words than the earlier ones.
+		// This language has more stop words in the query than all previous ones.
 		if n > limit {
 			limit, best = n, nil
 		}

@@ -7,13 +7,14 @@ import (
 )
 
 const (
-	windowSize    = 4 * sample // in bytes; in most scripts it contains at least sample letters
-	sentenceWords = 8          // a line with fewer words counts as a heading, a list entry, or a cell
-	longText      = 400_000    // bytes of a text that are examined
+	windowSize    = 4 * sample // bytes; in most scripts, this contains at least sample letters
+	sentenceWords = 8          // a line with fewer words is considered a heading, a list item or a cell
+	longText      = 400_000    // number of bytes of a text that are examined
 )
 
-// windows returns the parts of a text that are best for detecting its language, the best first:
-// sentences from the beginning and the middle, then any text from the beginning and the middle.
+// windows returns the parts of a text that are most suitable for detecting its language, the best
+// first. Sentences from the beginning and the middle come first, then any text from the beginning
+// and the middle.
 func windows(text string) []string {
 	text = strings.ToValidUTF8(text[:min(len(text), longText)], "")
 	var all, sentences strings.Builder
@@ -25,7 +26,8 @@ func windows(text string) []string {
 		}
 	}
 
-	// Running text is inserted before this, because it is more reliable than headings and tables.
+	// Running text is inserted before this part, because it is more reliable than headings and
+	// tables.
 	found := []string{window(all.String(), 0)}
 	if all.Len() > 2*windowSize {
 		found = append(found, window(all.String(), all.Len()/2))
@@ -44,13 +46,13 @@ func window(text string, from int) string {
 	return strings.ToValidUTF8(text[from:min(len(text), from+windowSize)], "")
 }
 
-// isSentence reports whether a line is probably running text: it has many words, and most of it is
-// left in short, the result of reduced.
+// isSentence reports whether a line is probably running text. Such a line has many words, and most
+// of it remains in short, which is the line after reduced.
 func isSentence(line, short string) bool {
 	return len(short)*5 >= len(line)*4 && (len(strings.Fields(short)) >= sentenceWords || unspaced(short))
 }
 
-// unspaced reports whether a line is in a script without spaces between words.
+// unspaced reports whether a line is written in a script without spaces between words.
 func unspaced(line string) bool {
 	n := 0
 	for _, r := range line {
@@ -61,12 +63,12 @@ func unspaced(line string) bool {
 	return n >= sentenceWords
 }
 
-// reduced returns a text without digits, and with repeated signs reduced to a single sign. It
-// removes, for example, the dots between a heading and its page number in a table of contents.
+// reduced returns a text without digits, and with each sequence of equal signs reduced to one sign.
+// For example, it removes the dots between a heading and its page number in a table of contents.
 func reduced(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
-	space, last := false, rune(0) // last: the last sign written; 0 after a letter
+	space, last := false, rune(0) // last is the last sign that was written, or 0 after a letter
 	for _, r := range text {
 		switch {
 		case r == '\n':

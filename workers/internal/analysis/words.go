@@ -1,8 +1,8 @@
 package analysis
 
-// stopWords contains the most common function words of each language. The lists are short on
-// purpose: searches ignore stop words, so a missing entry costs little but a wrong entry makes a
-// word impossible to find.
+// stopWords contains the most common function words of each language. The lists are intentionally
+// short: a missing word costs little, but a word that is listed by mistake cannot be found, because
+// searches ignore stop words.
 var stopWords = map[string]string{
 	"en": `a an the and or but if of to in on at by for from with as is are was were be been being am do does did has have had having
 		it its this that these those there here he she they we you i me him her them us my your his their our what which who whom whose
@@ -68,8 +68,8 @@ var stopWords = map[string]string{
 	"vi": `và hoặc là của có không cho với trong trên từ đến này đó những các một được bị tôi bạn gì ai đâu khi nào sao`,
 }
 
-// inflections contains word endings for languages without a Snowball algorithm: mainly of nouns and
-// adjectives, and of verbs in languages with many verb forms.
+// inflections contains word endings of languages that have no Snowball algorithm. They are mainly
+// endings of nouns and adjectives, and of verbs in languages with many verb forms.
 var inflections = map[string]string{
 	"pl": `owie ami ach ów om em ie ego emu ymi imi ych ich ym im ej ą ę a e i o u y owi ować uje ujesz ują ował owała ali ały ała ało ać eć ić yć`,
 	"cs": `ami emi ách ích ům em ém ého ému ými ích ých ým ím ou ů a e i o u y á é í ý ě ové ovi ovat uje ují oval ovala ali aly ala alo at it et`,

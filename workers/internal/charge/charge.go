@@ -1,4 +1,5 @@
-// Package charge charges calls of models that belong to no run to an organization's budgets and usage.
+// Package charge charges model calls that belong to no run to the budgets and usage of an
+// organization.
 package charge
 
 import (
@@ -11,7 +12,7 @@ import (
 	"parley/shared/store/budgetdb"
 )
 
-// settleTime is the time limit for storing the usage of calls.
+// settleTime is the time limit for storing the usage of the calls.
 const settleTime = 5 * time.Second
 
 // Budgets is the store of an organization's budgets and usage.
@@ -22,22 +23,24 @@ type Budgets interface {
 	SettleCall(ctx context.Context, c budgetdb.Call, holdID string, used budgetdb.Amounts, reported budgetdb.CallUsage) error
 }
 
-// Account charges calls. Reserve is called before them and, if it succeeds, Settle after them.
+// Account charges model calls. Reserve must be called before the calls. If it succeeds, Settle must
+// be called after them.
 type Account struct {
 	budgets Budgets
 	call    budgetdb.Call
 	holdID  string
 }
 
-// New returns the account of calls.
+// New returns an account for the calls that c describes.
 func New(budgets Budgets, c budgetdb.Call) *Account { return &Account{budgets: budgets, call: c} }
 
-// Reserve reserves amounts in the budgets that cover the calls, or returns a budget without room.
+// Reserve reserves amounts in all budgets that apply to the calls. If a budget has not enough left,
+// it reserves nothing and returns that budget.
 func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budgetdb.Lacking, error) {
 	a.holdID = id.New("hold")
 	budgets, lacking, err := a.budgets.ReserveCall(ctx, a.call, a.holdID, maximum)
 	if err != nil {
-		a.Settle(ctx, budgetdb.Amounts{}, budgetdb.CallUsage{}) // the reservation may have been made despite the error
+		a.Settle(ctx, budgetdb.Amounts{}, budgetdb.CallUsage{}) // the reservation may exist despite the error
 	}
 	if budgets == 0 {
 		a.holdID = ""
@@ -45,9 +48,9 @@ func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budge
 	return lacking, err
 }
 
-// Settle replaces the reservation by the amounts that the calls have used, and stores the usage that
-// the models have reported, even if ctx has ended. If that fails, the sweeper later counts the whole
-// reservation as used.
+// Settle replaces the reservation with the amounts that the calls have used, and stores the usage
+// that the models have reported. It does so even if ctx has ended. If storing fails, the sweeper
+// later counts the whole reservation as used.
 func (a *Account) Settle(ctx context.Context, used budgetdb.Amounts, reported budgetdb.CallUsage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// testEnv is everything around a check server. Its connections behave as their names say.
+// testEnv is the environment of a check server. The connections in it behave as their names say.
 type testEnv struct {
 	cfg     domain.Config
 	noCfg   error
@@ -49,7 +49,7 @@ func (e *testEnv) Config(_ context.Context, org, agentID string, version int) (d
 
 func (e *testEnv) Provider() string { return "searxng" }
 
-// try behaves as the name of a connection says.
+// try simulates a connection that behaves as its name says.
 func (e *testEnv) try(ctx context.Context, name string) (string, error) {
 	switch {
 	case strings.Contains(name, "hangs"):
@@ -129,7 +129,7 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// start serves checks until the test ends.
+// start runs a server until the test ends.
 func (e *testEnv) start(t *testing.T, newServer func(checkserver.Deps) *checkserver.Server) {
 	t.Helper()
 	e.serving = make(chan struct{})
@@ -159,7 +159,7 @@ func message(t *testing.T, claims any) bus.ToolMessage {
 	return bus.ToolMessage{Capability: signer(t).Sign(raw, nil), Deadline: time.Now().Add(30 * time.Second)}
 }
 
-// check returns the results without their durations, one per line.
+// check requests a check and returns the results without their durations, one per line.
 func (e *testEnv) check(t *testing.T) string {
 	t.Helper()
 	raw, ok := e.handle(t.Context(), message(t, claims(e.kind)))
@@ -192,7 +192,7 @@ func newModels(e *testEnv) func(checkserver.Deps) *checkserver.Server {
 	}
 }
 
-// Every connection of an enabled tool has one result with a public reason.
+// Each connection of an enabled tool has one result, whose reason may be shown to callers.
 func TestConnectionsOfTools(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ httpRequest d false The endpoint's URL is not valid.`
 	})
 }
 
-// A check ends before its claims expire, whatever the connections do.
+// A check ends before its claims expire, even if all connections hang.
 func TestManyConnectionsThatHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,7 +292,8 @@ func (b *budgets) SettleCall(_ context.Context, c budgetdb.Call, hold string, us
 	return nil
 }
 
-// The calls of a check are reserved together before the first one, and charged as those of runs.
+// All calls of a check are reserved together before the first call, and charged like the calls of a
+// run.
 func TestCallsOfModelsAreCharged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -303,8 +304,8 @@ func TestCallsOfModelsAreCharged(t *testing.T) {
 			t.Fatalf("reserved %v, settled %v", e.budgets.reserved, e.budgets.settled)
 		}
 
-		// Three models are called. The one without an answer is charged its maximum, and the one that
-		// the provider refused costs nothing.
+		// Three models are called. The model that does not respond is charged with its maximum. The
+		// call that the provider refused costs nothing.
 		reserved := e.budgets.reserved[0]
 		each := reserved.Tokens / 3
 		want := settlement{
@@ -319,7 +320,7 @@ func TestCallsOfModelsAreCharged(t *testing.T) {
 	})
 }
 
-// Without room in a budget, no model is called. The reply contains the budget.
+// If a budget has not enough left, no model is called, and the reply contains the budget.
 func TestBudgetsRefuseChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -335,7 +336,7 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 		if raw, _ = e.handle(t.Context(), message(t, claims(e.kind))); string(raw) != `{"unavailable":true}` {
 			t.Errorf("without a database: %s", raw)
 		}
-		// The reservation may have been made before the error.
+		// The reservation may have been made although an error was returned.
 		if len(e.budgets.settled) != 1 || !e.budgets.settled[0].held || e.budgets.settled[0].used != (budgetdb.Amounts{}) {
 			t.Errorf("settled %+v", e.budgets.settled)
 		}
@@ -345,7 +346,7 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 	})
 }
 
-// The claims must be for this kind of check and name an agent's version.
+// The claims must be for this kind of check and name a version of an agent.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	e := &testEnv{}

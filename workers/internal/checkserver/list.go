@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	listTime    = 5 * time.Second  // time limit for the providers
-	listAge     = time.Minute      // how long a list is used
-	listRetry   = 10 * time.Second // the same for a list that lacks the models of a provider
+	listTime    = 5 * time.Second  // time limit for listing the models of all providers
+	listAge     = time.Minute      // time for which a list is used
+	listRetry   = 10 * time.Second // time for which a list is used if the models of a provider are missing
 	listSlots   = 16
 	listWaiting = 64
 )
 
-// ModelLister lists the models that agents can use. If the models of a provider are missing, it returns an error, too.
+// ModelLister lists the models that agents can use. If the models of a provider are missing, it
+// returns an error together with the others.
 type ModelLister interface {
 	List(ctx context.Context) (domain.ModelList, error)
 }
@@ -29,12 +30,13 @@ type ListServer struct {
 	models ModelLister
 	deps   Deps
 
-	mu    sync.Mutex // held while the providers are asked, so that simultaneous requests share the answer
+	mu    sync.Mutex // held during the requests to the providers, so that simultaneous requests share one list
 	list  domain.ModelList
 	until time.Time
 }
 
-// NewList creates the server of the list of models. It uses only the bus, the verifier and the log of deps.
+// NewList creates a server for the list of models. It uses only the bus, the verifier and the log
+// in deps.
 func NewList(models ModelLister, deps Deps) *ListServer {
 	return &ListServer{models: models, deps: deps}
 }
@@ -52,12 +54,12 @@ func (s *ListServer) Run(ctx context.Context) error {
 func (s *ListServer) handle(ctx context.Context, _ contract.ListModelsClaims, _ struct{}) []byte {
 	raw, err := json.Marshal(contract.ModelListReply{List: s.current(ctx)})
 	if err != nil {
-		return []byte(`{}`) // unreachable: the list has a JSON form
+		return []byte(`{}`) // cannot happen: a list can always be encoded
 	}
 	return raw
 }
 
-// current returns the list, at most listAge old.
+// current returns the list of models, which is at most listAge old.
 func (s *ListServer) current(ctx context.Context) domain.ModelList {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +67,8 @@ func (s *ListServer) current(ctx context.Context) domain.ModelList {
 		return s.list
 	}
 
-	// A caller that leaves does not cancel the request for the others.
+	// The request does not depend on the first caller's context, because other callers wait for the
+	// same list.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTime)
 	defer cancel()
 	list, err := s.models.List(ctx)

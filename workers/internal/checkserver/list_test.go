@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/checkserver"
 )
 
-// lister counts its lists.
+// lister counts how often models are listed.
 type lister struct {
 	lists int
 	err   error
@@ -25,7 +25,8 @@ func (l *lister) List(context.Context) (domain.ModelList, error) {
 	return domain.ModelList{Default: "offline", Models: []string{"offline"}}, l.err
 }
 
-// The list is kept for a minute, or for ten seconds if it is incomplete. Claims of another kind are refused.
+// A list is kept for a minute, or for ten seconds if it is incomplete. Claims of another kind are
+// refused.
 func TestListOfModels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

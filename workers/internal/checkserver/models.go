@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	modelTime   = 20 * time.Second // time limit of a probe of a model: some servers must load the model first
-	modelTokens = 16               // maximum output of a probe; providers accept no lower limit
+	modelTime   = 20 * time.Second // time limit for probing one model, because some servers must load the model first
+	modelTokens = 16               // maximum number of output tokens of a probe; some providers do not accept less
 )
 
-// errBudget marks a failed reservation, after which no call is made.
+// errBudget means that the reservation failed and no call was made.
 var errBudget = errors.New("cannot reserve the calls in the budgets")
 
-// Models finds models.
+// Models finds models by name.
 type Models interface {
 	Resolve(name string) (llm.Model, error)
-	Default() string // the model of agents without one
+	Default() string // name of the model for agents that configure none
 }
 
-// Price returns the cost of a model's usage, in millionths of the currency.
+// Price returns the cost of a model's usage in millionths of the currency unit.
 type Price func(model string, used llm.Usage) int64
 
-// NewModels creates the server that checks an agent's model and its fallback models, with a call of
-// a few tokens for each. The calls are charged to the organization's budgets and are part of its
-// usage. If a budget has no room for all of them, no call is made.
+// NewModels creates a server that checks an agent's model and its fallback models. It calls each
+// model with a few tokens. The calls are charged to the organization's budgets and are part of its
+// usage. If a budget has not enough left for all calls, no call is made.
 func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *Server {
 	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		calls := newModelCalls(models, price, a)
 
-		// The calls cost money, so they are reserved in the budgets like the calls of a run.
+		// The calls cost money, so amounts are reserved in the budgets, as for the calls of a run.
 		account := charge.New(budgets, budgetdb.Call{
 			OrganizationID: a.OrganizationID, AgentID: a.ID, KeyID: a.KeyID, StartedAt: time.Now(),
 		})
@@ -57,20 +57,20 @@ func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *S
 	return &Server{kind: contract.KindCheckModels, check: check, deps: deps, log: deps.Log}
 }
 
-// modelCall is a small call to a model.
+// modelCall is a small call that checks a model.
 type modelCall struct {
 	name    string
-	model   llm.Model // nil: there is no such model
-	unknown error     // the reason
+	model   llm.Model // nil if the model does not exist
+	unknown error     // reason why the model does not exist
 	price   Price
 
-	charged, reported llm.Usage // after the call
+	charged, reported llm.Usage // usage that is charged and usage that the model reported, after the call
 }
 
-// modelCalls are the calls of one check.
+// modelCalls contains the calls of one check.
 type modelCalls []*modelCall
 
-// newModelCalls returns a call for each of the agent's models.
+// newModelCalls returns one call for each model of the agent.
 func newModelCalls(models Models, price Price, a Agent) (calls modelCalls) {
 	for _, name := range append([]string{cmp.Or(a.Config.Model, models.Default())}, a.Config.FallbackModels...) {
 		c := &modelCall{name: name, price: price}
@@ -88,10 +88,10 @@ func (m modelCalls) probes() (all []probe) {
 	return all
 }
 
-// maximum returns the maximum amounts that the calls together may use.
+// maximum returns the maximum amounts that all calls together may use.
 func (m modelCalls) maximum() (all budgetdb.Amounts) {
 	for _, c := range m {
-		// A model that does not exist is not called.
+		// A model that does not exist is not called and uses nothing.
 		if req := question(); c.unknown == nil {
 			all = c.add(all, llm.MaxUsage(&req))
 		}
@@ -99,7 +99,8 @@ func (m modelCalls) maximum() (all budgetdb.Amounts) {
 	return all
 }
 
-// used returns the amounts to charge for the calls, and the usage that the models have reported.
+// used returns the amounts to be charged for the calls, and the usage that the models have
+// reported.
 func (m modelCalls) used() (charged budgetdb.Amounts, reported budgetdb.CallUsage) {
 	for _, c := range m {
 		if c.unknown == nil {
@@ -114,13 +115,13 @@ func (m modelCalls) used() (charged budgetdb.Amounts, reported budgetdb.CallUsag
 
 // add adds the call's usage to amounts.
 func (c *modelCall) add(to budgetdb.Amounts, used llm.Usage) budgetdb.Amounts {
-	// Input and output count equally in a budget of tokens.
+	// In a token budget, input tokens and output tokens count equally.
 	to.Tokens += used.InputTokens + used.OutputTokens
 	to.CostMicros += c.price(c.model.Info().Name, used)
 	return to
 }
 
-// question returns the request of a probe.
+// question returns the model request of a probe.
 func question() llm.Request {
 	return llm.Request{
 		System:    "This is a connection test. Answer with the single word OK.",
@@ -129,13 +130,13 @@ func question() llm.Request {
 	}
 }
 
-// ask makes the call and returns the result in words.
+// ask calls the model and returns the result in words.
 func (c *modelCall) ask(ctx context.Context) (string, error) {
 	if c.unknown != nil {
 		return "", c.unknown
 	}
 	req := question()
-	c.charged = llm.MaxUsage(&req) // stays if the call panics
+	c.charged = llm.MaxUsage(&req) // applies if the call panics
 	res, err := c.model.Stream(ctx, req, func(llm.Delta) {})
 	c.charged = llm.ChargedUsage(&req, &res, err)
 	if err != nil {

@@ -18,25 +18,26 @@ import (
 )
 
 const (
-	maxDetail   = 500 // characters
-	maxParallel = 16  // probes of a check at the same time
+	maxDetail   = 500 // maximum number of characters of a result
+	maxParallel = 16  // maximum number of probes of a check that run simultaneously
 )
 
 // errPanic replaces a panic of a probe.
 var errPanic = errors.New("the probe panicked")
 
-// probe tries one connection. Several endpoints at one host share a probe, so it may have several
-// names, each of which gets the result.
+// probe tries one connection. Several endpoints of one host share a probe. Such a probe has several
+// names, and each name gets the result.
 type probe struct {
 	kind  domain.CheckKind
 	names []string
 	time  time.Duration // time limit
-	// try returns the result in words. An error that is neither a *tool.Error nor an
-	// *outbound.Error nor an *llm.Error is internal.
+	// try tries the connection and returns the result in words. An error is internal unless it is a
+	// *tool.Error, an *outbound.Error or an *llm.Error.
 	try func(ctx context.Context) (string, error)
 }
 
-// runProbes runs probes and returns their results in order. It returns when ctx ends at the latest.
+// runProbes runs probes and returns their results in the same order. It returns at the latest when
+// ctx ends.
 func runProbes(ctx context.Context, probes []probe) []domain.Check {
 	results := make([]domain.Check, len(probes))
 	free := make(chan struct{}, maxParallel)
@@ -56,7 +57,7 @@ func runProbes(ctx context.Context, probes []probe) []domain.Check {
 
 	var checks []domain.Check
 	for i, p := range probes {
-		// Each name gets its own entry, because callers look for their endpoint.
+		// Each name gets an entry of its own, because callers look up endpoints by name.
 		for _, name := range p.names {
 			result := results[i]
 			result.Kind, result.Name = p.kind, name
@@ -79,7 +80,8 @@ func (p probe) run(ctx context.Context) domain.Check {
 	return domain.Check{OK: err == nil, Detail: truncate.Ellipsis(detail, maxDetail), DurationMS: took.Milliseconds()}
 }
 
-// guarded converts a panic into an error, because the process also executes other work.
+// guarded calls try and converts a panic to an error, because this process also executes other
+// work.
 func (p probe) guarded(ctx context.Context) (detail string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -91,7 +93,7 @@ func (p probe) guarded(ctx context.Context) (detail string, err error) {
 	return p.try(ctx)
 }
 
-// reason returns the public reason why a probe failed.
+// reason returns the reason why a probe failed, in a form that callers may see.
 func (p probe) reason(ctx context.Context, err error) string {
 	var (
 		toolErr *tool.Error
@@ -99,7 +101,7 @@ func (p probe) reason(ctx context.Context, err error) string {
 		llmErr  *llm.Error
 	)
 	switch {
-	// The time limit is the cause, whatever error it produced.
+	// If the time limit has passed, it is the cause of any error.
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Sprintf("No result within %s.", p.time)
 	case errors.As(err, &toolErr):

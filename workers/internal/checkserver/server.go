@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	slots = 4 // simultaneous checks of a process
-	queue = 8 // checks that wait for a slot
+	slots = 4 // maximum number of simultaneous checks in a process
+	queue = 8 // maximum number of checks that wait for a slot
 )
 
 var errUnbound = errors.New("the claims have no agent or version")
@@ -30,23 +30,23 @@ type Deps struct {
 	Bus      signed.Bus
 	Records  Records
 	Verifier signed.Verifier
-	Tracer   *tracing.Tracer // nil: checks are not traced
+	Tracer   *tracing.Tracer // if nil, checks are not traced
 	Log      zerolog.Logger
 }
 
-// Agent is an agent whose connections are checked, in one version.
+// Agent is one version of an agent whose connections are checked.
 type Agent struct {
 	OrganizationID string
 	ID             string
-	KeyID          string // the API key of the request; empty: none
+	KeyID          string // API key of the request, or empty if there is none
 	Config         domain.Config
 }
 
 // Server executes checks. Create it with NewTools or NewModels and start it with Run.
 type Server struct {
-	// kind of the requests on the bus
+	// Kind of the server's requests on the bus.
 	kind  string
-	check func(context.Context, Agent) (contract.CheckReply, error) // an error is internal
+	check func(context.Context, Agent) (contract.CheckReply, error) // executes a check; its errors are internal
 	deps  Deps
 	log   zerolog.Logger
 }
@@ -59,7 +59,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// read returns an error if claims do not name an agent's version. The body of a check is empty.
+// read returns an error if the claims do not name a version of an agent. It ignores the body, which
+// is empty.
 func read(claims contract.CheckClaims, _ []byte) (none struct{}, err error) {
 	if claims.AgentID == "" || claims.Version < 1 {
 		err = errUnbound

@@ -13,27 +13,27 @@ import (
 // toolTime is the time limit of a probe of a tool's connection.
 const toolTime = 8 * time.Second
 
-// Search is the search provider.
+// Search is the configured search provider.
 type Search interface {
 	Provider() string
-	// Check searches once and returns the result in words.
+	// Check sends one query to the search provider and returns the result in words.
 	Check(ctx context.Context) (string, error)
 }
 
 // Servers opens sessions with MCP servers.
 type Servers interface {
-	// Check opens a session with a server of the agent, lists its tools, and returns the result in
-	// words. req contains only the organization, the agent and the configuration.
+	// Check opens a session with a server of the agent, lists the server's tools, and returns the
+	// result in words. Of req, only the organization, the agent and the configuration are set.
 	Check(ctx context.Context, req tool.Request, server domain.MCPServer) (string, error)
 }
 
-// Hosts connects to hosts without sending a request.
+// Hosts opens connections to hosts without sending a request.
 type Hosts interface {
 	Connect(ctx context.Context, origin string, timeout time.Duration) error
 }
 
-// NewTools creates the server that checks the connections of an agent's enabled tools: the search
-// provider, each MCP server, and the host of each endpoint.
+// NewTools creates a server that checks the connections of an agent's enabled tools: to the search
+// provider, to each MCP server, and to the host of each endpoint.
 func NewTools(search Search, servers Servers, hosts Hosts, deps Deps) *Server {
 	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		var all []probe
@@ -47,7 +47,7 @@ func NewTools(search Search, servers Servers, hosts Hosts, deps Deps) *Server {
 	return &Server{kind: contract.KindCheckTools, check: check, deps: deps, log: deps.Log}
 }
 
-// serverProbes returns a probe for each MCP server.
+// serverProbes returns a probe for each MCP server of the agent.
 func serverProbes(servers Servers, a Agent) (all []probe) {
 	t := a.Config.Tools.MCP
 	if t == nil || !t.Enabled {
@@ -61,8 +61,8 @@ func serverProbes(servers Servers, a Agent) (all []probe) {
 	return all
 }
 
-// endpointProbes returns a probe for each origin of the endpoints. No request is sent, because a
-// request might have a side effect.
+// endpointProbes returns a probe for each origin of the endpoints. A probe sends no request,
+// because a request could have a side effect.
 func endpointProbes(hosts Hosts, t *domain.HTTPRequestTool) (all []probe) {
 	if t == nil || !t.Enabled {
 		return nil
@@ -76,7 +76,7 @@ func endpointProbes(hosts Hosts, t *domain.HTTPRequestTool) (all []probe) {
 		}
 
 		origin := template.Origin()
-		// One connection suffices for all endpoints of a host.
+		// All endpoints of an origin share one connection.
 		if at, known := byOrigin[origin]; known {
 			all[at].names = append(all[at].names, e.Name)
 			continue
@@ -92,7 +92,7 @@ func endpointProbes(hosts Hosts, t *domain.HTTPRequestTool) (all []probe) {
 	return all
 }
 
-// invalidURL is the probe of an endpoint without a valid URL.
+// invalidURL is the probe of an endpoint whose URL is invalid. It always fails.
 func invalidURL(context.Context) (string, error) {
 	return "", &tool.Error{Message: "The endpoint's URL is not valid."}
 }

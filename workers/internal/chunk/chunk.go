@@ -8,14 +8,14 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits bound the length of chunks in code points. Zero and negative values mean the defaults.
+// Limits bound the length of chunks in code points. A value of zero or less selects the default.
 type Limits struct {
-	Target int // intended length
-	Max    int // maximum length
+	Target int // intended length of a chunk
+	Max    int // maximum length of a chunk
 }
 
-// The default limits. With them, several chunks fit into a prompt, and a chunk usually has a single
-// topic.
+// The default limits. Several chunks of this length fit into a prompt, and each usually has a
+// single topic.
 const (
 	defaultTarget = 1000
 	maxDefault    = 1600
@@ -26,22 +26,23 @@ type Chunker struct {
 	limits Limits
 	number int    // number of the next chunk
 	page   page   // the current page
-	path   []mark // the headings above the next block
-	serial int    // number of the next heading
+	path   []mark // headings above the next block
+	serial int    // serial number of the next heading
 	head   []string
-	draft  *draft // the open chunk; nil if there is none
-	held   *draft // a short section that may be joined with the next section
+	draft  *draft // the chunk that is being filled, or nil
+	held   *draft // a short section that may be joined with the next one, or nil
 	done   []domain.Passage
 }
 
-// page is the reading position on a page.
+// page is the current position on a page.
 type page struct {
 	number int
-	at     int           // code points of its text so far
+	at     int           // number of code points of the page's text so far
 	last   document.Kind // kind of the page's last block; "" before the first block
 }
 
-// mark is a heading above a chunk. The serial number distinguishes headings with the same text.
+// mark is a heading above a chunk. The serial number distinguishes headings that have the same
+// text.
 type mark struct {
 	serial, level int
 	text          string
@@ -59,12 +60,13 @@ func New(limits Limits) *Chunker {
 	return &Chunker{limits: limits}
 }
 
-// Add processes the next block. It returns the chunks that this block completes, usually none.
+// Add processes the next block. It returns the chunks that are now complete, which are usually
+// none.
 func (c *Chunker) Add(block document.Block) []domain.Passage {
 	if blank(block.Text) {
 		return nil
 	}
-	// A citation refers to one page, so a chunk ends with its page.
+	// A chunk never spans two pages, because a citation refers to a single page.
 	if block.Page != c.page.number {
 		c.finish(true)
 		c.release()
@@ -87,26 +89,26 @@ func (c *Chunker) Close() []domain.Passage {
 	return c.take()
 }
 
-// take returns the completed chunks and forgets them.
+// take returns the completed chunks and removes them from c.
 func (c *Chunker) take() []domain.Passage {
 	done := c.done
 	c.done = nil
 	return done
 }
 
-// enter begins the section under a heading. A heading directly after a higher-level heading stays
-// in the same chunk, because a chunk that contains only a chapter's name is useless.
+// enter begins the section of a heading. If the previous block is a heading of a higher level, both
+// stay in the same chunk, because a chunk that contains only a heading is useless.
 func (c *Chunker) enter(block document.Block) {
 	level := min(max(block.Level, 1), 6)
 	kept := len(c.path)
-	// A heading ends the sections of the same and of lower levels.
+	// A heading ends all sections of its own level and of lower levels.
 	for kept > 0 && c.path[kept-1].level >= level {
 		kept--
 	}
 
 	below := kept == len(c.path)
 	c.serial++
-	// Copy the path, because drafts refer to the old path.
+	// The path is copied, because drafts still refer to the previous path.
 	c.path = append(c.path[:kept:kept], mark{serial: c.serial, level: level, text: name(block.Text)})
 	size := utf8.RuneCountInString(block.Text)
 	if c.draft != nil && below && !c.draft.body && c.draft.size+2+size <= c.limits.Target {
@@ -116,21 +118,21 @@ func (c *Chunker) enter(block document.Block) {
 	c.finish(true)
 }
 
-// table remembers the header rows of a table until the table ends, even on a later page.
+// table stores the header rows of a table until the table ends, which may be on a later page.
 func (c *Chunker) table(block document.Block) {
 	switch {
 	case block.Kind != document.Row:
 		c.head = nil
-	// This is the first row of a table.
+	// The block is the first row of a table.
 	case block.Head && c.page.last != document.Row:
 		c.head = []string{block.Text}
-	// Tables have few header rows. More than three would fill the chunk.
+	// At most three header rows are kept, because more of them would fill the chunk.
 	case block.Head && len(c.head) < 3:
 		c.head = append(slices.Clip(c.head), block.Text)
 	}
 }
 
-// separate adds the separator between the previous block of the page and a block of this kind.
+// separate adds the separator between the previous block of the page and a block of the given kind.
 func (c *Chunker) separate(kind document.Kind) {
 	between := "\n\n"
 	switch {

@@ -43,7 +43,7 @@ func chunks(limits chunk.Limits, blocks ...document.Block) []domain.Passage {
 	return append(all, c.Close()...)
 }
 
-// pages returns the texts to which the offsets of chunks refer.
+// pages returns the texts of the pages, to which the offsets of chunks refer.
 func pages(blocks []document.Block) map[int]string {
 	texts := map[int]string{}
 	last, kind := -1, document.Kind("")
@@ -64,7 +64,7 @@ func pages(blocks []document.Block) map[int]string {
 	return texts
 }
 
-// check verifies the invariants of chunks.
+// check verifies the conditions that all chunks must satisfy.
 func check(t *testing.T, limits chunk.Limits, blocks []document.Block) []domain.Passage {
 	t.Helper()
 	got := chunks(limits, blocks...)
@@ -234,7 +234,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// sample returns a document of many pages with all kinds of blocks.
+// sample returns a document with many pages that contains all kinds of blocks.
 func sample(pages int) []document.Block {
 	prose := strings.Repeat("The quick brown fox jumps over the lazy dog, and nobody minds at all. ", 8)
 	var blocks []document.Block
@@ -252,7 +252,7 @@ func sample(pages int) []document.Block {
 	return blocks
 }
 
-// FuzzChunks converts each line of a text to a block. The line's first character determines the
+// FuzzChunks converts each line of a text to a block. The first character of a line determines the
 // block's kind and page.
 func FuzzChunks(f *testing.F) {
 	f.Add("hTitle\npA sentence. Another one.\nr1 | 2\nRname | size\nr3 | 4\nvcode\n>\niitem\npx", 30)

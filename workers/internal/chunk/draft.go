@@ -10,34 +10,34 @@ import (
 	"parley/workers/internal/document"
 )
 
-// maxHeading is the maximum length, in code points, of a heading or header row that is stored with
-// a chunk.
+// maxHeading is the maximum number of code points of a heading or header row that is stored with a
+// chunk.
 const maxHeading = 200
 
-// draft is an open chunk.
+// draft is a chunk that is being filled.
 type draft struct {
-	// The text is exactly the text of the page from start on, so that positions in it are exact.
+	// Exactly the text of the page from start on, so that positions in the text are exact.
 	text  []byte
-	start int // offset in the text of its page
-	size  int // in code points
-	// the headings above the draft
+	start int // offset in the text of the page
+	size  int // number of code points
+	// Headings above the draft.
 	path    []mark
-	section []mark // the headings above the draft's last section; the next section may be joined if it has the same parent
-	// header rows of the table that the draft continues
+	section []mark // headings above the draft's last section; a section with the same parent may be joined
+	// Header rows of the table that the draft continues.
 	head   []string
-	headed bool // the first block is a heading
-	body   bool // contains blocks that are not headings
-	// the smallest rectangle that contains all blocks; nil if unknown
+	headed bool // true if the first block is a heading
+	body   bool // true if the draft contains blocks that are not headings
+	// Smallest rectangle that contains all blocks, or nil if it is unknown.
 	box *domain.Box
 }
 
-// append adds text. size is its length in code points, which the caller has already counted.
+// append adds text to the draft. size is the number of code points, which the caller has counted.
 func (d *draft) append(text string, size int) {
 	d.text = append(d.text, text...)
 	d.size += size
 }
 
-// cover enlarges the draft's box so that it includes box.
+// cover enlarges the draft's box so that it contains box.
 func (d *draft) cover(box *domain.Box) {
 	switch {
 	case box == nil:
@@ -50,11 +50,11 @@ func (d *draft) cover(box *domain.Box) {
 	}
 }
 
-// put adds a piece of a block to the draft, at the current position of the page.
+// put adds a part of a block to the draft, at the current position on the page.
 func (c *Chunker) put(block document.Block, text string, size int) {
 	if c.draft == nil {
 		c.draft = &draft{start: c.page.at, path: c.path, section: c.path, headed: block.Kind == document.Heading}
-		// A chunk that begins within a table needs the names of the columns.
+		// A chunk that begins in the middle of a table needs the names of the columns.
 		if block.Kind == document.Row && !block.Head {
 			c.draft.head = c.head
 		}
@@ -65,8 +65,8 @@ func (c *Chunker) put(block document.Block, text string, size int) {
 	c.page.at += size
 }
 
-// finish completes the open draft. whole reports that its section is complete. A short whole
-// section is held back, because it may be joined with the next section.
+// finish completes the current draft. whole means that the draft's section is complete. A short
+// section that is complete is held back, because the next section may be joined to it.
 func (c *Chunker) finish(whole bool) {
 	d := c.draft
 	c.draft = nil
@@ -78,7 +78,7 @@ func (c *Chunker) finish(whole bool) {
 		c.held = nil
 	}
 
-	// The held section cannot be joined, so it comes first.
+	// If the held section cannot be joined with this one, it is emitted first.
 	c.release()
 	if whole && d.headed && d.size < c.limits.Target/3 {
 		c.held = d
@@ -88,14 +88,14 @@ func (c *Chunker) finish(whole bool) {
 }
 
 // joins reports whether two sections of a page become one chunk. They must have the same parent
-// heading and be short together.
+// heading, and together they must be short.
 func (c *Chunker) joins(a, b *draft) bool {
 	n := len(a.section)
 	return b.headed && n > 0 && n == len(b.section) && a.size+2+b.size <= c.limits.Target*2/3 &&
 		a.section[n-1].level == b.section[n-1].level && slices.Equal(a.section[:n-1], b.section[:n-1])
 }
 
-// join appends b to a. The result keeps only the headings that a and b have in common.
+// join appends b to a. The result has only the headings that are above both.
 func join(a, b *draft) *draft {
 	a.append("\n\n", 2)
 	a.append(string(b.text), b.size)
@@ -110,7 +110,7 @@ func join(a, b *draft) *draft {
 	return a
 }
 
-// release emits the section that was held back.
+// release emits the section that is held back, if there is one.
 func (c *Chunker) release() {
 	if c.held != nil {
 		c.emit(c.held)
@@ -119,7 +119,7 @@ func (c *Chunker) release() {
 }
 
 // emit converts a draft to a passage. It removes trailing white space and leading empty lines. It
-// keeps the indent of the first line, because indents matter in verbatim text.
+// keeps the indentation of the first line, which is significant in verbatim text.
 func (c *Chunker) emit(d *draft) {
 	text := strings.TrimRightFunc(string(d.text), unicode.IsSpace)
 	trimmed := strings.TrimLeft(text, "\r\n\v\f\u0085\u2028\u2029")
@@ -127,7 +127,7 @@ func (c *Chunker) emit(d *draft) {
 		return
 	}
 
-	// The citation's position refers to the trimmed text.
+	// The position of a citation refers to the trimmed text.
 	start := d.start + utf8.RuneCountInString(text[:len(text)-len(trimmed)])
 	passage := domain.Passage{
 		Chunk: c.number, Headings: headings(d), Text: trimmed,
@@ -141,8 +141,8 @@ func (c *Chunker) emit(d *draft) {
 	c.done = append(c.done, passage)
 }
 
-// headings returns the headings above a draft. If the draft continues a table, the table's header
-// rows follow.
+// headings returns the headings above a draft. If the draft continues a table, they are followed by
+// the table's header rows.
 func headings(d *draft) []string {
 	path := make([]string, 0, len(d.path)+1)
 	for _, above := range d.path {
@@ -154,11 +154,11 @@ func headings(d *draft) []string {
 	return path
 }
 
-// name returns a heading as a single line of at most maxHeading code points.
+// name returns a heading as a single line with at most maxHeading code points.
 func name(text string) string {
 	short, n := text, 0
 	for at := range text {
-		if n++; n > 4*maxHeading { // stop reading: this is enough text, even if it contains many spaces
+		if n++; n > 4*maxHeading { // enough text, even if it contains many spaces
 			short = text[:at]
 			break
 		}
@@ -173,7 +173,7 @@ func name(text string) string {
 	return strings.TrimRightFunc(string(runes[:min(len(runes), maxHeading-1)]), unicode.IsSpace) + "…"
 }
 
-// blank reports whether a text has only white space.
+// blank reports whether a text contains only white space.
 func blank(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return !unicode.IsSpace(r) }) < 0
 }

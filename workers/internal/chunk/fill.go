@@ -12,14 +12,14 @@ import (
 	"parley/workers/internal/document"
 )
 
-// fill adds a block to the draft, as a whole if possible. It divides a block only if the block is
+// fill adds a block to the draft, undivided if possible. It divides a block only if the block is
 // too long for one chunk, or if the draft would otherwise be less than half full.
 func (c *Chunker) fill(block document.Block) {
 	size := utf8.RuneCountInString(block.Text)
 	if c.size()+size > c.limits.Target && c.half() && (size <= c.limits.Target || block.Kind == document.Row) {
 		c.finish(false)
 	}
-	// Exceeding the target a little is better than dividing a block.
+	// It is better to exceed the target a little than to divide a block.
 	if c.size()+size <= c.limits.Max {
 		c.put(block, block.Text, size)
 		return
@@ -42,7 +42,7 @@ func (c *Chunker) piece(block document.Block, text string, size, left int) {
 		c.finish(false)
 	}
 
-	// A sentence that is too long is divided within.
+	// A sentence that is too long for one chunk is divided.
 	for c.size()+size > c.limits.Max {
 		end := cut(text, c.limits.Max-c.size())
 		n := utf8.RuneCountInString(text[:end])
@@ -63,13 +63,14 @@ func (c *Chunker) size() int {
 	return c.draft.size
 }
 
-// half reports whether the draft has at least half of the intended length.
+// half reports whether the draft has at least half of the target length.
 func (c *Chunker) half() bool {
 	return c.draft != nil && c.draft.body && c.draft.size >= c.limits.Target/2
 }
 
-// pieces calls each with the pieces of a block's text, including the white space after each piece.
-// A row is one piece. Verbatim text is divided into lines, and other text into sentences.
+// pieces calls each with the pieces of a block's text. Each piece includes the white space that
+// follows it. A row is one piece. Verbatim text is divided into lines, and other text into
+// sentences.
 func pieces(block document.Block, each func(string)) {
 	switch block.Kind {
 	case document.Row:
@@ -88,9 +89,9 @@ func pieces(block document.Block, each func(string)) {
 	}
 }
 
-// cut returns the byte offset at which to divide a text so that the first part has at most limit
-// code points. It chooses the first of these that exists: the last space in the second half, the
-// last end of a word, the last end of a grapheme cluster, limit itself.
+// cut returns the byte offset at which a text is divided, after at most limit code points. It
+// chooses the first of these that exists: the last space in the second half, the end of the last
+// word, the end of the last grapheme cluster, or limit.
 func cut(text string, limit int) int {
 	window := text[:prefix(text, limit)]
 	if len(window) == len(text) {
@@ -101,7 +102,7 @@ func cut(text string, limit int) int {
 		_, width := utf8.DecodeRuneInString(window[at:])
 		return at + width
 	}
-	// Include some text after the limit: whether a boundary exists at the limit depends on it.
+	// Text after the limit is needed to decide whether there is a boundary at the limit.
 	ahead := text[:prefix(text, limit+64)]
 	byWords := words.FromString(ahead)
 	if end := last(byWords.Next, func() int { return byWords.End() }, len(window)); end > 0 {
@@ -116,7 +117,7 @@ func cut(text string, limit int) int {
 }
 
 // last returns the end of the last segment that ends within limit bytes, or 0. next advances to the
-// next segment, and end returns the end of that segment.
+// next segment, and end returns the end of the current segment.
 func last(next func() bool, end func() int, limit int) int {
 	found := 0
 	for next() && end() <= limit {
@@ -125,7 +126,7 @@ func last(next func() bool, end func() int, limit int) int {
 	return found
 }
 
-// prefix returns the length in bytes of a text's first limit code points.
+// prefix returns the number of bytes of a text's first limit code points.
 func prefix(text string, limit int) int {
 	n := 0
 	for at := range text {

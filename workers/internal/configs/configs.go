@@ -11,14 +11,13 @@ import (
 
 const maxRows = 1024
 
-// Records reads configurations.
+// Records reads configurations from the store.
 type Records interface {
 	Config(ctx context.Context, org, target string, version int) (domain.Config, error)
 }
 
-// Cache caches configurations by version. A version of a configuration never changes, so entries
-// never become stale. When the cache is full, it is cleared, and every configuration in use is read
-// once more.
+// Cache caches configurations by version. A version never changes, so entries never become stale. A
+// full cache is cleared; each configuration in use is then read once more.
 type Cache struct {
 	records Records
 

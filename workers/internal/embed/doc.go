@@ -2,6 +2,6 @@
 //
 //	texts ─► truncated to the model's input ─► batches ─► service ─► checked: one vector for each text, all of one size ─► length 1
 //
-// The package validates all responses. A failure is an *llm.Error, which says whether a retry may
-// help. Errors contain neither the key nor a text.
+// The package validates all responses. A failure is an *llm.Error, which states whether a retry may
+// help. Errors contain neither the key nor any text.
 package embed

@@ -19,27 +19,27 @@ import (
 )
 
 const (
-	// the prefix of model names
+	// The prefix of model names in the settings.
 	provider      = "openai/"
 	officialURL   = "https://api.openai.com/v1/"
-	maxText       = 8_000   // characters; models do not read more
-	maxBatch      = 64      // texts in one request
-	maxCharacters = 100_000 // characters in one request; far below the token limits of services
-	// limit on the size of a response
+	maxText       = 8_000   // maximum number of characters of a text; models do not read more
+	maxBatch      = 64      // maximum number of texts in one request
+	maxCharacters = 100_000 // maximum number of characters in one request, far below the token limits of services
+	// Maximum number of bytes of a response.
 	responseBytes = 32 << 20
 )
 
 // errNoModel reports that no embeddings model is configured.
 var errNoModel = errors.New("no embeddings model is set")
 
-// Config contains the settings of the embeddings service. Zero values of Limits and Dial mean the
-// defaults.
+// Config contains the settings of the embeddings service. If Limits or Dial is not set, the default
+// is used.
 type Config struct {
 	Model         string // the setting EMBEDDINGS_MODEL: "openai/" and the service's model name; "" for none
 	OpenAIAPIKey  string // the setting OPENAI_API_KEY
 	OpenAIBaseURL string // the setting OPENAI_BASE_URL, including "/v1"
 	Limits        remote.Limits
-	// Dial opens connections; nil dials TCP.
+	// Dial opens connections. If it is nil, TCP is used.
 	Dial remote.Dial
 }
 
@@ -51,7 +51,7 @@ type Embedder struct {
 	limits  remote.Limits
 	model   string // the model name as configured
 	name    string // the model name without the provider, as the service expects it
-	// number of dimensions of all vectors, from the first response; 0: not known yet
+	// Number of dimensions of all vectors, which the first response determines. It is 0 before.
 	size atomic.Int64
 }
 
@@ -76,8 +76,8 @@ func New(cfg Config) (*Embedder, error) {
 
 	e := &Embedder{limits: cfg.Limits.WithDefaults(), model: cfg.Model, name: name}
 	e.client = remote.NewClient(cfg.Dial, e.limits, responseBytes)
-	// The service is created directly so that the SDK reads no environment variables, as in the
-	// packages of the language models.
+	// The service is created directly, because a client of the SDK would read environment
+	// variables. The packages of the language models do the same.
 	e.service = sdk.NewEmbeddingService(
 		option.WithBaseURL(base), option.WithAPIKey(cfg.OpenAIAPIKey), option.WithMaxRetries(0), option.WithHTTPClient(e.client),
 	)
@@ -101,7 +101,7 @@ func (e *Embedder) Close() {
 }
 
 // Embed returns a vector of length 1 for each text, in the same order. It uses only the first 8,000
-// characters of a text. Errors are *llm.Error, or ctx's error if ctx is done.
+// characters of a text. An error is an *llm.Error, or ctx's error if ctx is done.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if e == nil {
 		return nil, llm.NewError(llm.KindNotConfigured, errNoModel)
@@ -110,7 +110,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	inputs := make([]string, len(texts))
 	for n, text := range texts {
 		inputs[n] = llm.CleanText(beginning(text, maxText))
-		// Services reject the whole request if a text is empty.
+		// If any text is empty, services reject the whole request.
 		if strings.TrimSpace(inputs[n]) == "" {
 			return nil, llm.NewError(llm.KindInvalid, fmt.Errorf("text %d of %d is empty", n+1, len(texts)))
 		}
@@ -119,8 +119,8 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	vectors := make([][]float32, 0, len(texts))
 	for len(vectors) < len(inputs) {
 		rest := inputs[len(vectors):]
-		// The requests are sent in turn, so that one caller does not use up the service's rate
-		// limit.
+		// Requests are sent one after the other, so that one caller does not use up the rate limit
+		// of the service.
 		some, err := e.ask(ctx, rest[:batchSize(rest)])
 		if err != nil {
 			return nil, err
@@ -130,11 +130,11 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return vectors, nil
 }
 
-// batchSize returns the number of texts, counted from the first, that fit into one request.
+// batchSize returns how many of the first texts fit into one request.
 func batchSize(texts []string) int {
 	room := maxCharacters
 	for n, text := range texts {
-		// A single text always fits, because it was truncated.
+		// The first text always fits, because texts are truncated.
 		if room -= utf8.RuneCountInString(text); n == maxBatch || room < 0 {
 			return max(n, 1)
 		}
@@ -153,7 +153,7 @@ func beginning(text string, limit int) string {
 	return text
 }
 
-// ask requests the vectors of texts in a single call of the service.
+// ask requests the vectors of texts in one call of the service.
 func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	answer, err := e.call(ctx, Request{Texts: texts})
 	if err != nil {
@@ -173,7 +173,7 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	defer watch.Stop()
 	params := sdk.EmbeddingNewParams{
 		Model: e.name, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: r.Texts},
-		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat, // the encoding that every server supports
+		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat, // every server supports this encoding
 	}
 	if r.Dimensions > 0 {
 		params.Dimensions = sdk.Int(int64(r.Dimensions))
@@ -181,7 +181,7 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	var res *http.Response
 	answer, err := e.service.New(callCtx, params, option.WithResponseInto(&res))
 
-	// A response that is no JSON explains the failure better than the SDK's error.
+	// If the response is not JSON, this explains the failure better than the error of the SDK.
 	if err == nil || res != nil && res.StatusCode < http.StatusBadRequest && ctx.Err() == nil && callCtx.Err() == nil {
 		if err := checkJSON(res); err != nil {
 			return nil, err
@@ -196,14 +196,14 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	return answer, nil
 }
 
-// checkJSON returns an error for redirects and for responses that are not JSON, such as a web page
-// at a wrong URL.
+// checkJSON returns an error for redirects and for responses that are not JSON. A typical cause is
+// a URL that leads to a web page.
 func checkJSON(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media == "application/json" {
 		return nil
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
-	e.Retryable = false // a retry does not correct the URL
+	e.Retryable = false // a retry would use the same wrong URL
 	return e
 }

@@ -42,7 +42,7 @@ func TestSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   embed.Config
 		model string
-		wrong string // text that the error must contain
+		wrong string // text that must occur in the error
 	}{
 		"none":             {embed.Config{OpenAIAPIKey: key}, "", ""},
 		"openai":           {embed.Config{Model: "openai/text-embedding-3-small", OpenAIAPIKey: key}, "openai/text-embedding-3-small", ""},
@@ -69,7 +69,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// seen is a request that a server received.
+// seen is a request that a server has received.
 type seen struct {
 	Model  string   `json:"model"`
 	Input  []string `json:"input"`
@@ -138,7 +138,7 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		data  string
 		media string
-		final bool // a retry cannot succeed
+		final bool // true if a retry cannot succeed
 		works bool
 	}{
 		"two":               {vector(0, "[3,4]") + "," + vector(1, "[0,-2]"), "", false, true},
@@ -254,7 +254,7 @@ func TestTheCallersEndIsNoFailure(t *testing.T) {
 	}
 }
 
-// quiet checks that neither an error nor its causes contain the key or a text.
+// quiet checks that neither an error nor its causes contain the key or any text.
 func quiet(t *testing.T, name string, err error) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {

@@ -12,30 +12,32 @@ import (
 )
 
 const (
-	// Offline is the model that computes vectors from the words of a text, without a service.
+	// Offline is the name of a model that computes vectors from the words of a text, without a
+	// service.
 	Offline = "offline"
 
-	offlineSize  = 256 // numbers of an offline vector, unless the request asks for another number
-	bytesOfToken = 4   // of English text, on average
+	offlineSize  = 256 // number of dimensions of an offline vector, unless the request specifies another number
+	bytesOfToken = 4   // average number of bytes of a token in English text
 )
 
-// Request asks for the vectors of texts, for a client that chooses the model and the dimensions.
+// Request is a request for the vectors of texts. It is for clients that choose the model and the
+// dimensions.
 type Request struct {
 	Model      string
 	Texts      []string
-	Dimensions int // 0: as many as the model has
+	Dimensions int // 0 means the default number of the model
 }
 
 // Vectors is the result of a Request.
 type Vectors struct {
-	Model       string // as configured
+	Model       string // name of the model as configured
 	List        [][]float32
 	InputTokens int64
-	Estimated   bool // the service has not reported InputTokens
+	Estimated   bool // InputTokens is an estimate, because the service has not reported it
 }
 
-// Find returns the configured name of a model that a client names with or without its provider.
-// Otherwise it returns an *llm.Error.
+// Find returns the configured name of a model. model may be given with or without its provider. If
+// there is no such model, the error is an *llm.Error.
 func (e *Embedder) Find(model string) (string, error) {
 	switch {
 	case model == Offline:
@@ -52,8 +54,8 @@ func (e *Embedder) Find(model string) (string, error) {
 	return e.model, nil
 }
 
-// Compute returns the vectors of all texts as the service sent them: it neither truncates texts nor
-// scales vectors. Errors are *llm.Error, or ctx's error if ctx is done.
+// Compute returns the vectors of all texts as the service sends them. It neither truncates texts
+// nor scales vectors. An error is an *llm.Error, or ctx's error if ctx is done.
 func (e *Embedder) Compute(ctx context.Context, r Request) (Vectors, error) {
 	model, err := e.Find(r.Model)
 	if err != nil {
@@ -86,8 +88,8 @@ func (e *Embedder) Compute(ctx context.Context, r Request) (Vectors, error) {
 	return out, nil
 }
 
-// narrow returns a vector with 32-bit numbers. It fails if a number is invalid, or if the vector has
-// another size than the others of its response.
+// narrow converts a vector to 32-bit numbers. It fails if a number is invalid, or if the vector
+// does not have the given size.
 func narrow(numbers []float64, size int) ([]float32, error) {
 	if len(numbers) != size {
 		return nil, fmt.Errorf("a vector of %d numbers after one of %d", len(numbers), size)
@@ -101,7 +103,7 @@ func narrow(numbers []float64, size int) ([]float32, error) {
 	return vector, nil
 }
 
-// offline computes vectors without a service.
+// offline computes vectors from the words of the texts, without a service.
 func offline(r Request) Vectors {
 	size := offlineSize
 	if r.Dimensions > 0 {
@@ -114,7 +116,7 @@ func offline(r Request) Vectors {
 	return out
 }
 
-// estimate returns about as many tokens as a model reads.
+// estimate returns approximately the number of tokens of the texts.
 func estimate(texts []string) (tokens int64) {
 	for _, text := range texts {
 		tokens += int64(max(len(strings.TrimSpace(text))/bytesOfToken, 1))

@@ -16,7 +16,7 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// A client gets the vectors as the service sent them, with the dimensions that it asks for.
+// Compute returns the vectors as the service sends them, with the requested number of dimensions.
 func TestCompute(t *testing.T) {
 	t.Parallel()
 	e := embedder(t, openaistub.New(), remote.Limits{})
@@ -43,8 +43,8 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// The offline model needs no service. Without a configured model, any other name is an error that
-// says so.
+// The offline model needs no service. If no model is configured, any other name results in an error
+// that states this.
 func TestComputeOffline(t *testing.T) {
 	t.Parallel()
 	var none *embed.Embedder

@@ -8,11 +8,12 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 )
 
-// maxSize bounds the number of dimensions of a vector, at four times that of the largest models.
+// maxSize is the maximum number of dimensions of a vector. It is four times as large as in the
+// largest models.
 const maxSize = 16_384
 
-// read returns the vectors of a response in the order of the texts, with length 1. texts is their
-// number.
+// read returns the vectors of a response, scaled to length 1, in the order of the texts. texts is
+// the number of texts.
 func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float32, error) {
 	ordered, err := inOrder(answer, texts)
 	if err != nil {
@@ -31,8 +32,8 @@ func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]flo
 	return vectors, nil
 }
 
-// inOrder returns the vectors of a response in the order of the texts, as the service sent them. It
-// fails unless there is exactly one for each text.
+// inOrder returns the vectors of a response unchanged, in the order of the texts. It fails unless
+// there is exactly one vector for each text.
 func inOrder(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float64, error) {
 	if answer == nil || len(answer.Data) != texts {
 		given := 0
@@ -45,7 +46,7 @@ func inOrder(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float64, error
 	vectors := make([][]float64, texts)
 	for i := range answer.Data {
 		one := &answer.Data[i]
-		// Some services return the vectors out of order, so the index decides.
+		// Some services return vectors out of order, so each vector's index is used.
 		if one.Index < 0 || one.Index >= int64(texts) || vectors[one.Index] != nil {
 			return nil, fmt.Errorf("index %d is out of range for %d texts, or occurs twice", one.Index, texts)
 		}
@@ -57,16 +58,16 @@ func inOrder(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float64, error
 	return vectors, nil
 }
 
-// fits returns an error if a vector has another number of dimensions than earlier vectors.
+// fits returns an error if the number of dimensions differs from that of earlier vectors.
 func (e *Embedder) fits(size int) error {
-	// The first vector determines the size. Vectors of different sizes cannot be compared.
+	// The first vector determines the size, because vectors of different sizes cannot be compared.
 	if e.size.CompareAndSwap(0, int64(size)) || e.size.Load() == int64(size) {
 		return nil
 	}
 	return fmt.Errorf("a vector of %d numbers after one of %d", size, e.size.Load())
 }
 
-// normal returns the vector of length 1 that has the same direction.
+// normal returns the vector with the same direction and the length 1.
 func normal(numbers []float64) ([]float32, error) {
 	largest := 0.0
 	for _, x := range numbers {
@@ -81,7 +82,7 @@ func normal(numbers []float64) ([]float32, error) {
 	}
 
 	sum := 0.0
-	for _, x := range numbers { // scaled by the largest number, so that no square overflows or underflows
+	for _, x := range numbers { // scaled by the largest number, so that squares neither overflow nor underflow
 		sum += (x / largest) * (x / largest)
 	}
 

@@ -1,8 +1,9 @@
-// Package embedserver embeds texts that ingresses send over the bus, for clients of /v1/embeddings.
+// Package embedserver computes embedding vectors for clients of /v1/embeddings. Ingresses send the
+// texts over the bus.
 //
 //	request ─► signed claims? ─┬─ no ──► refused
 //	                           └─ yes ─► free slot for the organization ─► budgets ─► model ─► usage ─► vectors
 //
-// Only tool workers have the key of the embeddings service. The claims are signed together with the
-// request and name the organization and the key that are charged.
+// Only tool workers have the key of the embeddings service. The signed claims name the organization
+// and the API key that are charged. The signature also covers the request.
 package embedserver

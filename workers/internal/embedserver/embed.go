@@ -16,8 +16,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// embed embeds the texts of a request and charges the organization. Its errors are *llm.Error, or
-// internal.
+// embed computes the vectors of a request's texts and charges the organization. An error is an
+// *llm.Error, or it is internal.
 func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contract.EmbedRequest) (contract.EmbedReply, error) {
 	model, err := s.deps.Embedder.Find(r.Model)
 	if err != nil {
@@ -41,26 +41,26 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Unused {
 			maximum = budgetdb.Amounts{}
 		}
-		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // the service may have done all the work
+		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // unless the call is unused, the service may have done all the work
 		return contract.EmbedReply{}, err
 	}
 
 	used := s.amounts(model, found.InputTokens)
 	charged := used
 	if found.Estimated {
-		charged = maximum // a budget must never be exceeded
+		charged = maximum // the estimate may be too low, and a budget must never be exceeded
 	}
 	account.Settle(ctx, charged, budgetdb.CallUsage{InputTokens: used.Tokens, CostMicros: used.CostMicros})
 	return contract.EmbedReply{Model: model, Vectors: packed(found.List), InputTokens: found.InputTokens}, nil
 }
 
-// amounts returns the amounts of a call that reads tokens.
+// amounts returns the amounts for a call that reads the given number of tokens.
 func (s *Server) amounts(model string, tokens int64) budgetdb.Amounts {
 	return budgetdb.Amounts{Tokens: tokens, CostMicros: s.deps.Price(model, llm.Usage{InputTokens: tokens})}
 }
 
-// maxTokens returns an upper bound of the tokens of texts, because no tokenizer makes more than one
-// token of a byte.
+// maxTokens returns an upper bound for the number of tokens in texts. Each token has at least one
+// byte, so the number of bytes is such a bound.
 func maxTokens(texts []string) (n int64) {
 	for _, text := range texts {
 		n += int64(len(text)) + llm.MessageOverhead
@@ -68,7 +68,7 @@ func maxTokens(texts []string) (n int64) {
 	return n
 }
 
-// packed returns vectors in the form of a reply.
+// packed encodes vectors for a reply.
 func packed(vectors [][]float32) [][]byte {
 	out := make([][]byte, len(vectors))
 	for i, vector := range vectors {
@@ -80,7 +80,7 @@ func packed(vectors [][]float32) [][]byte {
 	return out
 }
 
-// failure returns the error for the caller.
+// failure converts an error to the failure that the caller receives.
 func failure(err error) *contract.EmbedFailure {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {

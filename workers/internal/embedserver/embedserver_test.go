@@ -22,7 +22,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// testEnv is everything around a server: the bus, the budgets and the embedder.
+// testEnv is the environment of a server: the bus, the budgets and the embedder.
 type testEnv struct {
 	handle  func(context.Context, bus.ToolMessage) ([]byte, bool)
 	owner   func(bus.ToolMessage) (string, bool)
@@ -78,7 +78,7 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// start serves calls until the test ends. Each token costs 3.
+// start runs a server until the test ends. Each token costs 3.
 func start(t *testing.T, compute func(embed.Request) (embed.Vectors, error)) *testEnv {
 	t.Helper()
 	e := &testEnv{serving: make(chan struct{}), compute: compute}
@@ -134,14 +134,15 @@ func TestVectors(t *testing.T) {
 		math.Float32frombits(binary.LittleEndian.Uint32(reply.Vectors[0][4:])) != -2 {
 		t.Errorf("%+v", reply)
 	}
-	// A token per byte and an overhead for each text are reserved. The reported tokens are charged.
+	// The reservation is one token per byte and an overhead for each text. The charge is the
+	// reported number of tokens.
 	if e.reserved[0].Tokens != 3+2*16 || e.reserved[0].CostMicros != 3*35 || e.charged[0] != (budgetdb.Amounts{Tokens: 7, CostMicros: 21}) ||
 		e.reported[0] != (budgetdb.CallUsage{InputTokens: 7, CostMicros: 21}) || e.call.OrganizationID != "org_1" || e.call.KeyID != "key_1" || e.call.AgentID != "" {
 		t.Errorf("reserved %+v, charged %+v, reported %+v for %+v", e.reserved, e.charged, e.reported, e.call)
 	}
 }
 
-// A reply has as many vectors as fit into a message, and at least one.
+// A reply contains as many vectors as fit into a message, but at least one.
 func TestManyVectors(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]int{4096: 40, 16_384: 10} {
@@ -158,7 +159,8 @@ func TestManyVectors(t *testing.T) {
 	}
 }
 
-// The reply contains the code for the caller. A call is free only if the service did no work.
+// The reply contains the error code for the caller. A failed call is free only if the service has
+// done no work.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	limited := llm.NewUnused(llm.KindRateLimited, errors.New("a secret"))
@@ -203,7 +205,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// If the service reports no tokens, budgets count the maximum, and usage an estimate.
+// If the service reports no tokens, budgets are charged with the maximum, and the usage contains an
+// estimate.
 func TestEstimatedTokens(t *testing.T) {
 	t.Parallel()
 	e := start(t, func(embed.Request) (embed.Vectors, error) {
@@ -215,7 +218,7 @@ func TestEstimatedTokens(t *testing.T) {
 	}
 }
 
-// A call needs claims for embeddings, and texts.
+// A call needs claims for embeddings and at least one text.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	e := start(t, func(embed.Request) (embed.Vectors, error) { return embed.Vectors{}, errors.New("called") })

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	slots    = 8         // simultaneous calls of a process
-	queue    = 32        // calls that wait for a slot
-	maxReply = 900 << 10 // bytes; a larger reply does not fit into a message
+	slots    = 8         // maximum number of simultaneous calls in a process
+	queue    = 32        // maximum number of calls that wait for a slot
+	maxReply = 900 << 10 // maximum number of bytes of a reply, because a larger one does not fit into a message
 )
 
 var errPanic = errors.New("the embedding panicked")
 
-// Embedder computes vectors. Its errors are *llm.Error, or ctx's error.
+// Embedder computes vectors. Its errors are of type *llm.Error, or ctx's error.
 type Embedder interface {
 	Find(model string) (name string, err error)
 	Compute(ctx context.Context, r embed.Request) (embed.Vectors, error)
@@ -36,9 +36,9 @@ type Deps struct {
 	Bus      signed.Bus
 	Embedder Embedder
 	Budgets  charge.Budgets
-	Price    func(model string, used llm.Usage) int64 // in millionths of the currency
+	Price    func(model string, used llm.Usage) int64 // returns the cost in millionths of the currency unit
 	Verifier signed.Verifier
-	Tracer   *tracing.Tracer // nil: calls are not traced
+	Tracer   *tracing.Tracer // if nil, calls are not traced
 	Log      zerolog.Logger
 }
 
@@ -57,7 +57,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func read(_ contract.EmbedClaims, body []byte) (r contract.EmbedRequest, err error) {
-	if err := json.Unmarshal(body, &r); err != nil { // a later release may send more fields
+	if err := json.Unmarshal(body, &r); err != nil { // unknown fields are ignored, because a later release may send more fields
 		return r, fmt.Errorf("reading texts: %w", err)
 	}
 	return r, nil
@@ -79,7 +79,8 @@ func (s *Server) handle(ctx context.Context, claims contract.EmbedClaims, reques
 	return encode(reply)
 }
 
-// guarded converts a panic into an error, because the process also executes other work.
+// guarded computes vectors and converts a panic to an error, because this process also executes
+// other work.
 func (s *Server) guarded(ctx context.Context, r embed.Request) (found embed.Vectors, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -91,16 +92,16 @@ func (s *Server) guarded(ctx context.Context, r embed.Request) (found embed.Vect
 	return s.deps.Embedder.Compute(ctx, r)
 }
 
-// encode encodes a reply. If the reply is too large for a message, it drops vectors from the end.
+// encode encodes a reply. If the reply is too large for a message, encode omits vectors at the end.
 func encode(reply contract.EmbedReply) []byte {
 	if len(reply.Vectors) > 0 {
-		one := (len(reply.Vectors[0])+2)/3*4 + len(`"",`) // in base64
+		one := (len(reply.Vectors[0])+2)/3*4 + len(`"",`) // size of a vector in base64
 		const around = 4 << 10
 		reply.Vectors = reply.Vectors[:min(len(reply.Vectors), max((maxReply-around)/one, 1))]
 	}
 	raw, err := json.Marshal(reply)
 	if err != nil {
-		return []byte(`{"failure":{"code":"internal","message":""}}`) // unreachable: the reply has a JSON form
+		return []byte(`{"failure":{"code":"internal","message":""}}`) // cannot happen: a reply can always be encoded
 	}
 	return raw
 }

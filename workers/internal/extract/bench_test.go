@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkPDF reads a PDF, either the file in the environment variable PDF or 36 generated
-// pages. It also runs pdftotext alone, and reports both times in milliseconds and their ratio.
+// BenchmarkPDF reads a PDF: the file named by the environment variable PDF, or 36 generated pages.
+// It also runs pdftotext alone. It reports both times in milliseconds, and their ratio.
 func BenchmarkPDF(b *testing.B) {
 	content := manyPages(36)
 	path := os.Getenv("PDF")
@@ -58,8 +58,8 @@ func BenchmarkPDF(b *testing.B) {
 	b.ReportMetric(float64(plainCPU.Milliseconds())/n, "pdftotext-cpu-ms")
 }
 
-// cpu returns the processor time of this process and its finished children. Unlike wall time, it
-// does not depend on the load of the machine.
+// cpu returns the processor time of this process and of its children that have ended. Unlike
+// elapsed time, it does not depend on the load of the machine.
 func cpu() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// maxLine is greater than the length of every valid block in JSON.
+	// maxLine is larger than any valid block in JSON.
 	maxLine       = 256 << 10
 	maxBlock      = 32 << 10 // bytes of a block's text
-	maxWord       = 100      // maximum number of bytes in a MIME type or language
+	maxWord       = 100      // bytes of a MIME type or a language
 	maxTitle      = 2000     // bytes
 	maxNotes      = 50
-	maxMessage    = 2000 // bytes of a note or message
+	maxMessage    = 2000 // bytes of a note or a message
 	maxCoordinate = 1e7  // coordinate, in points
 	maxLevel      = 6
 )
@@ -31,9 +31,9 @@ const (
 // checker validates the events that a reader writes.
 type checker struct {
 	limits Limits
-	pages  int // the number of pages that the reader announced; 0 if it announced none
+	pages  int // number of pages that the reader announced, or 0 if it announced none
 	page   int // page of the last block
-	done   int // the last page that the reader reported as done
+	done   int // last page that the reader reported as done
 	blocks int
 	text   int64
 }
@@ -41,7 +41,7 @@ type checker struct {
 // newChecker returns a checker for the output of one reader.
 func newChecker(l Limits) *checker { return &checker{limits: l} }
 
-// The reasons why output is rejected. They contain no output of the reader, so they may be logged.
+// Reasons why output is rejected. They contain no text from the output, so they may be logged.
 var (
 	errLineTooLong  = errors.New("a line is too long")
 	errOrder        = errors.New("pages are out of order")
@@ -57,9 +57,9 @@ var (
 )
 
 // follow reads the reader's output up to its final event. It calls each with every valid event
-// before that.
+// before the final one.
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
-	// A fixed buffer also bounds the memory that a malicious reader can make this process use.
+	// The buffer has a fixed size, so a malicious reader cannot make this process use more memory.
 	in := bufio.NewReaderSize(from, maxLine)
 	if err := greeted(in); err != nil {
 		return document.Info{}, err
@@ -70,7 +70,7 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 			return document.Info{}, readFailure(err)
 		}
 
-		// Every line is checked in full before the worker uses any part of it.
+		// The worker uses a line only after the whole line has been validated.
 		e, err := decode(l)
 		if err != nil {
 			return document.Info{}, err
@@ -99,16 +99,16 @@ func greeted(in *bufio.Reader) error {
 	return nil
 }
 
-// violation returns the error for output that an intact reader never writes.
+// violation returns the error for output that an intact reader cannot write.
 func violation(why error) error { return &readerError{why: why, begun: true} }
 
-// violationDetail returns the same error as violation, with a detail that may contain text from the
-// document.
+// violationDetail returns the same error as violation, with a detail. The detail may contain text
+// from the document.
 func violationDetail(why error, detail any) error {
 	return &readerError{why: why, detail: fmt.Sprint(detail), begun: true}
 }
 
-// readFailure returns the error for output that ends too early or contains a line that is too long.
+// readFailure returns the error for output that ends too early or has a line that is too long.
 func readFailure(err error) error {
 	if errors.Is(err, bufio.ErrBufferFull) {
 		return violation(errLineTooLong)
@@ -116,14 +116,14 @@ func readFailure(err error) error {
 	return violationDetail(errTruncated, err)
 }
 
-// decode parses one line. It rejects unknown fields, text after the event, and an event without
-// exactly one field.
+// decode parses one line. It rejects unknown fields, text after the event, and an event that does
+// not have exactly one field.
 func decode(l []byte) (e document.Event, err error) {
 	if !utf8.Valid(l) {
 		return e, violation(errUTF8)
 	}
 
-	// An intact reader has the same version as this process, so it never sends unknown fields.
+	// An intact reader has the same version as this process, so it sends no unknown fields.
 	d := json.NewDecoder(bytes.NewReader(l))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&e); err != nil {
@@ -145,7 +145,7 @@ func decode(l []byte) (e document.Event, err error) {
 	return e, nil
 }
 
-// take validates an event. over is true if the event was the final one.
+// take validates an event. over is true if the event is the final one.
 func (c *checker) take(e document.Event) (info document.Info, over bool, err error) {
 	switch {
 	case e.Pages != nil:
@@ -164,8 +164,8 @@ func (c *checker) take(e document.Event) (info document.Info, over bool, err err
 	}
 }
 
-// takePages validates the number of pages. The reader must report it before anything else, and only
-// once.
+// takePages validates the number of pages. The reader may report it only once, before all other
+// events.
 func (c *checker) takePages(n int) error {
 	if c.pages != 0 || c.blocks > 0 || c.done > 0 || n < 1 || n > c.limits.Pages {
 		return violationDetail(errPages, n)
@@ -174,7 +174,7 @@ func (c *checker) takePages(n int) error {
 	return nil
 }
 
-// last returns the highest page number that may occur in the reader's output.
+// last returns the highest page number that may occur in events.
 func (c *checker) last() int {
 	if c.pages > 0 {
 		return c.pages
@@ -182,7 +182,7 @@ func (c *checker) last() int {
 	return c.limits.Pages
 }
 
-// takeDone validates the number of a page that the reader reports as done. These numbers must
+// takeDone validates the number of a page that the reader reports as done. The numbers must
 // increase.
 func (c *checker) takeDone(n int) error {
 	if n <= c.done || n < c.page || n > c.last() {
@@ -192,7 +192,7 @@ func (c *checker) takeDone(n int) error {
 	return nil
 }
 
-// takeBlock validates a block, and counts blocks and text against their limits.
+// takeBlock validates a block, and counts the block and its text towards the limits.
 func (c *checker) takeBlock(b *document.Block) error {
 	if c.blocks++; c.blocks > c.limits.Blocks {
 		return tooLarge()
@@ -208,8 +208,8 @@ func (c *checker) takeBlock(b *document.Block) error {
 	return checkBlock(b)
 }
 
-// follows reports whether the next block may have this page number. Either all blocks have page
-// numbers, in ascending order, or none does.
+// follows reports whether the next block may have the given page number. The page numbers must not
+// decrease. If one block has no page number, none may have one.
 func (c *checker) follows(page int) bool {
 	if page == 0 || c.page == 0 && c.blocks > 1 {
 		return page == 0 && c.page == 0 && c.done == 0
@@ -234,7 +234,7 @@ func checkBlock(b *document.Block) error {
 		return violation(errors.New("a block's text has invalid characters"))
 	}
 
-	// Formats without positions, such as Markdown, have no boxes.
+	// In formats without positions, such as Markdown, blocks have no boxes.
 	if b.Box == nil {
 		return nil
 	}
@@ -243,7 +243,7 @@ func checkBlock(b *document.Block) error {
 	}
 
 	for _, side := range b.Box {
-		// Very large numbers could overflow when positions are stored.
+		// Very large numbers could cause an overflow when positions are stored.
 		if math.Abs(side) > maxCoordinate {
 			return violation(errors.New("a block has no position"))
 		}
@@ -254,7 +254,8 @@ func checkBlock(b *document.Block) error {
 // kinds are the kinds of blocks that a reader may send.
 var kinds = []document.Kind{document.Heading, document.Paragraph, document.Item, document.Row, document.Verbatim}
 
-// clean reports whether a text contains no control characters. lines allows newlines and tabs.
+// clean reports whether a text contains no control characters. If lines is true, newlines and tabs
+// are allowed.
 func clean(s string, lines bool) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') || overrides(r)
@@ -264,11 +265,11 @@ func clean(s string, lines bool) bool {
 // overrides reports whether r changes the direction of displayed text.
 func overrides(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
 
-// short reports whether a text is a single line of at most maximum bytes without control
-// characters.
+// short reports whether a text is a single line without control characters, of at most maximum
+// bytes.
 func short(s string, maximum int) bool { return len(s) <= maximum && clean(s, false) }
 
-// checkEnd validates the final event of a document that could be read.
+// checkEnd validates the final event for a document that the reader could read.
 func (c *checker) checkEnd(i document.Info) error {
 	good := c.blocks > 0 && i.MIMEType != "" && len(i.Notes) <= maxNotes &&
 		short(i.MIMEType, maxWord) && short(i.Language, maxWord) && short(i.Title, maxTitle)
@@ -287,8 +288,8 @@ var codes = []document.Code{
 	document.TooManyPages, document.LimitReached, document.Internal,
 }
 
-// checkFailure returns the failure that a reader reports, or a violation if the failure is invalid.
-// The message is shown to users, so it must be short and clean.
+// checkFailure validates a failure that a reader reports. It returns the failure or, if it is
+// invalid, a violation. The message is shown to users, so it must be short and clean.
 func checkFailure(f *document.Failure) error {
 	if !slices.Contains(codes, f.Code) || f.Message == "" || !short(f.Message, maxMessage) {
 		return violation(errors.New("invalid failure event"))

@@ -10,16 +10,16 @@ import (
 	"parley/workers/internal/document"
 )
 
-// eventWriter writes the reader's greeting and its events, one event per line. It is safe for
-// concurrent use: a signal handler may write the final event while a parser writes other events.
+// eventWriter writes the reader's greeting, and then one event per line. It is safe for concurrent
+// use, because a signal handler may write the final event while a parser writes other events.
 type eventWriter struct {
 	mu    sync.Mutex
 	out   *bufio.Writer
 	lines *json.Encoder
 }
 
-// newEventWriter returns a writer of events to a stream. It does not escape HTML, because the
-// events are never part of a page.
+// newEventWriter returns a writer of events to a stream. HTML characters are not escaped, because
+// events are never part of a web page.
 func newEventWriter(to io.Writer) *eventWriter {
 	out := bufio.NewWriterSize(to, 64<<10)
 	w := &eventWriter{out: out, lines: json.NewEncoder(out)}
@@ -28,7 +28,7 @@ func newEventWriter(to io.Writer) *eventWriter {
 }
 
 // greet sends the greeting immediately. The greeting shows the worker that the reader has started,
-// and that the document causes any later failure.
+// so the document is the cause of any later failure.
 func (w *eventWriter) greet() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,8 +38,8 @@ func (w *eventWriter) greet() error {
 	return w.out.Flush()
 }
 
-// write writes an event. Blocks are buffered; any other event is sent immediately, after the
-// buffered blocks.
+// write writes an event. It buffers blocks. Any other event is sent immediately, after the buffered
+// blocks.
 func (w *eventWriter) write(e document.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,7 @@ func (w *eventWriter) write(e document.Event) error {
 	return w.out.Flush()
 }
 
-// last writes the last line, which is the final event or a picture, and sends all buffered events.
+// last writes the last line, which is the final event or a picture, and sends all buffered data.
 func (w *eventWriter) last(line any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,8 @@ func (w *eventWriter) flush() error {
 	return w.out.Flush()
 }
 
-// image writes the head of a converted image and then its bytes, as the last output.
+// image writes the description of a converted image, followed by the bytes of the image. This is
+// the reader's last output.
 func (w *eventWriter) image(head imageHead, content []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

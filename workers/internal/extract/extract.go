@@ -17,27 +17,26 @@ import (
 
 // Config configures an Extractor.
 type Config struct {
-	NoOCR bool // do not recognize text in images, even if tesseract is installed
-	// Report, if not nil, is called with faults of this machine and with crashes of readers. The
-	// error never contains output from the reader, because that output may contain text from the
-	// document.
+	NoOCR bool // if true, text in images is not recognized, even if tesseract is installed
+	// Report, if not nil, is called when this machine has a fault or a reader crashes. The error
+	// never contains output of the reader, which may include text from the document.
 	Report func(error)
-	// Detail, if not nil, is called in addition to Report. Its second argument is the beginning of
-	// the reader's output, which may contain text from the document.
+	// Detail, if not nil, is called in addition to Report. said is the beginning of the reader's
+	// output, which may contain text from the document.
 	Detail func(why error, said string)
 }
 
-// Document is a document to read.
+// Document is a document to be read.
 type Document struct {
-	Name     string // the name that the sender gave it
-	MIMEType string // the type that the sender declared
+	Name     string // name that the sender gave
+	MIMEType string // type that the sender declared
 	Content  []byte
 	// Short limits the reader to one second of processor time. If the document needs more, Read
-	// fails with the code limit_exceeded. The reader does not receive this limit, so a short
-	// document yields the same events with and without Short.
+	// fails with the code limit_exceeded. The reader itself is not given this limit, so the events
+	// of a short document do not depend on Short.
 	Short bool
-	// OnCPUTime, if not nil, is called with the processor time that the reader has used so far:
-	// repeatedly, and once more after the reader has exited.
+	// OnCPUTime, if not nil, is called with the processor time that the reader has used so far. It
+	// is called repeatedly, and once more after the reader has exited.
 	OnCPUTime func(cpu time.Duration)
 }
 
@@ -48,7 +47,7 @@ type Extractor struct {
 	program *program
 }
 
-// Open returns an Extractor that starts readers with backend. The caller closes backend.
+// Open returns an Extractor that uses backend to start readers. The caller closes backend.
 func Open(backend sandbox.Backend, c Config) *Extractor {
 	if c.Report == nil {
 		c.Report = func(error) {}
@@ -62,9 +61,9 @@ func Open(backend sandbox.Backend, c Config) *Extractor {
 // Close removes the copy of the reader's program. No call of Read may be in progress.
 func (e *Extractor) Close() error { return e.program.close() }
 
-// Read reads a document, calls each with its events in order, and returns information about the
-// whole document. An error of each or of ctx ends the reading and is returned unchanged. Any other
-// error is a *document.Failure.
+// Read reads a document, passes its events to each in order, and returns information about the
+// whole document. An error of each or of ctx ends Read and is returned unchanged. Any other error
+// is a *document.Failure.
 func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (info document.Info, err error) {
 	l = l.forContent(d.Content)
 	o := order{Name: d.Name, MIMEType: d.MIMEType, Limits: l, NoOCR: e.config.NoOCR}
@@ -78,8 +77,8 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	return info, nil
 }
 
-// run starts a reader with an order and passes its output to read, whose error is nil or as described
-// at Read, or a *readerError. When run returns, no process is left in the sandbox.
+// run starts a reader with an order and passes its output to read. read returns a *readerError or
+// an error that Read may return. When run returns, no process is left in the sandbox.
 func (e *Extractor) run(ctx context.Context, d Document, o order, read func(output io.Reader) error) error {
 	box, err := e.start(ctx, d.Content, o)
 	if ctx.Err() != nil {
@@ -99,7 +98,7 @@ func (e *Extractor) run(ctx context.Context, d Document, o order, read func(outp
 	}
 
 	err = r.follow(ctx, read)
-	_, _ = box.Usage() // reports the total to OnCPUTime
+	_, _ = box.Usage() // reports the total processor time to OnCPUTime
 	if own, is := errors.AsType[*readerError](err); is {
 		return e.explain(ctx, r, own)
 	}
@@ -108,7 +107,8 @@ func (e *Extractor) run(ctx context.Context, d Document, o order, read func(outp
 
 // start starts a reader in a sandbox.
 func (e *Extractor) start(ctx context.Context, content []byte, o order) (sandbox.Box, error) {
-	// The path can change between calls: after an update of this executable it leads to a copy.
+	// The path may change between calls: after an update of the executable, it is the path of a
+	// copy.
 	program, err := e.program.path()
 	if err != nil {
 		return nil, err
@@ -118,20 +118,21 @@ func (e *Extractor) start(ctx context.Context, content []byte, o order) (sandbox
 		return nil, fmt.Errorf("sending the request to the reader: %w", err)
 	}
 	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // the backend's errors name the operation
-		// The environment contains no setting of this process. Main recognizes its mode by the
-		// first argument.
+		// The environment contains no settings of this process. Main recognizes the mode of a
+		// reader by the first argument.
 		Args:   []string{programPath},
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "GOTRACEBACK=single"},
 		Data:   []sandbox.Data{{Path: documentPath, Content: content}, {Path: orderPath, Content: text}},
 		Shown:  []sandbox.Shown{{Path: programPath, Host: program}},
 		Limits: sandboxLimits(o.Limits),
 
-		// Reading documents must not slow down runs on the same machine.
+		// Runs on the same machine have priority over reading documents.
 		GivesWay: true,
 	})
 }
 
-// meteredBox is a sandbox that calls spent with its processor time whenever its usage is read.
+// meteredBox is a sandbox that reports its processor time: each call of Usage passes the time to
+// spent.
 type meteredBox struct {
 	sandbox.Box
 
@@ -147,15 +148,15 @@ func (s meteredBox) Usage() (sandbox.Usage, error) {
 	return u, err //nolint:wrapcheck // the sandbox's own error
 }
 
-// spareMemory is added to the memory limit of the sandbox, because the limit also covers the
-// reader's program and cached files.
+// spareMemory is added to the memory limit of the sandbox. The limit also covers the reader's
+// program and cached files.
 const spareMemory = 64 << 20
 
 // fileCount is the maximum number of files that a reader may create. Only pages of PDF documents
 // are written to files.
 const fileCount = 1000
 
-// sandboxLimits returns the limits of the sandbox for the limits of a document.
+// sandboxLimits converts the limits of a document to those of its sandbox.
 func sandboxLimits(l Limits) sandbox.Limits {
 	return sandbox.Limits{
 		CPU: l.CPU, Wall: l.Wall, Memory: l.Memory + spareMemory, Processes: l.Processes, Files: l.Files, FileCount: fileCount,
@@ -163,26 +164,26 @@ func sandboxLimits(l Limits) sandbox.Limits {
 	}
 }
 
-// startFailure returns the failure for a reader that could not start, which the document did not
+// startFailure returns the failure for a reader that could not start. The document is not the
 // cause.
 func (e *Extractor) startFailure(why error) error {
 	e.config.Report(fmt.Errorf("starting the document reader: %w", why))
 	return &document.Failure{Code: document.Internal, Message: "The document could not be read: its reader did not start.", Retry: true}
 }
 
-// readerError reports that a reader ended without a valid final event.
+// readerError means that a reader ended without a valid final event.
 type readerError struct {
-	why    error  // one of a fixed set; contains no output from the reader
-	detail string // output from the reader; may contain text from the document
-	begun  bool   // the reader itself had started
+	why    error  // one of a fixed set of errors, without output of the reader
+	detail string // output of the reader, which may contain text from the document
+	begun  bool   // true if the reader itself had started
 }
 
-// Error returns the reason, without output from the reader.
+// Error returns the reason, which contains no output of the reader.
 func (r *readerError) Error() string { return r.why.Error() }
 
-// explain returns the error of Read for a reader that ended without a valid final event.
+// explain returns the error of Read if a reader has ended without a valid final event.
 func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError) error {
-	// The caller has cancelled the reading, so the reader did not fail.
+	// The caller has cancelled the call, so the reader has not failed.
 	if ctx.Err() != nil {
 		return fmt.Errorf("reading a document: %w", context.Cause(ctx))
 	}
@@ -191,14 +192,14 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 		return limitReached(limitWords[limit])
 	}
 
-	// Go's runtime and the programs for PDF report missing memory in their own words.
+	// Go's runtime and the programs for PDF report a lack of memory in messages of their own.
 	complaint := strings.TrimSpace(r.box.Stderr())
 	if strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory") {
 		return limitReached(limitWords[sandbox.LimitMemory])
 	}
 
 	e.config.Detail(why.why, truncate.Bytes(why.detail, maxDetail)+"; "+truncate.Bytes(complaint, maxDetail))
-	// The reader did not reach the document, so another attempt may succeed.
+	// The reader has not begun to read the document, so another attempt may succeed.
 	if !why.begun {
 		return e.startFailure(why.why)
 	}
@@ -209,7 +210,7 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 // maxDetail is the maximum number of bytes of a reader's output that are passed to Detail.
 const maxDetail = 2000
 
-// limitWords contains the names of the limits in error messages.
+// limitWords contains the names of limits for error messages.
 var limitWords = map[sandbox.Limit]string{
 	sandbox.LimitCPU: "CPU time", sandbox.LimitWall: "time", sandbox.LimitMemory: "memory",
 	sandbox.LimitProcesses: "processes", sandbox.LimitFiles: "space for files", sandbox.LimitOutput: "output",
@@ -221,12 +222,13 @@ type readerRun struct {
 	limits Limits
 
 	mu  sync.Mutex
-	hit sandbox.Limit // the limit because of which the reader was killed
+	hit sandbox.Limit // limit that the reader exceeded, so that it was killed
 }
 
-// follow calls read with the reader's output. When follow returns, no process is left in the sandbox.
+// follow passes the reader's output to read. When follow returns, no process is left in the
+// sandbox.
 func (r *readerRun) follow(ctx context.Context, read func(output io.Reader) error) error {
-	// The deferred calls run in reverse order: the sandbox is killed first, so that Watch can end.
+	// The deferred calls run in reverse order: first the sandbox is killed, which lets Watch end.
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watched, stop := context.WithCancel(ctx)
@@ -253,8 +255,8 @@ func (r *readerRun) kill(limit sandbox.Limit) {
 	r.box.Kill()
 }
 
-// limit returns the limit because of which the reader was killed, or "". It must be called after
-// the reader has exited.
+// limit returns the limit that the reader exceeded, or "". It must be called after the reader has
+// exited.
 func (r *readerRun) limit() sandbox.Limit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,14 +264,14 @@ func (r *readerRun) limit() sandbox.Limit {
 		return r.hit
 	}
 
-	// The reader can also reach a limit of the kernel, which kills it without a report.
+	// The kernel enforces some limits itself and kills the reader without a report.
 	usage, err := r.box.Usage()
 	switch {
 	case err != nil:
 		return ""
 	case usage.OutOfMem:
 		return sandbox.LimitMemory
-	case usage.CPU >= r.limits.CPU: // the kernel killed the reader before sandbox.Watch noticed
+	case usage.CPU >= r.limits.CPU: // the kernel killed the reader before sandbox.Watch detected the excess
 		return sandbox.LimitCPU
 	default:
 		return ""

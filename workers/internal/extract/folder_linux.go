@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of locked folders; freshPrefix begins the names of folders that are not
-// locked yet.
+// Prefixes of the names of folders: prefix for locked folders, and freshPrefix for folders that are
+// not locked yet.
 const (
 	prefix      = "parley-reader-"
 	freshPrefix = "parley-new-reader-"
 )
 
-// folder contains a copy of this process's executable. Its owner holds a file lock on the folder.
-// The lock ends with the process, even after a crash.
+// folder contains a copy of this process's executable. Its owner holds a file lock on the folder,
+// which the kernel releases when the process ends, even after a crash.
 type folder struct {
 	path string
 	lock *os.File
@@ -27,12 +27,13 @@ type folder struct {
 // program returns the path of the copied executable.
 func (f *folder) program() string { return filepath.Join(f.path, "program") }
 
-// newFolder creates a folder that all users can enter, on a file system that allows programs to
-// run. It also removes the folders of processes that no longer run.
+// newFolder creates a folder that all users can enter, on a file system that permits executing
+// programs. It also removes the folders of processes that have ended.
 func newFolder() (*folder, error) {
 	why := errors.New("no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
-		// Machines mount some of these folders without permission to run programs.
+		// On some machines, some of these folders are mounted without permission to execute
+		// programs.
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
 			continue
@@ -47,13 +48,13 @@ func newFolder() (*folder, error) {
 	return nil, why
 }
 
-// newFolderIn creates a folder in parent. It renames the folder after locking it, so that sweep
-// never finds a folder that is in use but not locked.
+// newFolderIn creates a folder in parent. The folder gets its final name after it is locked, so
+// that sweep never finds a folder that is in use but not locked.
 func newFolderIn(parent string) (*folder, error) {
-	// The fresh name does not match the pattern of sweep, so another process cannot remove the
-	// folder.
+	// sweep looks for another prefix, so other processes cannot remove the folder before it is
+	// locked.
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
-	// On failure nothing must remain, because no sweep looks for fresh folders.
+	// After an error, the folder is removed here, because sweep does not look for fresh folders.
 	if err != nil {
 		return nil, fmt.Errorf("creating a folder for this program's executable: %w", err)
 	}
@@ -75,26 +76,27 @@ func newFolderIn(parent string) (*folder, error) {
 	return f, nil
 }
 
-// sweep removes this user's folders in parent whose owners no longer hold the lock.
+// sweep removes the folders of this user in parent that are not locked.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only an invalid pattern causes an error
 	for _, path := range left {
-		// Another user may have put a symbolic link there, so links are not followed.
+		// Links are not followed, because another user may have created a symbolic link with such a
+		// name.
 		lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {
 			continue
 		}
 		var is unix.Stat_t
 
-		// If the lock can be taken, the process that created the folder has ended.
+		// If the folder can be locked, the process that created it has ended.
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(path) // the next sweep removes what remains
+			_ = os.RemoveAll(path) // a later sweep removes what remains
 		}
-		_ = lock.Close() // the folder was opened only for reading, so nothing is lost
+		_ = lock.Close() // no data can be lost: the folder was opened only for reading
 	}
 }
 
-// remove deletes the folder and then releases its lock.
+// remove deletes the folder and then releases the lock.
 func (f *folder) remove() error {
 	return errors.Join(os.RemoveAll(f.path), f.lock.Close())
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// shared is the backend of all tests that do not need a separate backend.
+// shared is the backend for all tests that do not need one of their own.
 var shared = sync.OnceValues(func() (sandbox.Backend, error) { return bubblewrap.Open(bubblewrap.Config{}) })
 
 func open(tb testing.TB, c Config) *Extractor {
@@ -66,7 +66,7 @@ func openGVisor(t *testing.T) *Extractor {
 	return opened(t, backend, Config{})
 }
 
-// readResult is the content read from a document.
+// readResult is the content that was read from a document.
 type readResult struct {
 	info   document.Info
 	blocks []document.Block
@@ -98,7 +98,7 @@ func read(ctx context.Context, e *Extractor, content []byte, l Limits) (d readRe
 	return d, err
 }
 
-// fails reads a document that Read must reject, and returns the failure.
+// fails reads a document that Read must reject. It returns the failure.
 func fails(t *testing.T, e *Extractor, content []byte, l Limits) *document.Failure {
 	t.Helper()
 	_, err := read(t.Context(), e, content, l)
@@ -118,14 +118,14 @@ func mustShared(tb testing.TB) sandbox.Backend {
 	return backend
 }
 
-// watchedBackend stores the last box that it started.
+// watchedBackend records the last box that it has started.
 type watchedBackend struct {
 	sandbox.Backend
 
 	last sandbox.Box
 }
 
-// Start starts a command and stores its box.
+// Start starts a command and records its box.
 func (w *watchedBackend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
 	box, err := w.Backend.Start(ctx, c)
 	w.last = box

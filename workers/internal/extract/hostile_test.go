@@ -187,8 +187,8 @@ func TestCopiesOfTheDeadAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Remove the lock, as the kernel does when its owner dies. It is not enough to close the file,
-	// because a process started by a parallel test may have inherited it.
+	// The lock is removed explicitly. Closing the file would not be enough, because a process that
+	// a parallel test has started may have inherited it.
 	if err := errors.Join(unix.Flock(int(dead.lock.Fd()), unix.LOCK_UN), dead.lock.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,19 +22,19 @@ import (
 // ImageLimits are the limits of a reader that converts an image.
 var ImageLimits = Limits{CPU: 30 * time.Second, Wall: time.Minute, Memory: 768 << 20, Files: 64 << 20}
 
-// imagePath is the converted image in the sandbox, for tesseract.
+// imagePath is the path of the converted image in the sandbox, from which tesseract reads it.
 const imagePath = "/tmp/image"
 
 const maxImageText = 64 << 10
 
-// Image is an image as a reader has converted it, and the text that was recognized in it.
+// Image is a converted image, with the text that was recognized in it.
 type Image struct {
 	picture.Picture
 
 	Text string
 }
 
-// imageHead is the line before the bytes of a converted image.
+// imageHead is the line that precedes the bytes of a converted image and describes them.
 type imageHead struct {
 	MediaType string            `json:"mediaType,omitempty"`
 	Width     int               `json:"width,omitempty"`
@@ -44,9 +44,9 @@ type imageHead struct {
 	Failure   *document.Failure `json:"failure,omitempty"`
 }
 
-// Image converts an image: it is decoded and encoded again in a sandbox, without metadata. With
-// recognize, it also reads the text in the image if tesseract is installed. An error other than that
-// of ctx is a *document.Failure.
+// Image converts an image in a sandbox: it decodes the image and encodes it again, without
+// metadata. If recognize is true and tesseract is installed, it also reads the text in the image.
+// An error is that of ctx or a *document.Failure.
 func (e *Extractor) Image(ctx context.Context, content []byte, recognize bool) (Image, error) {
 	var out Image
 	o := order{Limits: ImageLimits.orDefaults(), NoOCR: e.config.NoOCR || !recognize, Image: true}
@@ -82,8 +82,8 @@ func readImage(from io.Reader) (Image, error) {
 	}, nil
 }
 
-// readImageHead reads and validates the line before an image. It returns the failure if the image could
-// not be converted.
+// readImageHead reads and validates the line that precedes an image. If the image could not be
+// converted, it returns the failure.
 func readImageHead(in *bufio.Reader) (head imageHead, err error) {
 	line, err := in.ReadSlice('\n')
 	switch {
@@ -99,7 +99,7 @@ func readImageHead(in *bufio.Reader) (head imageHead, err error) {
 	return head, nil
 }
 
-// convertImage converts the content in the reader's process and writes the result.
+// convertImage converts an image in the reader's process and writes the result.
 func convertImage(o order, content []byte, w *eventWriter) error {
 	made, err := convertSafely(content)
 	if err != nil {
@@ -113,7 +113,7 @@ func convertImage(o order, content []byte, w *eventWriter) error {
 	return w.image(head, made.Content)
 }
 
-// convertSafely converts a panic of a decoder to an error.
+// convertSafely converts an image. It returns an error if a decoder panics.
 func convertSafely(content []byte) (made picture.Picture, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -27,7 +27,8 @@ func pngOf(t *testing.T, width, height int) []byte {
 	return b.Bytes()
 }
 
-// An image is decoded and encoded again in the sandbox. With tesseract, its text is read.
+// An image is decoded and encoded again in the sandbox. If tesseract is installed, the text in the
+// image is read.
 func TestImagesAreConvertedInTheSandbox(t *testing.T) {
 	t.Parallel()
 	e := open(t, Config{})
@@ -54,7 +55,7 @@ func TestImagesAreConvertedInTheSandbox(t *testing.T) {
 	}
 }
 
-// A hostile image ends with a failure in words, and the extractor works on.
+// A malicious image results in a failure with a message, and the extractor continues to work.
 func TestHostileImagesFail(t *testing.T) {
 	t.Parallel()
 	e := open(t, Config{})
@@ -80,7 +81,7 @@ func TestHostileImagesFail(t *testing.T) {
 	}
 }
 
-// The worker accepts only an image that is what its head says.
+// The worker accepts an image only if it matches its description.
 func TestAnImageOfATakenOverReader(t *testing.T) {
 	t.Parallel()
 	good := string(pngOf(t, 3, 2))

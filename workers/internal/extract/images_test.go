@@ -19,7 +19,7 @@ import (
 
 const imaged = "The harbour master counted forty barrels"
 
-// imagePage returns a page that consists of an image of text.
+// imagePage returns a page that consists of an image with the given lines of text.
 func imagePage(t *testing.T, lines ...string) pdftest.Page {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func TestImagesWithTesseract(t *testing.T) {
 	if b.Page != 2 || b.Text != imaged+" and wrote the number down." {
 		t.Errorf("recognized: %+v", b)
 	}
-	// The first line is 92 points from the top and 72 from the left.
+	// The first line is 92 points from the top and 72 points from the left.
 	if b.Box == nil || b.Box[0] < 65 || b.Box[0] > 80 || b.Box[1] < 70 || b.Box[1] > 95 || b.Box[3] > 125 {
 		t.Errorf("box %v", b.Box)
 	}

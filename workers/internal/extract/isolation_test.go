@@ -17,13 +17,13 @@ import (
 	"parley/workers/internal/document"
 )
 
-// surroundings describes what a reader can see of the machine.
+// surroundings describes which parts of the machine a reader can see.
 type surroundings struct {
 	Environment []string `json:"environment"`
 	Interfaces  []string `json:"interfaces"` // interfaces with addresses, except loopback
-	Files       []string `json:"files"`      // files on the host that the reader can open
-	Folders     []string `json:"folders"`    // folders that the reader can write to
-	Reached     bool     `json:"reached"`    // the reader has connected to a listener on the host
+	Files       []string `json:"files"`      // files of the host that the reader can open
+	Folders     []string `json:"folders"`    // folders to which the reader can write
+	Reached     bool     `json:"reached"`    // true if the reader can connect to a listener on the host
 }
 
 var namespaceKinds = []string{"net", "mnt", "pid", "ipc", "user"}
@@ -36,7 +36,7 @@ func namespaces(pid string) map[string]string {
 	return out
 }
 
-// readersHere returns the namespaces of all running readers.
+// readersHere returns the namespaces of all readers that are running.
 func readersHere() (out []map[string]string) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
@@ -50,8 +50,8 @@ func readersHere() (out []map[string]string) {
 
 const looksAround = "looks around: "
 
-// lookAround describes the reader's environment. It tries to open the paths and to connect to an
-// address on the host.
+// lookAround describes the reader's surroundings. It tries to open the given paths, and to connect
+// to an address on the host.
 func lookAround(paths []string, address string) surroundings {
 	a := surroundings{Environment: os.Environ()}
 	interfaces, _ := net.Interfaces()
@@ -77,8 +77,8 @@ func lookAround(paths []string, address string) surroundings {
 	return a
 }
 
-// tellAround reports the reader's environment for a document that begins with looksAround. For
-// other documents it does nothing.
+// tellAround reports the reader's surroundings if the document begins with looksAround. Otherwise
+// it does nothing.
 func tellAround(content string) {
 	order, is := strings.CutPrefix(content, spell+looksAround)
 	if !is {
@@ -98,7 +98,8 @@ func tellAround(content string) {
 	select {}                                          // waits until the test has examined this process from outside
 }
 
-// tellAround runs after Main and before misbehave, which ignores the documents that tellAround handles.
+// tellAround must run after Main and before misbehave. misbehave ignores the documents that
+// tellAround handles.
 func init() { //nolint:gochecknoinits // readers begin before any test
 	if os.Args[0] != programPath {
 		return
@@ -108,8 +109,8 @@ func init() { //nolint:gochecknoinits // readers begin before any test
 	}
 }
 
-// A reader is isolated from the machine: it has separate namespaces, no network, and only the files
-// and variables intended for it.
+// A reader is isolated from the machine: it has its own namespaces and no network. It can access
+// only the files and variables that are meant for it.
 func TestReadersAreWalledOff(t *testing.T) {
 	t.Setenv("PARLEY_WALLS_SECRET", "xanthic")
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below

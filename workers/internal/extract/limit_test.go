@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// unwatched is a backend that cannot measure usage, so that only the limits that the reader sets
-// for itself apply.
+// unwatched is a backend that cannot measure usage. Only the limits that the reader sets for itself
+// then apply.
 type unwatched struct{ sandbox.Backend }
 
 func (u unwatched) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
@@ -31,8 +31,8 @@ type unmeasured struct{ sandbox.Box }
 
 func (unmeasured) Usage() (sandbox.Usage, error) { return sandbox.Usage{}, errors.New("not measured") }
 
-// slowPage returns a page whose parsing takes several seconds of processor time and reports no
-// progress until it is complete.
+// slowPage returns a page that takes several seconds of processor time to parse. During this time,
+// the reader reports no progress.
 func slowPage() []byte { return []byte("<html>" + strings.Repeat("<b>x</b> <i>y</i> ", 1_000_000)) }
 
 func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
@@ -44,11 +44,11 @@ func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 }
 
 // killedAtFirst is a backend that kills a process after its first write, as the kernel does at the
-// hard limit of processor time. The reader cannot report the reason, and no measurement reveals it.
+// hard limit of processor time. The reader cannot report the reason, and no measurement shows it.
 type killedAtFirst struct {
 	sandbox.Backend
 
-	wrote *[]byte // the first write
+	wrote *[]byte // the data of the first write
 }
 
 func (k killedAtFirst) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
@@ -76,8 +76,8 @@ func (k *killedBox) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // the box's own error
 }
 
-// A reader sends its greeting before it parses the document. If the reader dies while it parses,
-// the document is therefore known to be the cause, and is not retried.
+// A reader sends its greeting before it parses the document. So if the reader dies while it parses,
+// the document is known to be the cause and is not retried.
 func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	t.Parallel()
 	var wrote []byte
@@ -91,7 +91,8 @@ func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	}
 }
 
-// The reader of a short document is limited to shortCPU, and its processor time is reported.
+// The reader of a short document may use only shortCPU of processor time, and the time that it has
+// used is reported.
 func TestReadersOfShortDocumentsTakeLittle(t *testing.T) {
 	t.Parallel()
 	var spent time.Duration
@@ -103,7 +104,7 @@ func TestReadersOfShortDocumentsTakeLittle(t *testing.T) {
 	}
 }
 
-// dead is a box whose process was killed before it wrote anything.
+// dead is a box whose process was killed before it could write anything.
 type dead struct{ usage sandbox.Usage }
 
 func (dead) Stdin() io.WriteCloser { return nil }

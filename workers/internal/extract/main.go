@@ -13,9 +13,9 @@ import (
 	"parley/workers/internal/parse/pdf"
 )
 
-// Main must be the first statement of every main function of a program that uses this package. If
-// this process was started as a reader in a sandbox, Main reads the document and exits. Otherwise
-// it returns immediately.
+// Main must be the first call in the main function of each program that uses this package. If the
+// process was started as a reader in a sandbox, Main reads the document and exits. Otherwise it
+// returns immediately.
 func Main() {
 	if os.Args[0] != programPath {
 		return
@@ -38,9 +38,9 @@ func runReader() error {
 		return fmt.Errorf("decoding the request from the worker: %w", err)
 	}
 
-	// The limits apply before the document is read: nothing in it can prevent them.
+	// The limits are set before the document is read, so that the document cannot prevent this.
 	w := newEventWriter(os.Stdout)
-	failAtLimit(w) // its final event is also a valid reply to an order of a picture
+	failAtLimit(w) // the final event at a limit is also a valid reply to a request for a picture
 	if err := restrain(o.Limits); err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func runReader() error {
 		return fmt.Errorf("reading the document: %w", err)
 	}
 
-	// Send the greeting before the first byte is parsed: from here on, every failure is caused by
-	// the document.
+	// The greeting is sent before the first byte is parsed. Any later failure is therefore caused
+	// by the document.
 	if err := w.greet(); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func runReader() error {
 		return w.last(last)
 	}
 
-	// An unknown error is a fault of this program. The worker reads it from standard error.
+	// Any other error is a fault of this program. The worker reads it from standard error.
 	failure, is := errors.AsType[*document.Failure](err)
 	if !is {
 		return errors.Join(err, w.flush())
@@ -75,18 +75,18 @@ func runReader() error {
 	return w.last(document.Event{Failure: failure})
 }
 
-// renderPage returns the reply to an order of a picture.
+// renderPage returns the reply to a request for a picture of a page.
 func renderPage(page int) (pictureReply, error) {
 	p, err := pdf.Picture(context.Background(), documentPath, page)
 	return pictureReply{Picture: &p}, err //nolint:wrapcheck // reported unchanged
 }
 
-// parseDocument runs the parser with all formats and passes the parser's events to write. It returns
-// the final event.
+// parseDocument parses a document, in any format, and passes the events to write. It returns the
+// final event.
 func parseDocument(o order, content []byte, write func(document.Event) error) (document.Event, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 
-	// PDF has its own settings, so its reader is added to the other formats here.
+	// The PDF reader has settings of its own, so it is added to the other readers here.
 	in := parse.Input{Name: o.Name, MIMEType: o.MIMEType, Content: content, Limits: limits}
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,

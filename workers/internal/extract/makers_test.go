@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the minimum share of the words found by pdftotext that must also be in Parley's
-// text of the same page.
+// leastWords is the minimum share of the words found by pdftotext that Parley must find on the same
+// page.
 const leastWords = 0.98
 
 //go:embed testdata/scripts.html
@@ -27,11 +27,11 @@ var scriptsPage []byte
 //go:embed testdata/plots.py
 var plotsProgram []byte
 
-// maker is a program that creates PDFs, and one of its files.
+// maker is a program that creates PDFs, together with a file that it has created.
 type maker struct {
 	name    string
 	make    func(t *testing.T, to string) (missing string)
-	phrases []string // phrases that must be found
+	phrases []string // phrases that the text must contain
 }
 
 var makers = []maker{
@@ -69,7 +69,7 @@ func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 	}
 }
 
-// complete checks, page by page, that Parley's text of a file contains the words that pdftotext finds.
+// complete checks, page by page, that Parley finds the words that pdftotext finds in a file.
 func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -110,7 +110,7 @@ func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	}
 }
 
-// packaged returns a file of a Debian package.
+// packaged returns a function that finds a file of a Debian package.
 func packaged(name, path string) func(*testing.T, string) string {
 	return func(t *testing.T, to string) string {
 		t.Helper()
@@ -118,7 +118,7 @@ func packaged(name, path string) func(*testing.T, string) string {
 		if err != nil {
 			return "the package " + name + " is not installed, or has no " + path
 		}
-		defer func() { _ = file.Close() }() // the file was only read
+		defer func() { _ = file.Close() }() // no data can be lost: the file was only read
 		from := io.Reader(file)
 		if strings.HasSuffix(path, ".gz") {
 			if from, err = gzip.NewReader(file); err != nil {
@@ -136,7 +136,7 @@ func packaged(name, path string) func(*testing.T, string) string {
 	}
 }
 
-// chromium prints a page with several scripts.
+// chromium prints a page with several scripts to a PDF.
 func chromium(t *testing.T, to string) string {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -189,7 +189,7 @@ func ours(t *testing.T, to string) string {
 	return ""
 }
 
-// cairo converts a PDF with poppler and cairo to another PDF.
+// cairo converts a PDF to another PDF, using poppler and cairo.
 func cairo(t *testing.T, to string) string {
 	t.Helper()
 	from := to + ".ours"

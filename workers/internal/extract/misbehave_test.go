@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// spell begins a document that makes the reader misbehave, as if the document had taken control of
-// the reader. The rest of the document names the behavior.
+// spell is the beginning of a document that makes the reader misbehave, as if the document had
+// taken control of the reader. The rest of the document names the behavior.
 const spell = "take over: "
 
 const hello = protocol
 
-// canary is text from a document. No log may contain it.
+// canary is a text in a document. It must not occur in any log.
 const canary = "Katharina-Weber-born-1961"
 
-// spells contains the behaviors of a reader that a document has taken over.
+// spells contains the behaviors of a reader that a document has taken control of.
 var spells = map[string]func(){
 	"says nothing":       func() { select {} },
 	"ends at once":       func() {},
@@ -138,8 +138,8 @@ func respond(lines ...string) {
 
 func printLines(lines ...string) { fmt.Print(strings.Join(lines, "\n") + "\n") }
 
-// misbehave runs the behavior that a document names, inside the sandbox. For other documents it
-// does nothing.
+// misbehave runs the behavior that a document names, inside the sandbox. If a document names none,
+// it does nothing.
 func misbehave() {
 	if os.Args[0] != programPath {
 		return

@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// outcomes maps hostile PDFs to the failures that they may cause.
+// outcomes maps malicious PDFs to the failures that they may cause.
 var outcomes = map[string][]document.Code{
 	"a page tree that is its own child":    {document.NoText},
 	"two trees, each a child of the other": {document.Damaged},

@@ -16,15 +16,15 @@ import (
 	"parley/workers/internal/parse/pdf"
 )
 
-// pictureLimits bound the rendering of a page.
+// pictureLimits bound a reader that renders a page.
 var pictureLimits = Limits{CPU: 10 * time.Second, Wall: 15 * time.Second, Memory: 512 << 20}
 
-// maxPictureLine is greater than the length of every valid picture in JSON.
+// maxPictureLine is larger than any valid picture in JSON.
 const maxPictureLine = 2 << 20
 
 var errInvalidPicture = errors.New("invalid picture")
 
-// Picture renders a page of a PDF in a sandbox. An error of ctx is returned unchanged. Any other
+// Picture renders a page of a PDF in a sandbox. It returns an error of ctx unchanged; any other
 // error is a *document.Failure.
 func (e *Extractor) Picture(ctx context.Context, content []byte, page int) (picture domain.PagePicture, err error) {
 	l := pictureLimits.orDefaults()
@@ -35,7 +35,7 @@ func (e *Extractor) Picture(ctx context.Context, content []byte, page int) (pict
 	return picture, err
 }
 
-// readPicture reads a reader's output and validates the picture in it.
+// readPicture reads and validates the output of a reader that renders a page.
 func readPicture(from io.Reader) (domain.PagePicture, error) {
 	in := bufio.NewReaderSize(from, maxPictureLine)
 	if err := greeted(in); err != nil {
@@ -60,7 +60,7 @@ func readPicture(from io.Reader) (domain.PagePicture, error) {
 	}
 }
 
-// validPicture reports whether a picture is of the stated type and within its limits.
+// validPicture reports whether a picture has the stated type and is within the limits.
 func validPicture(p *domain.PagePicture) bool {
 	size, format, err := pictures.DecodeConfig(bytes.NewReader(p.Data))
 	if err != nil || "image/"+format != p.MIMEType || max(size.Width, size.Height) > pdf.PicturePixels || len(p.Data) > pdf.MaxPictureBytes {
@@ -72,7 +72,7 @@ func validPicture(p *domain.PagePicture) bool {
 	return !slices.ContainsFunc(p.Words, func(w domain.PageWord) bool { return !validWord(w) })
 }
 
-// validWord reports whether a word of a page is within its limits.
+// validWord reports whether a word on a page is within the limits.
 func validWord(w domain.PageWord) bool {
 	return w.Text != "" && short(w.Text, pdf.MaxWordBytes) && w.Box[0] <= w.Box[2] && w.Box[1] <= w.Box[3] &&
 		!slices.ContainsFunc(w.Box[:], func(side float64) bool { return math.Abs(side) > maxCoordinate })

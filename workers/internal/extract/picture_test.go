@@ -38,7 +38,7 @@ func TestPictureShowsThePageAndItsWords(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Each word is where the picture has dark pixels, and the margin has none.
+	// The picture has dark pixels at the position of each word, and none in the margin.
 	scale := float64(shown.Bounds().Dy()) / p.Height
 	dark := func(box domain.Box) (n int) {
 		for y := int(box[1] * scale); y < int(box[3]*scale); y++ {
@@ -91,7 +91,8 @@ func TestPictureEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The reader may have been taken over, so its picture must be what it claims to be.
+// A malicious document may have taken control of the reader, so a picture must match its
+// description.
 func TestInvalidPicturesAreRejected(t *testing.T) {
 	t.Parallel()
 	encoded := func(width, height int) []byte {

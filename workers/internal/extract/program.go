@@ -11,26 +11,26 @@ import (
 	"syscall"
 )
 
-// program is the executable of this process, which is mounted into sandboxes. If the file at its
-// original path has been replaced or deleted since this process started, program copies the running
-// executable once and uses the copy.
+// program is the executable of this process, which is mounted into sandboxes. The file at its
+// original path may be replaced or deleted while this process runs. In that case program makes one
+// copy of the running executable and uses the copy.
 type program struct {
 	file  *os.File // the running executable
-	where string   // its original path
-	err   error    // reason why there is no program
+	where string   // original path of the executable
+	err   error    // reason why the executable could not be opened
 
 	mu     sync.Mutex
-	folder *folder // contains the copy; nil if no copy has been needed yet
+	folder *folder // contains the copy, or nil if no copy has been needed
 }
 
-// openProgram opens the running executable. If that fails, path returns the error.
+// openProgram opens the running executable. If that fails, the method path returns the error.
 func openProgram() *program {
 	where, err := os.Executable()
 	if err != nil {
 		return &program{err: fmt.Errorf("finding this program's executable: %w", err)}
 	}
 
-	// This link leads to the running executable even after its file was replaced.
+	// This link refers to the running executable even if its file has been replaced.
 	file, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return &program{err: fmt.Errorf("opening this program's executable: %w", err)}
@@ -38,7 +38,7 @@ func openProgram() *program {
 	return &program{file: file, where: where}
 }
 
-// path returns a path at which every user of the host can execute the program.
+// path returns a path under which every user of the host can execute the program.
 func (p *program) path() (string, error) {
 	if p.err != nil {
 		return "", p.err
@@ -49,7 +49,7 @@ func (p *program) path() (string, error) {
 		return p.folder.program(), nil
 	}
 
-	// Using the original file avoids a copy of many megabytes.
+	// If possible, the original file is used, because a copy takes many megabytes.
 	if p.inPlace() {
 		return p.where, nil
 	}
@@ -66,10 +66,10 @@ func (p *program) path() (string, error) {
 	return f.program(), nil
 }
 
-// inPlace reports whether the file at the original path is still the running executable and every
-// user can execute it.
+// inPlace reports whether the file at the original path is still the running executable, and
+// whether every user can execute it.
 func (p *program) inPlace() bool {
-	// An update replaces the file, so the same path may lead to another version of the reader.
+	// An update replaces the file, so the path may now lead to another version.
 	ours, err := p.file.Stat()
 	if err != nil {
 		return false
@@ -79,7 +79,7 @@ func (p *program) inPlace() bool {
 	return err == nil && os.SameFile(ours, there) && there.Mode().Perm()&readAndRun == readAndRun && reachable(filepath.Dir(p.where))
 }
 
-// reachable reports whether every user may enter a folder and all its parents.
+// reachable reports whether every user may enter a folder and all of its parents.
 func reachable(dir string) bool {
 	for {
 		is, err := os.Stat(dir)
@@ -95,9 +95,9 @@ func reachable(dir string) bool {
 	}
 }
 
-// copyProgram copies the running executable. While it copies, this process starts no other
-// processes: a new process briefly inherits all open files, and an executable that is open for
-// writing cannot be executed.
+// copyProgram copies the running executable. During the copy, this process starts no other
+// processes. A new process would briefly inherit the file that is open for writing, and such a file
+// cannot be executed.
 func copyProgram(from *os.File, to string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -108,7 +108,7 @@ func copyProgram(from *os.File, to string) error {
 
 	const maximum = 1 << 40
 
-	// A section reader does not move the offset of the shared file.
+	// A section reader does not change the offset of the file, which is shared.
 	_, err = io.Copy(file, io.NewSectionReader(from, 0, maximum))
 	if err == nil {
 		err = file.Chmod(fs.FileMode(0o555))

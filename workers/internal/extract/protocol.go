@@ -11,14 +11,14 @@ import (
 
 // Paths in the sandbox.
 const (
-	// These paths do not exist on the host, so they hide no file that the programs need.
+	// None of these paths exists on the host, so they hide no file that the programs need.
 	programPath  = "/parley/reader"
 	documentPath = "/parley/document"
 	orderPath    = "/parley/order.json"
 )
 
-// protocol is the reader's greeting. It contains the version of the protocol, because the
-// executable at the original path may have been replaced by another version.
+// protocol is the reader's greeting. It contains the version of the protocol, because an update may
+// have replaced the executable at the original path.
 const protocol = "parley-reader 1\n"
 
 // textCPU is the limit of processor time for text formats. Markdown, HTML, plain text, CSV and JSON
@@ -26,19 +26,19 @@ const protocol = "parley-reader 1\n"
 // all of Limits.CPU.
 const textCPU = 20 * time.Second
 
-// Limits bound the reading of a document. A zero field means the default.
+// Limits bound the reading of a document. Zero selects the default.
 type Limits struct {
-	CPU       time.Duration `json:"cpu"`       // 2 minutes by default; at most textCPU for a text format
+	CPU       time.Duration `json:"cpu"`       // default 2 minutes; at most textCPU for a text format
 	Wall      time.Duration `json:"wall"`      // default 5 minutes
 	Memory    int64         `json:"memory"`    // bytes, default 1 GiB
 	Files     int64         `json:"files"`     // bytes, default 256 MiB
-	Processes int           `json:"processes"` // default 128, including threads
+	Processes int           `json:"processes"` // processes and threads, default 128
 	Pages     int           `json:"pages"`     // default 2,000
 	Blocks    int           `json:"blocks"`    // default 500,000
 	Text      int64         `json:"text"`      // bytes, default 32 MiB
 }
 
-// orDefaults returns the limits with defaults for zero fields.
+// orDefaults returns the limits with zero fields replaced by their defaults.
 func (l Limits) orDefaults() Limits {
 	return Limits{
 		CPU: cmp.Or(l.CPU, 2*time.Minute), Wall: cmp.Or(l.Wall, 5*time.Minute),
@@ -47,11 +47,11 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// shortCPU is the limit of processor time for a document with Document.Short: several times what a
-// short document usually needs.
+// shortCPU is the limit of processor time if Document.Short is set. It is several times as long as
+// a short document usually needs.
 const shortCPU = time.Second
 
-// forContent returns the limits of one document.
+// forContent returns the limits for a document with the given content.
 func (l Limits) forContent(content []byte) Limits {
 	l = l.orDefaults()
 	if parse.IsText(content) {
@@ -60,25 +60,26 @@ func (l Limits) forContent(content []byte) Limits {
 	return l
 }
 
-// order is the reader's input in addition to the document's content.
+// order is the reader's input apart from the document's content.
 type order struct {
 	Name     string `json:"name"`
 	MIMEType string `json:"mimeType"`
 	Limits   Limits `json:"limits"`
 	NoOCR    bool   `json:"noOcr"`
-	Image    bool   `json:"image,omitempty"` // convert the content, an image, instead of reading a document
-	// Picture is the number of a page. If it is not 0, the reader sends a picture of that page
-	// instead of the document's events.
+	Image    bool   `json:"image,omitempty"` // the content is an image to be converted, and not a document
+	// Picture is a page number. If it is not 0, the reader sends a picture of that page and no
+	// events.
 	Picture int `json:"picture,omitempty"`
 }
 
-// pictureReply is the reader's output for a picture, one line. One of its fields is set.
+// pictureReply is the line that the reader sends for a picture. Exactly one field is set.
 type pictureReply struct {
 	Picture *domain.PagePicture `json:"picture,omitempty"`
 	Failure *document.Failure   `json:"failure,omitempty"`
 }
 
-// limitReached returns the failure for a document that exceeded a limit, such as "memory".
+// limitReached returns the failure for a document that exceeded the limit what, for example
+// "memory".
 func limitReached(what string) *document.Failure {
 	return &document.Failure{Code: document.LimitReached, Message: "Reading the document used more " + what + " than allowed."}
 }

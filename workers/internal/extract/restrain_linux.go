@@ -15,16 +15,16 @@ import (
 
 const (
 	openFiles = 256
-	// goShare is the fraction of the memory limit above which Go collects garbage more often.
+	// goShare is the fraction of the memory limit from which Go collects garbage more often.
 	goShare = 0.6
-	// gcPercent is high because documents are small and read only once. More frequent garbage
-	// collection would only cost time.
+	// gcPercent is high, because documents are small and read only once. More frequent garbage
+	// collection would save little memory and cost time.
 	gcPercent = 400
 )
 
-// failAtLimit installs a handler for the soft limit of processor time. The handler reports
-// limit_exceeded and exits. Without it, Go ignores SIGXCPU, and the hard limit kills the process a
-// second later without a report.
+// failAtLimit installs a handler for the signal SIGXCPU, which the kernel sends at the soft limit
+// of processor time. The handler reports limit_exceeded and exits. Without a handler, Go ignores
+// the signal, and at the hard limit a second later the process is killed without a report.
 func failAtLimit(w *eventWriter) {
 	limit := make(chan os.Signal, 1)
 	signal.Notify(limit, unix.SIGXCPU)
@@ -37,9 +37,9 @@ func failAtLimit(w *eventWriter) {
 	}()
 }
 
-// restrain sets resource limits for this process and its children. The sandbox also limits all
-// these processes together, but may only poll their usage, whereas these limits apply immediately.
-// Address space is not limited, because Go reserves much more than it uses.
+// restrain sets resource limits for this process and its children, which apply immediately. The
+// sandbox also limits all processes together, but it may only measure their usage at intervals.
+// Address space is not limited, because Go reserves much more of it than it uses.
 func restrain(l Limits) error {
 	seconds := uint64(math.Ceil(l.CPU.Seconds()))
 	for _, limit := range []struct {
@@ -64,7 +64,7 @@ func restrain(l Limits) error {
 	return nil
 }
 
-// lower sets a resource limit unless the current limit is already lower.
+// lower sets a resource limit, unless the current limit is lower.
 func lower(kind int, soft, hard uint64) error {
 	var is unix.Rlimit
 	if err := unix.Getrlimit(kind, &is); err != nil {

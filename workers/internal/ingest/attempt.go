@@ -25,10 +25,10 @@ const (
 	// MaxDocumentBytes is the maximum size of a document.
 	MaxDocumentBytes = 20 << 20
 
-	writeRetryTime  = time.Minute // for how long a write is retried if the database is unavailable
+	writeRetryTime  = time.Minute // time for which a write is retried while the database is unavailable
 	writeRetryDelay = 250 * time.Millisecond
 
-	// delay after the first attempt, the factor for each further attempt, and the maximum
+	// Delay after the first attempt, factor for each further attempt, and maximum delay.
 	backoffFirst  = time.Second
 	backoffFactor = 3
 	maxBackoff    = 15 * time.Minute
@@ -37,9 +37,9 @@ const (
 // work is one attempt at a document.
 type work struct {
 	knowledgedb.ClaimedDocument
-	requestedAt time.Time // the time of the claim, or shortly before it
-	last        bool      // the document is in the last free slot
-	short       bool      // the document is in a slot of the short lane
+	requestedAt time.Time // time of the claim, or shortly before the claim
+	last        bool      // true if the document occupies the last free slot
+	short       bool      // true if the document occupies a slot of the short lane
 
 	log    zerolog.Logger
 	began  time.Time
@@ -48,34 +48,35 @@ type work struct {
 	terms  knowledgedb.TermCounts
 }
 
-// execute runs one attempt at a document and records its outcome. The result left is true if the
-// document was requeued because it had to leave its slot: it took too long in the last slot while
-// no other slot was free, or it reached the limits of the short lane.
+// execute runs one attempt at a document and records its outcome. left is true if the document was
+// requeued because it had to leave its slot. A document must leave the last free slot after
+// lastSlotTime, and the short lane when it reaches the lane's limits.
 func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	// Register the attempt before its work begins, so that the heartbeat extends its lease.
+	// Register the attempt before its work begins, so that the heartbeat extends the lease from the
+	// start.
 	defer i.held.Remove(i.held.Add(w.LeasedDocument, w.requestedAt, cancel))
 
 	w.began = time.Now()
 	w.log = i.deps.Log.With().Str("org_id", w.OrganizationID).Str("document_id", w.ID).Logger()
-	// A long document must leave the last slot, which is reserved for quick ones.
+	// A document that takes long must leave the last slot, which is reserved for quick documents.
 	if w.last {
 		go i.yieldLastSlot(attempt, cancel)
 	}
 
-	i.changed(w) // its status is now processing
+	i.changed(w) // publish that the status is now processing
 	defer i.changed(w)
 
-	// The cause of a cancellation explains the failure better than the error that it produced.
+	// If the attempt was cancelled, the cause explains the failure better than the resulting error.
 	info, err := i.process(attempt, w)
 	if cause := context.Cause(attempt); cause != nil {
 		err = cause
 	}
 
-	// It is not a failure if a document is too long for the short lane: the document continues in
-	// an ordinary slot.
+	// A document that is too long for the short lane has not failed: it continues in an ordinary
+	// slot.
 	if failure, is := errors.AsType[*document.Failure](err); is && w.short && failure.Code == document.LimitReached {
 		err = errYields
 	}
@@ -86,7 +87,7 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 // yieldLastSlot cancels an attempt in the last slot if it takes longer than lastSlotTime and no
 // other slot is free.
 func (i *Ingester) yieldLastSlot(attempt context.Context, cancel context.CancelCauseFunc) {
-	// The document may stay while other slots are free. So look again after each period.
+	// The document may stay as long as other slots are free, so this is checked periodically.
 	look := time.NewTicker(lastSlotTime)
 	defer look.Stop()
 	for {
@@ -139,8 +140,8 @@ func (i *Ingester) model() string {
 	return i.deps.Embedder.Model()
 }
 
-// source returns the document as input for the extractor. It fetches a document that was added by
-// URL.
+// source returns the document as input for the extractor. If the document was added by URL and is
+// not stored yet, source fetches it.
 func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	// A document that was fetched in an earlier attempt is already stored.
 	if w.Document.SHA256 == nil && w.Document.URL != nil {
@@ -148,7 +149,7 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	}
 	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType, Short: w.short}
 
-	// Each retry reads from the beginning, because a broken read leaves an incomplete content.
+	// Each retry reads from the beginning, because a failed read leaves the content incomplete.
 	err := fenced(ctx, func() (bool, error) {
 		content, held, err := i.deps.Contents.DocumentContent(ctx, w.LeasedDocument)
 		if err != nil || !held {
@@ -160,7 +161,7 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	return from, err
 }
 
-// finalize records the outcome of an attempt. It writes nothing if this worker has lost the
+// finalize records the outcome of an attempt. It writes nothing if this worker no longer holds the
 // document.
 func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, err error) {
 	took := time.Since(w.began)
@@ -171,26 +172,27 @@ func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, er
 	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the worker stops and no longer waits for attempts
 		i.metrics.end(endLost)
 		w.log.Debug().Err(err).Msg("document failed")
-	// The document is not at fault, so the attempt does not count and another worker can continue.
+	// The document did not cause the interruption. So the attempt does not count, and another
+	// worker can continue.
 	case errors.Is(err, errDraining), errors.Is(err, errYields):
 		i.metrics.end(endReleased)
 		if err := i.deps.Claims.ReleaseDocument(ctx, w.LeasedDocument); err != nil {
 			w.log.Warn().Err(err).Msg("cannot requeue document; its lease will expire")
 		}
-	// The document could not be processed, or a service that it needs has failed.
+	// The document cannot be processed, or a service that is needed for it has failed.
 	default:
 		i.fail(ctx, w, err)
 	}
 }
 
-// fail records the failure of an attempt. If the failure is not permanent, it also schedules the
+// fail records that an attempt has failed. If the failure is transient, fail also schedules the
 // next attempt.
 func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	failure, known := errors.AsType[*document.Failure](err)
 	if !known {
 		failure = &document.Failure{Code: document.Internal, Message: "Processing the document failed with an internal error.", Retry: true}
 		switch {
-		case errors.Is(err, errPanicked): // another attempt would panic, too
+		case errors.Is(err, errPanicked): // another attempt would panic as well
 			failure.Retry = false
 		case errors.Is(err, sealdb.ErrContentSealed): // the store has already logged it
 			failure.Message = "The stored document cannot be decrypted. The operator must restore the key that encrypted it."
@@ -201,7 +203,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 		}
 	}
 
-	// The organization sees this reason with the document.
+	// The organization sees this reason in its list of documents.
 	why := domain.DocumentError{Code: string(failure.Code), Message: failure.Message}
 	i.metrics.failed.WithLabelValues(why.Code).Inc()
 
@@ -214,7 +216,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	}
 
 	switch err := fenced(ctx, write); {
-	// Another worker decides about the document now.
+	// Another worker holds the document now and will record the outcome.
 	case errors.Is(err, errTaken):
 		how = endLost
 	case err != nil:
@@ -226,11 +228,11 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	i.metrics.end(how)
 }
 
-// backoff returns the delay after the given number of attempts. The delay triples with each
-// attempt, from one second up to 15 minutes, minus a random part of up to a quarter. The delays of
-// all knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
+// backoff returns the delay after the given number of attempts. The delay is one second at first,
+// triples with each attempt up to 15 minutes, and is shortened by a random part of up to a quarter.
+// The delays of knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
 func backoff(attempts int) time.Duration {
-	// The loop stops at the maximum, so that the product does not overflow.
+	// The loop ends at the maximum, so the product cannot overflow.
 	d := backoffFirst
 	for n := 1; n < attempts && d < maxBackoff; n++ {
 		d *= backoffFactor
@@ -239,12 +241,13 @@ func backoff(attempts int) time.Duration {
 	return d - rand.N(d/4) //nolint:gosec // not security-relevant
 }
 
-// fenced calls write, and repeats the call for at most writeRetryTime while the database is
-// unavailable. write returns whether this worker still holds the document; if not, fenced returns
-// errTaken.
+// fenced calls write, and repeats the call for up to writeRetryTime while the database is
+// unavailable. write reports whether this worker still holds the document. If it does not, fenced
+// returns errTaken.
 func fenced(ctx context.Context, write func() (held bool, err error)) error {
 	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, writeRetryDelay) {
-		// If a write was committed but its reply was lost, the repeated write changes nothing.
+		// A write may have been committed although its reply was lost. Repeating it then changes
+		// nothing.
 		held, err := write()
 		switch {
 		case ctx.Err() != nil:
@@ -266,7 +269,7 @@ func isTransient(err error) bool { return apierr.CodeFor(pg.Unavailable(err)) ==
 var errPanicked = errors.New("panicked")
 
 // panicError converts a panic to an error, because a document may make any reader panic. The error
-// includes the panic's value only if it is a runtime error, because other values may contain text
+// contains the panic's value only if the value is a runtime error. Other values may contain text
 // from the document.
 func panicError(log zerolog.Logger, cause any) error {
 	log.Error().Bytes("stack", debug.Stack()).Msg("processing a document panicked")

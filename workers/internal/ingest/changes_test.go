@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// looking reads a document whenever a change to its organization's documents is published, as the
-// dashboard does.
+// looking reads a document whenever a change of its organization's documents is published, like the
+// dashboard.
 type looking struct {
 	*testEnv
 	Bus

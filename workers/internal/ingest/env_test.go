@@ -32,7 +32,7 @@ func (r reading) Read(ctx context.Context, from Source, each func(document.Event
 	return r(ctx, from, each)
 }
 
-// plain reads pages separated by form feeds; each line is a paragraph.
+// plain is a reader for tests. Its pages are separated by form feeds, and each line is a paragraph.
 func plain(_ context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 	pages := strings.Split(string(from.Content), "\f")
 	info := document.Info{MIMEType: "text/x-pages", Title: "T", Pages: len(pages), Notes: []string{"Nothing was left out."}}
@@ -64,7 +64,7 @@ func plain(_ context.Context, from Source, each func(document.Event) error) (doc
 	return info, nil
 }
 
-// testEnv is a database, a bus, and an organization with documents.
+// testEnv is a database, a bus, and an organization that has documents.
 type testEnv struct {
 	*testing.T
 	dsn   string
@@ -123,8 +123,8 @@ func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedD
 	return queued[0]
 }
 
-// start starts an ingester. stop stops the ingester and waits until it has ended. At the end of the
-// test, the ingester is stopped in any case.
+// start starts an ingester. stop stops it and waits until it has ended. At the end of the test, the
+// ingester is stopped in any case.
 func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})
@@ -183,7 +183,7 @@ func (r *testEnv) awaitStatus(documentID string, status domain.DocumentStatus) d
 	return r.await(r.org, documentID, string(status), func(d domain.Document) bool { return d.Status == status })
 }
 
-// exec runs a statement as the database's owner, whom row security does not restrict.
+// exec runs a statement as the database's owner, who is not restricted by row security.
 func (r *testEnv) exec(query string, args ...any) {
 	r.Helper()
 	if _, err := r.db.ExecContext(r.Context(), query, args...); err != nil {
@@ -191,8 +191,9 @@ func (r *testEnv) exec(query string, args ...any) {
 	}
 }
 
-// ofAnOldServer changes the database so that leases can expire although its server has just
-// started. Normally, leases expire only after the server has been up for the duration of a lease.
+// ofAnOldServer makes the database server appear to have started long ago, so that leases can
+// expire. Normally, leases expire only after the server has been running for the duration of a
+// lease.
 func (r *testEnv) ofAnOldServer() {
 	r.Helper()
 	for _, f := range []string{"claim_documents", "hopeless_documents"} {

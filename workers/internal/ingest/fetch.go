@@ -19,10 +19,10 @@ import (
 	"parley/workers/internal/document"
 )
 
-// FetchOptions are the options of the client that fetches documents.
+// FetchOptions are the options of the HTTP client that fetches documents from URLs.
 var FetchOptions = outbound.Options{Timeout: time.Minute, MaxBytes: MaxDocumentBytes, Redirects: 3}
 
-const maxName = 255 // characters of a document's name
+const maxName = 255 // maximum number of characters in a document's name
 
 // fetchAndStore fetches a document from its URL and stores the content.
 func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
@@ -30,11 +30,11 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 	if err != nil {
 		return from, err
 	}
-	if w.Document.Name != "" && w.Document.Name != *w.Document.URL { // the caller named the document
+	if w.Document.Name != "" && w.Document.Name != *w.Document.URL { // the caller has given the document a name
 		from.Name = w.Document.Name
 	}
 
-	// Store the file before processing it, so that a later attempt need not fetch it again.
+	// The file is stored before it is processed, so a later attempt need not fetch it again.
 	var upload blobdb.Upload
 	err = fenced(ctx, func() (_ bool, err error) {
 		upload, err = i.deps.Uploads.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MaxDocumentBytes)
@@ -48,7 +48,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 		return i.deps.Contents.SetDocumentContent(ctx, w.LeasedDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
 	})
 	if err == nil {
-		i.changed(w) // now the document's size is known, and perhaps its name
+		i.changed(w) // publish the size, which is known now, and possibly the name
 	}
 	if errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. " +
@@ -57,7 +57,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 	return from, err
 }
 
-// fetch downloads a document. Its errors do not contain the URL, because a URL may contain secrets.
+// fetch downloads a document. Its errors do not contain the URL, because URLs may contain secrets.
 func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	// The client checks the address and limits the number of redirects.
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
@@ -81,7 +81,8 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 		return Source{}, notFetched("The URL returned an empty response.", false)
 	}
 
-	// The extractor detects the format from the content, so an invalid type is not an error.
+	// The extractor detects the format from the content, so an invalid content type is not an
+	// error.
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "application/octet-stream"
@@ -89,15 +90,16 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	return Source{Name: nameFor(res), MIMEType: kind, Content: content}, nil
 }
 
-// notFetched returns the failure of a document that could not be fetched.
+// notFetched returns the failure of a document that could not be fetched. retry means that the
+// fetch may succeed later.
 func notFetched(message string, retry bool) *document.Failure {
 	return &document.Failure{Code: document.NotFetched, Message: message, Retry: retry}
 }
 
-// fetchFailure converts an error of the HTTP client to a failure. It is permanent if the host does
-// not exist, is not allowed, or has no valid certificate. Other errors are retried.
+// fetchFailure converts an error of the HTTP client to a failure. The failure is permanent if the
+// host does not exist, is not allowed, or has no valid certificate. Otherwise the fetch is retried.
 func fetchFailure(ctx context.Context, err error) error {
-	// The attempt was cancelled, which is not a failure of the server.
+	// The attempt was cancelled, so the server has not failed.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -106,7 +108,7 @@ func fetchFailure(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(why, outbound.ErrTooLarge):
 		return &document.Failure{Code: document.TooLarge, Message: "The document at the URL is larger than 20 MiB."}
-	// The same request would fail in the same way, so it is not repeated.
+	// A repeated request would fail for the same reason, so there is no retry.
 	case errors.Is(why, outbound.ErrRefused), unresolved != nil && unresolved.IsNotFound, strings.Contains(why.Message, "certificate"):
 		return notFetched(why.Message, false)
 	default:
@@ -114,12 +116,12 @@ func fetchFailure(ctx context.Context, err error) error {
 	}
 }
 
-// statusFailure returns the failure for a response status other than 200.
+// statusFailure returns the failure for a response whose status is not 200.
 func statusFailure(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return notFetched("There is no document at the URL (404 or 410).", false)
-	// This client sends no credentials.
+	// The client sends no credentials, so a retry would not help.
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return notFetched("The URL requires authentication.", false)
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
@@ -130,13 +132,13 @@ func statusFailure(status int) error {
 	}
 }
 
-// describe returns a status with its standard text, if it has one.
+// describe returns a status code, followed by its standard text if there is one.
 func describe(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
 }
 
-// nameFor returns the name of a downloaded document, from the response's header or from the end of
-// the URL.
+// nameFor returns the name of a downloaded document. The name comes from the response's header or
+// from the last part of the URL.
 func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {
@@ -144,7 +146,7 @@ func nameFor(res *http.Response) string {
 		}
 	}
 
-	// After redirects, this is the last URL.
+	// After redirects, this is the URL of the last request.
 	at := res.Request.URL
 	if name := domain.CleanName(at.Path, maxName); name != "" {
 		return name

@@ -15,7 +15,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// library is a server for documents, with the responses that the test defines.
+// library is an HTTP server for documents, with responses that the test defines. allow makes an
+// ingester accept its address.
 func library(t *testing.T, books map[string]http.HandlerFunc) (base string, allow func(*Config, *Deps)) {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -35,7 +35,8 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// bounded reads documents in sandboxes with lower limits on processor time than in production.
+// bounded returns a reader that uses sandboxes with lower limits on processor time than in
+// production.
 func (r *testEnv) bounded(limits extract.Limits) reading {
 	r.Helper()
 	backend, err := bubblewrap.Open(bubblewrap.Config{})
@@ -57,8 +58,8 @@ func (r *testEnv) bounded(limits extract.Limits) reading {
 	}
 }
 
-// ready sends short documents one after the other, and returns, in sorted order, how long each took
-// to become ready.
+// ready sends short documents one after the other. It returns the times after which they became
+// ready, in ascending order.
 func (r *testEnv) ready(what string, documents int) (took []time.Duration) {
 	r.Helper()
 	for n := range documents {
@@ -72,8 +73,8 @@ func (r *testEnv) ready(what string, documents int) (took []time.Duration) {
 	return took
 }
 
-// TestBombsOfManyOrganizations: while five organizations send documents that use all processor
-// time, short documents of another organization become ready quickly.
+// TestBombsOfManyOrganizations: five organizations send documents that use all processor time.
+// Short documents of another organization still become ready quickly.
 func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it measures time
 	r := newTestEnv(t)
 	r.start(r.bounded(extract.Limits{CPU: 4 * time.Second}), func(c *Config, _ *Deps) { c.Concurrency, c.Short = 3, ShortLane })

@@ -9,7 +9,7 @@ import (
 	"parley/workers/internal/leased"
 )
 
-// Causes with which attempts are cancelled.
+// Causes for which attempts are cancelled.
 var (
 	errTaken    = leased.ErrTaken
 	errLease    = leased.ErrLease
@@ -17,20 +17,20 @@ var (
 	errYields   = errors.New("the document was moved to another lane")
 )
 
-// heldDocuments contains the documents that this worker processes.
+// heldDocuments contains the documents that this worker is processing.
 type heldDocuments = leased.Set[knowledgedb.LeasedDocument]
 
 func newHeldDocuments() *heldDocuments {
 	return leased.New(func(d knowledgedb.LeasedDocument) string { return d.ID })
 }
 
-// heartbeat extends the leases of the documents that this worker processes, until ctx ends.
+// heartbeat extends the leases of the documents that this worker is processing, until ctx ends.
 func (i *Ingester) heartbeat(ctx context.Context) {
 	i.held.Heartbeat(ctx, i.deps.Log, i.extend)
 }
 
-// extend extends the leases of documents. ExtendDocuments counts locked documents as held, so none is
-// reported as locked.
+// extend extends the leases of the given documents. It reports no document as locked, because
+// ExtendDocuments counts a document whose row is locked as held.
 func (i *Ingester) extend(ctx context.Context, held []knowledgedb.LeasedDocument) (extended, locked map[string]bool, err error) {
 	lost, err := i.deps.Claims.ExtendDocuments(ctx, held)
 	extended = make(map[string]bool, len(held))

@@ -24,8 +24,8 @@ func (e *extending) ExtendDocuments(context.Context, []knowledgedb.LeasedDocumen
 	return e.lost, e.err
 }
 
-// A document whose lease is extended stays with its worker. An attempt at a document that is lost ends
-// at once, and while the database is away, an attempt ends with its lease.
+// A document stays with its worker while its lease is extended. An attempt ends immediately when
+// its document is lost. While the database is unavailable, an attempt ends when its lease expires.
 func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	t.Parallel()
 	doc := knowledgedb.LeasedDocument{OrganizationID: "org_a", ID: "doc_1", Fence: 7}

@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	eventsAhead  = 256 // maximum number of events by which the reader may be ahead of the indexer
-	batchesAhead = 2   // maximum number of batches by which the indexer may be ahead of the writers
-	embedders    = 4   // number of concurrent writers if vectors are computed: they mostly wait
+	eventsAhead  = 256 // maximum number of events that the reader may be ahead of the indexer
+	batchesAhead = 2   // maximum number of batches that the indexer may be ahead of the writers
+	embedders    = 4   // number of concurrent writers if vectors are computed, because they mostly wait for the embeddings service
 )
 
-// batch contains passages that are written together, and the progress of the reader at that time.
+// batch contains passages that are written together, and the reader's progress when the batch was
+// made.
 type batch struct {
-	// The passages are in the order of the text.
+	// Passages in the order of the document's text.
 	chunks []knowledgedb.NewChunk
 	// number of the document's pages; nil if unknown
 	pages *int
-	// pages that were read so far
+	// number of pages read so far
 	done int
 }
 
@@ -35,14 +36,14 @@ type pipeline struct {
 	events  chan document.Event
 	batches chan batch
 	cancel  context.CancelCauseFunc
-	info    document.Info // from the reader; set before events is closed
+	info    document.Info // information from the reader; set before events is closed
 
 	mu   sync.Mutex
-	done int // pages reported as done
+	done int // number of pages stored as done
 }
 
-// index reads a document and at the same time writes its passages to the index. It returns
-// information about the document, and the document's language.
+// index reads a document and writes its passages to the index at the same time. It returns
+// information about the document and the document's language.
 func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.Info, string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -51,8 +52,8 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 		events: make(chan document.Event, eventsAhead), batches: make(chan batch, batchesAhead),
 	}
 
-	// The stages run concurrently and are connected by channels. The first error or panic cancels
-	// all of them.
+	// The stages run concurrently and are connected by channels. The first error or panic of any
+	// stage cancels all stages.
 	x := newIndexer(w.Document.Name)
 	var stages sync.WaitGroup
 	stage := func(run func() error) {
@@ -71,7 +72,7 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 	stage(func() error { return p.read(ctx, from) })
 	stage(func() error { return p.cut(ctx, x) })
 
-	// Without vectors a single writer suffices, because it waits for no other service.
+	// Without vectors, one writer suffices, because it does not wait for the embeddings service.
 	writers := 1
 	if i.deps.Embedder != nil {
 		writers = embedders
@@ -85,7 +86,7 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 		return p.info, "", err
 	}
 
-	// All stages have ended, so their results are read without a lock.
+	// All stages have ended, so no lock is needed to read their results.
 	w.terms = x.terms
 	return p.info, x.language, nil
 }
@@ -94,7 +95,8 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 func (p *pipeline) read(ctx context.Context, from Source) error {
 	defer close(p.events)
 	info, err := p.deps.Extractor.Read(ctx, from, func(e document.Event) error {
-		// If the indexer is slow, this blocks, which also slows down the reader in the sandbox.
+		// If the indexer is slow, this send blocks, which also slows down the reader in the
+		// sandbox.
 		select {
 		case p.events <- e:
 			return nil
@@ -102,12 +104,13 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 			return context.Cause(ctx)
 		}
 	})
-	// p.info must be set before events is closed, because last uses p.info.
+	// p.info is set before events is closed, because the method last uses it after the close.
 	p.info = info
 	return err
 }
 
-// cut converts events to batches. A batch is sent when it is full or batchTime has passed.
+// cut divides the document's events into batches. A batch is sent when it is full or when batchTime
+// has passed.
 func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 	defer close(p.batches)
 	tick := time.NewTicker(batchTime)
@@ -118,8 +121,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case e, open := <-p.events:
-			// The channel is closed at the document's end, and also if the reader has failed; last
-			// distinguishes these.
+			// The channel is closed at the document's end and also after a failure of the reader.
+			// The method last distinguishes the two cases.
 			if !open {
 				return p.last(ctx, x)
 			}
@@ -128,8 +131,8 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 			late = true
 		}
 
-		// A document that is read slowly must show progress, so batches that are not full are sent
-		// after batchTime.
+		// The progress of a document that is read slowly must be visible. So batches are sent after
+		// batchTime even if they are not full.
 		for x.due(late) {
 			if err := p.send(ctx, x.batch()); err != nil {
 				return err
@@ -140,7 +143,7 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 
 // last sends the remaining batches at the end of the document.
 func (p *pipeline) last(ctx context.Context, x *indexer) error {
-	if ctx.Err() != nil { // the reader failed, so this is not the document's end
+	if ctx.Err() != nil { // the reader has failed, so this is not the document's end
 		return context.Cause(ctx)
 	}
 	for x.close(p.info); x.left(); {
@@ -167,7 +170,7 @@ func (p *pipeline) write(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		// Computing vectors needs no lock, so the writers do it at the same time.
+		// Vectors are computed without the lock, so several writers compute them at the same time.
 		if err := p.embed(ctx, b.chunks); err != nil {
 			return err
 		}
@@ -178,7 +181,7 @@ func (p *pipeline) write(ctx context.Context) error {
 	return nil
 }
 
-// embed sets the vectors of passages, computed from their text and its headings.
+// embed sets the vectors of passages. A vector is computed from a passage's text and its headings.
 func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) error {
 	if p.deps.Embedder == nil || len(chunks) == 0 {
 		return nil
@@ -197,7 +200,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 		return err
 	}
 
-	// A missing vector would shift the others to wrong passages.
+	// If a vector were missing, later vectors would be assigned to the wrong passages.
 	if len(vectors) != len(chunks) {
 		return errVectors
 	}
@@ -208,10 +211,9 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 }
 
 // withHeadings returns the text from which a passage's vector is computed: the document's name, the
-// passage's headings, and the passage itself. If the passage begins with its last heading, that
-// heading is omitted.
+// headings, and the passage itself. The last heading is omitted if the passage begins with it.
 func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
-	// Headings and the name give a short passage the context that its text lacks.
+	// The headings and the document's name provide context that the text of a short passage lacks.
 	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {
 		above = above[:len(above)-1]
@@ -219,15 +221,16 @@ func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 	return strings.Join(append(above, c.Text), "\n")
 }
 
-// errVectors is an internal error, because the embedder has already checked the number.
+// errVectors is reported as an internal error, because the embedder should already have checked the
+// number of vectors.
 var errVectors = errors.New("the embeddings service returned a wrong number of vectors")
 
-// add writes one batch. Only one writer at a time holds the lock, so the progress never decreases.
+// add writes one batch under a lock, so the stored progress never decreases.
 func (p *pipeline) add(ctx context.Context, b batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	// Batches may arrive out of order, because several writers compute vectors.
+	// Several writers compute vectors, so batches may arrive out of order.
 	p.done = max(p.done, b.done)
 	err := fenced(ctx, func() (bool, error) {
 		return p.deps.Index.AddChunks(ctx, p.LeasedDocument, b.chunks, p.model(), b.pages, p.done)

@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// A batch is one transaction, so it is neither tiny nor very long.
-	maxBatch     = 200 // passages in one write
+	// A batch is written in one transaction, which should be neither tiny nor very long.
+	maxBatch     = 200 // maximum number of passages in one write
 	batchTime    = 250 * time.Millisecond
-	languageText = 8000  // characters from which the language is detected
-	maxLanguage  = 40000 // characters after which detection stops; the limit is high because many documents begin with tables of contents
+	languageText = 8000  // number of characters from which the language is detected
+	maxLanguage  = 40000 // characters after which detection gives up; high, because many documents begin with tables of contents
 )
 
-// indexer divides a document into passages and extracts their search terms. It does not extract
-// terms until the language is known.
+// indexer divides a document into passages and extracts their search terms. It begins to extract
+// terms when the language is known.
 type indexer struct {
 	name   string
 	cutter *chunk.Chunker
 	// The language is a BCP 47 tag, or "" if it is unknown.
 	language string
-	// whether language is final
+	// true if language is final
 	decided bool
-	waiting []domain.Passage       // passages until the language is decided
-	chars   int                    // characters in waiting
-	tried   int                    // number of characters at the last failed detection
-	pending []knowledgedb.NewChunk // passages to be written
+	waiting []domain.Passage       // passages that wait until the language is decided
+	chars   int                    // number of characters in waiting
+	tried   int                    // number of characters at the last detection, which failed
+	pending []knowledgedb.NewChunk // passages to be written, with their terms
 	// number of the document's pages; nil if unknown
 	pages *int
-	// pages that were read so far
+	// number of pages read so far
 	done    int
-	changed bool // pages or done have changed since the last batch
-	// terms of the latest headings; see headingTerms
+	changed bool // pages or done has changed since the last batch
+	// Terms of the most recent headings; see headingTerms.
 	above map[string][]knowledgedb.Term
-	// number of passages that contain each term, for the statistics of the index
+	// Number of passages that contain each term, for the index's statistics.
 	terms knowledgedb.TermCounts
 }
 
@@ -51,7 +51,7 @@ func newIndexer(name string) *indexer {
 	return &indexer{name: wordsFor(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]knowledgedb.Term{}}
 }
 
-// wordsFor separates the words in a file name by spaces.
+// wordsFor returns a file name with its words separated by spaces.
 func wordsFor(name string) string {
 	name = strings.TrimSuffix(name, path.Ext(name))
 	return strings.Map(func(r rune) rune {
@@ -62,20 +62,20 @@ func wordsFor(name string) string {
 	}, name)
 }
 
-// take processes an event of the document.
+// take processes one event of the document.
 func (x *indexer) take(e document.Event) {
 	switch {
 	case e.Block != nil:
 		x.add(x.cutter.Add(*e.Block))
 	case e.Pages != nil:
 		x.pages, x.changed = e.Pages, true
-	// The progress never decreases, even if the reader reports pages out of order.
+	// The reader may report pages out of order, but the progress must never decrease.
 	case e.Done != nil && *e.Done > x.done:
 		x.done, x.changed = *e.Done, true
 	}
 }
 
-// add extracts the terms of passages, or keeps the passages until the language is known.
+// add extracts the terms of passages. Until the language is known, it keeps the passages instead.
 func (x *indexer) add(passages []domain.Passage) {
 	if x.decided {
 		x.analyse(passages)
@@ -86,27 +86,27 @@ func (x *indexer) add(passages []domain.Passage) {
 		x.chars += utf8.RuneCountInString(p.Text)
 	}
 
-	// Trying after each passage would be slow, so a new attempt needs enough new text.
+	// Detection after each passage would be slow, so it is repeated only after enough new text.
 	if x.chars-x.tried >= languageText {
 		x.decide("", x.chars >= maxLanguage)
 	}
 }
 
-// decide detects the language from the passages kept so far, or else uses says, the language that
-// the document declares. If last is true, it decides in any case, possibly that the language is
-// unknown.
+// decide detects the language from the passages kept so far. If that fails, it uses says, the
+// language that the document declares. If last is true, it always decides, possibly that the
+// language is unknown.
 func (x *indexer) decide(says string, last bool) {
 	var text strings.Builder
 	for _, p := range x.waiting {
 		text.WriteString(p.Text)
 		text.WriteByte('\n')
-		// More text would not change the result.
+		// More text would not change the result of the detection.
 		if text.Len() > utf8.UTFMax*maxLanguage {
 			break
 		}
 	}
 
-	// The declared language is used only if none is detected.
+	// The declared language is used only if no language is detected.
 	if x.language = analysis.Detect(text.String()); x.language == "" {
 		x.language = says
 	}
@@ -120,14 +120,14 @@ func (x *indexer) decide(says string, last bool) {
 	x.waiting = nil
 }
 
-// close processes the document's end.
+// close processes the end of the document.
 func (x *indexer) close(info document.Info) {
 	x.add(x.cutter.Close())
 	if !x.decided {
 		x.decide(info.Language, true)
 	}
 
-	// If detection has given up on a long document, the document's declared language is stored.
+	// If detection gave up on a long document, the language that the document declares is stored.
 	if x.language == "" {
 		x.language = info.Language
 	}
@@ -136,11 +136,11 @@ func (x *indexer) close(info document.Info) {
 	}
 }
 
-// analyse extracts the terms of passages and queues the passages for writing.
+// analyse extracts the terms of passages and adds the passages to those to be written.
 func (x *indexer) analyse(passages []domain.Passage) {
 	for _, p := range passages {
 		terms, last := termsFor(analysis.Terms(x.language, p.Text), false)
-		for _, t := range x.headingTerms(p.Headings) { // their positions follow those of the text, because positions must be unique
+		for _, t := range x.headingTerms(p.Headings) { // positions must be unique, so those of the headings follow those of the text
 			t.Positions = slices.Clone(t.Positions)
 			for n := range t.Positions {
 				t.Positions[n] += last
@@ -152,20 +152,20 @@ func (x *indexer) analyse(passages []domain.Passage) {
 	}
 }
 
-// headingTerms returns the terms of the headings above a passage and of the document's name. It
-// caches the last result, because consecutive passages often have the same headings.
+// headingTerms returns the terms of a passage's headings and of the document's name. It caches the
+// latest result, because consecutive passages often have the same headings.
 func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 	text := strings.Join(append([]string{x.name}, headings...), "\n")
 	terms, known := x.above[text]
 	if !known {
-		clear(x.above) // keep only the latest entry
+		clear(x.above) // the cache keeps only the latest result
 		terms, _ = termsFor(analysis.Terms(x.language, text), true)
 		x.above[text] = terms
 	}
 	return terms
 }
 
-// termsFor groups lexemes by their text. last is the highest position of any lexeme.
+// termsFor groups lexemes by their text. last is the highest position of all lexemes.
 func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
 	terms = make([]knowledgedb.Term, 0, len(lexemes))
 
@@ -185,19 +185,19 @@ func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term
 }
 
 // due reports whether a batch should be sent now. late is true if batchTime has passed since the
-// last batch.
+// last batch was sent.
 func (x *indexer) due(late bool) bool {
 	return len(x.pending) >= maxBatch || late && x.left()
 }
 
-// left reports whether anything remains to be written.
+// left reports whether passages or progress remain to be written.
 func (x *indexer) left() bool { return x.changed || len(x.pending) > 0 }
 
 // batch returns the next batch to write.
 func (x *indexer) batch() batch {
 	n := min(maxBatch, len(x.pending))
 
-	// The batch is used by another goroutine, so it must not share the memory of pending.
+	// Another goroutine uses the batch, so the batch must not share memory with pending.
 	b := batch{chunks: slices.Clone(x.pending[:n]), pages: x.pages, done: x.done}
 	x.pending = slices.Delete(x.pending, 0, n)
 	x.changed = false

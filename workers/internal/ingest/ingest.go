@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	pollEvery = time.Second // maximum delay of a document whose job message was lost
-	fetchWait = time.Second // how long one fetch of job messages waits
-	// job messages received by one fetch
+	pollEvery = time.Second // maximum delay of a document whose job message is lost
+	fetchWait = time.Second // maximum time for which one fetch of job messages waits
+	// Maximum number of job messages in one fetch.
 	fetchMax = 64
-	// time limit of a claim
+	// Time limit of a claim.
 	claimTime   = 10 * time.Second
-	drainTime   = 10 * time.Second // default time to finish documents at shutdown
-	releaseTime = 5 * time.Second  // time to release the others
+	drainTime   = 10 * time.Second // default time in which documents in progress may finish at shutdown
+	releaseTime = 5 * time.Second  // time in which documents that did not finish are released
 
 	// lastSlotTime is the maximum time for which a document may use the last free slot while all
 	// other slots are in use.
@@ -38,13 +38,14 @@ const (
 // ShortLane is the default number of slots in the short lane.
 const ShortLane = 3
 
-// Claims claims documents for this worker, extends their leases, and records failed and released
-// documents.
+// Claims claims documents for this worker and extends their leases. It also records that documents
+// have failed or were released.
 type Claims interface {
-	// ClaimDocuments leases waiting documents for this worker. It returns no documents if none qualifies.
+	// ClaimDocuments leases waiting documents to this worker. The result is empty if no document
+	// qualifies.
 	ClaimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error)
 
-	// ExtendDocuments returns the documents that this worker no longer holds.
+	// ExtendDocuments extends leases and returns the documents that this worker no longer holds.
 	ExtendDocuments(ctx context.Context, held []knowledgedb.LeasedDocument) (lost []knowledgedb.LeasedDocument, err error)
 
 	// FailDocument and PostponeDocument return false if this worker no longer holds the document.
@@ -54,10 +55,10 @@ type Claims interface {
 	ReleaseDocument(ctx context.Context, held knowledgedb.LeasedDocument) error
 }
 
-// Contents stores the documents' original files.
+// Contents gives access to the documents' original files.
 type Contents interface {
-	// DocumentContent returns false if this worker no longer holds the document. The caller closes
-	// the reader.
+	// DocumentContent returns a reader of the file, which the caller must close. It returns false
+	// if this worker no longer holds the document.
 	DocumentContent(ctx context.Context, held knowledgedb.LeasedDocument) (io.ReadSeekCloser, bool, error)
 
 	// SetDocumentContent returns knowledgedb.ErrDocumentsFull if the quota is exceeded.
@@ -73,8 +74,8 @@ type Uploads interface {
 
 // Index stores passages of documents.
 type Index interface {
-	// AddChunks appends passages and stores the progress. It returns false if the document was
-	// taken over.
+	// AddChunks appends passages and stores the progress. It returns false if another worker has
+	// taken over the document.
 	AddChunks(
 		ctx context.Context, held knowledgedb.LeasedDocument, chunks []knowledgedb.NewChunk, model string, pages *int, done int,
 	) (bool, error)
@@ -87,11 +88,11 @@ type Source struct {
 	Content        []byte
 
 	Short     bool                    // apply the limits of the short lane
-	OnCPUTime func(cpu time.Duration) // called repeatedly, and at the end, with the processor time used so far
+	OnCPUTime func(cpu time.Duration) // called repeatedly and at the end with the processor time used so far
 }
 
-// Extractor reads documents and calls each with one event at a time. Several documents may be read
-// concurrently. Failures that a document causes are *document.Failure.
+// Extractor reads documents and passes their events to each, one at a time. It may read several
+// documents concurrently. A failure that is caused by a document is a *document.Failure.
 type Extractor interface {
 	Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 }
@@ -104,7 +105,7 @@ type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Bus delivers job messages and publishes changes in documents.
+// Bus delivers job messages and publishes changes of documents.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
 	Changed(kind domain.ChangeKind, org string)
@@ -113,12 +114,12 @@ type Bus interface {
 // Config are the settings of an Ingester.
 type Config struct {
 	// Concurrency is the number of documents processed at the same time; 0 means the number of
-	// cores plus one. With two slots or more, the last free slot is reserved for organizations that
+	// cores plus one. With two or more slots, the last free slot is reserved for organizations that
 	// have no document in progress.
 	Concurrency int
-	Short       int // number of slots for short documents of organizations with little debt (see shares): ShortLane, or 0 for none
+	Short       int // number of slots in the short lane, usually ShortLane; 0 means no short lane
 	Limits      knowledgedb.DocumentLimits
-	Drain       time.Duration // time to finish documents at shutdown; 0 means 10 s
+	Drain       time.Duration // time in which documents may finish at shutdown; 0 means 10 s
 }
 
 // Deps are the dependencies of an Ingester.
@@ -128,7 +129,7 @@ type Deps struct {
 	Uploads   Uploads
 	Index     Index
 	Extractor Extractor
-	Embedder  Embedder // nil: documents can be searched only by words
+	Embedder  Embedder // if nil, documents can be searched only by words
 	// Client downloads documents that callers added by URL; see FetchOptions.
 	Client  *http.Client
 	Bus     Bus
@@ -149,11 +150,12 @@ type Ingester struct {
 
 // lane is a set of slots, and a signal that wakes the goroutine that claims documents for these slots.
 type lane struct {
-	taken chan struct{} // one entry for each slot in use
-	wake  chan struct{} // contains an entry after a notification
+	taken chan struct{} // contains one entry for each slot in use
+	wake  chan struct{} // contains an entry after a notification, until the goroutine has received it
 }
 
-// newLane returns a lane with all slots free. A lane without slots never acquires one.
+// newLane returns a lane with the given number of slots, all free. If slots is 0, no slot can ever
+// be acquired.
 func newLane(slots int) *lane {
 	return &lane{taken: make(chan struct{}, slots), wake: make(chan struct{}, 1)}
 }
@@ -172,10 +174,11 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 	return i, err
 }
 
-// Run processes documents until ctx ends. Run then claims no more documents, waits up to
-// Config.Drain for the documents in progress, and releases those that remain for other workers.
+// Run processes documents until ctx ends. It then stops claiming documents and waits up to
+// Config.Drain for the documents in progress. It releases the remaining documents, so that other
+// workers can claim them.
 func (i *Ingester) Run(ctx context.Context) error {
-	// Attempts outlive ctx, so that a shutdown lets them finish.
+	// Attempts do not depend on ctx, so that they may finish during a shutdown.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
@@ -184,14 +187,15 @@ func (i *Ingester) Run(ctx context.Context) error {
 	loops.Go(func() { i.held.Watch(work) })
 	loops.Go(func() { i.listen(ctx) })
 
-	// The two lanes claim independently, so a full lane does not delay the other.
+	// The two lanes claim documents independently, so a lane without free slots does not delay the
+	// other.
 	i.deps.Log.Info().Int("concurrency", i.cfg.Concurrency).Msg("ingest worker ready")
 	claims.Go(func() { i.claim(ctx, work, &attempts) })
 	claims.Go(func() { i.claimShort(ctx, work, &attempts) })
 	claims.Wait()
 
-	// The heartbeat stops last, because attempts that are finishing still need their leases.
-	// The cancelled attempts requeue their documents, so another worker can continue immediately.
+	// The heartbeat stops last, because attempts that are finishing need their leases. Cancelled
+	// attempts requeue their documents, so that another worker can continue immediately.
 	if !i.held.Drain(&attempts, cmp.Or(i.cfg.Drain, drainTime), releaseTime) {
 		i.deps.Log.Warn().Int("documents", i.held.Count()).
 			Msg("documents were still being processed when the worker stopped; their leases will expire")
@@ -201,22 +205,22 @@ func (i *Ingester) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen receives job messages while a slot is free. Without a free slot it receives none, so that
-// another worker gets the messages.
+// listen receives job messages while a slot is free. Otherwise it receives none, so that another
+// worker gets the messages.
 func (i *Ingester) listen(ctx context.Context) {
 	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
 	for i.awaitFree(ctx) {
 		err := from.Fetch(ctx, fetchMax, fetchWait, func(d *bus.JobMessage) {
-			d.Ack() // the database stores which documents wait, so the message is not needed again
+			d.Ack() // the message is no longer needed, because the database stores which documents wait
 			i.slots.notify()
 			i.short.notify()
 		})
-		// The end of ctx interrupts the fetch. That is no failure.
+		// The end of ctx has interrupted the fetch, so the fetch has not failed.
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			// Only the first of several failures is logged.
+			// Only the first of consecutive failures is logged.
 			if !failed {
 				i.deps.Log.Warn().Err(err).Msg("cannot subscribe to document notifications; polling every second")
 			}
@@ -226,14 +230,14 @@ func (i *Ingester) listen(ctx context.Context) {
 	}
 }
 
-// awaitFree waits until any lane has a free slot, but does not take the slot. It returns false if
-// ctx ended.
+// awaitFree waits until a lane has a free slot, but does not acquire the slot. It returns false if
+// ctx has ended.
 func (i *Ingester) awaitFree(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	select {
-	// Free the slot again: the claiming goroutine takes it.
+	// The slot is freed again, because the claiming goroutine acquires it.
 	case i.slots.taken <- struct{}{}:
 		<-i.slots.taken
 		return true
@@ -245,23 +249,23 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 	}
 }
 
-// claim claims documents for free slots until ctx ends. The attempts that it has started may
-// continue until the context until ends.
+// claim claims documents for free slots until ctx ends. The attempts that it starts may continue
+// until the context until ends.
 func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
 	for i.slots.acquire(ctx) {
 		free := 1 + i.slots.acquireMore()
 		requestedAt := time.Now()
 
-		// The shares may allow fewer documents than there are free slots.
+		// The limits of the shares may allow fewer documents than there are free slots.
 		maximum, excluded, last := i.shares.claimLimit(free)
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
-			// The attempt now owns the slot.
+			// From here on, the attempt owns the slot.
 			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, requestedAt: requestedAt, last: last})
 		}
 
-		// Return the slots for which no document was claimed.
+		// Slots for which no document was claimed become free again.
 		for range free - len(claimed) {
 			<-i.slots.taken
 		}
@@ -271,7 +275,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		}
 		failed = err != nil
 
-		// Fewer documents than requested were available, so wait for new documents.
+		// No further documents are waiting, so wait for new ones.
 		if len(claimed) < maximum {
 			i.slots.wait(ctx)
 		}
@@ -279,15 +283,15 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 }
 
 // claimShort claims short documents for the short lane until ctx ends. Only documents of
-// organizations with little debt qualify. In this lane, they are not delayed by the long documents
-// of other organizations.
+// organizations with little debt qualify. The short lane keeps them from waiting for the long
+// documents of other organizations.
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		requestedAt := time.Now()
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{
 			Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true,
 		})
-		if err != nil || len(claimed) == 0 { // claim logs the same errors
+		if err != nil || len(claimed) == 0 { // not logged, because claim logs the same errors
 			<-i.short.taken
 			i.short.wait(ctx)
 			continue
@@ -296,35 +300,36 @@ func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGro
 	}
 }
 
-// begin starts an attempt at a document. The caller has already taken a slot in the lane in.
+// begin starts an attempt at a document. The caller has already acquired a slot in the lane in.
 func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
-	// The turn is counted before the goroutine starts, so that the next claim already considers it.
+	// The document is counted before the goroutine starts, so that the next claim takes it into
+	// account.
 	w.turn = i.shares.take(w.OrganizationID, w.short)
 	attempts.Go(func() {
 		left := i.execute(ctx, w)
 		i.shares.release(w.turn, left)
 		<-in.taken
-		i.slots.notify() // documents may be waiting whose job messages arrived while no slot was free
+		i.slots.notify() // documents may be waiting whose job messages arrived while all slots were in use
 		i.short.notify()
 	})
 }
 
-// claimDocuments claims documents with a time limit. A shutdown does not interrupt it.
+// claimDocuments claims documents with a time limit. A shutdown does not interrupt the claim.
 func (i *Ingester) claimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	return i.deps.Claims.ClaimDocuments(ctx, claim)
 }
 
-// notify wakes the claiming goroutine if it waits.
+// notify wakes the claiming goroutine if it is waiting.
 func (l *lane) notify() {
 	select {
 	case l.wake <- struct{}{}:
-	default: // it is already notified
+	default: // a notification is already pending
 	}
 }
 
-// wait waits for a notification about new documents, but no longer than pollEvery.
+// wait waits for a notification about new documents, for at most pollEvery.
 func (l *lane) wait(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
@@ -335,7 +340,7 @@ func (l *lane) wait(ctx context.Context) {
 	}
 }
 
-// acquire waits for a free slot. It returns false if ctx ended.
+// acquire waits for a free slot and takes it. It returns false if ctx has ended.
 func (l *lane) acquire(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
@@ -348,7 +353,7 @@ func (l *lane) acquire(ctx context.Context) bool {
 	}
 }
 
-// acquireMore takes all other free slots and returns their number.
+// acquireMore takes all further free slots and returns their number.
 func (l *lane) acquireMore() (n int) {
 	for {
 		select {

@@ -51,7 +51,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 	if err != nil || len(found) != 1 || *found[0].Page != 299 || !strings.Contains(found[0].Text, "number 299 has") || found[0].Headings[0] != "Chapter 299" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	r.exec(`UPDATE documents SET name = name`) // blocks if the row is still locked
+	r.exec(`UPDATE documents SET name = name`) // blocks if the row is still locked by another transaction
 	if n := r.count(`SELECT count(*) FROM documents WHERE lease_until IS NOT NULL`); n != 0 {
 		t.Errorf("%d documents are still claimed", n)
 	}
@@ -107,7 +107,7 @@ func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	}
 }
 
-// TestPoison sends a document on which every worker loses its lease.
+// TestPoison sends a document on which every worker loses its lease, as if it crashed each worker.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -190,7 +190,7 @@ func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
 }
 
 // TestOneOrganizationsFloodDelaysNoOther sends many documents from one organization, and then a few
-// from another. These few become ready quickly.
+// from another organization. The few documents become ready quickly.
 func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -210,7 +210,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 		mu.Unlock()
 		return plain(ctx, from, each)
 	})
-	for _, drop := range drops { // two documents are read at the same time, so they may finish in another order
+	for _, drop := range drops { // two documents are read at the same time, so they may finish in a different order
 		r.await(other, drop, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
 	}
 	mu.Lock()
@@ -224,12 +224,12 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 			floods++
 		}
 	}
-	if read != 3 || floods > 70 { // half of the turns are random: later than this has a probability of one in four million
+	if read != 3 || floods > 70 { // half of the turns are random, so a later turn has a probability of one in four million
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}
 }
 
-// TestOneOrganizationsSlowDocumentsLeaveRoom sends more endless documents from one organization
+// TestOneOrganizationsSlowDocumentsLeaveRoom sends endless documents from one organization, more
 // than there are slots. Another organization still gets a slot.
 func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	t.Parallel()
@@ -298,8 +298,8 @@ func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestAnOrganizationAtItsShareDoesNotRest sends documents from a single organization. The next
-// document begins as soon as the previous one is done.
+// TestAnOrganizationAtItsShareDoesNotRest sends documents from a single organization. Each document
+// begins as soon as the previous one has finished.
 func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -352,7 +352,7 @@ func TestFailuresAreKept(t *testing.T) {
 	}
 }
 
-// A document was encrypted with a key that the workers no longer have.
+// The document was encrypted with a key that the workers no longer have.
 func TestAKeyThatIsGone(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

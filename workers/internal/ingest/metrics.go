@@ -8,34 +8,34 @@ import (
 	"parley/shared/telemetry"
 )
 
-// Values of the label "end": the outcomes of attempts.
+// Values of the label "end": the outcome of an attempt.
 const (
-	// all passages were written
+	// All passages were written.
 	endReady = "ready"
-	// the failure is permanent, or the attempts are exhausted
+	// The failure is permanent, or all attempts are used up.
 	endFailed = "failed"
-	// another attempt will follow
+	// Another attempt will follow.
 	endPostponed = "postponed"
-	// the worker stopped, or the document left its slot
+	// The worker stopped, or the document had to leave its slot.
 	endReleased = "released"
-	// another worker has the document, or the outcome could not be stored
+	// Another worker has taken over the document, or the outcome could not be stored.
 	endLost = "lost"
 )
 
-// metrics contains a worker's metrics for documents.
+// metrics contains a worker's metrics about documents.
 type metrics struct {
-	// attempts by outcome
+	// Attempts by outcome.
 	ended *prometheus.CounterVec
-	// failures by error code
+	// Failures by error code.
 	failed *prometheus.CounterVec
-	// pages and passages of the documents that became ready
+	// Pages and passages of the documents that became ready.
 	pages  prometheus.Counter
 	chunks prometheus.Counter
-	// time from the claim to readiness
+	// Time from the claim until the document is ready.
 	total prometheus.Histogram
 }
 
-// newMetrics registers the metrics. inHand returns the current number of documents in progress.
+// newMetrics registers the metrics. inHand returns the number of documents currently in progress.
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -64,15 +64,15 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	}
 
 	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {
-		m.ended.WithLabelValues(end) // create the series, so that they begin at 0
+		m.ended.WithLabelValues(end) // create the series, so that each begins at 0
 	}
 	return m, nil
 }
 
-// end counts an attempt that ended with the outcome how.
+// end counts an attempt with the outcome how.
 func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
 
-// ready counts a document that was indexed.
+// ready counts a document that has become ready.
 func (m *metrics) ready(w *work, pages int, took time.Duration) {
 	m.end(endReady)
 	m.pages.Add(float64(pages))

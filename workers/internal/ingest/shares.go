@@ -9,48 +9,48 @@ import (
 const (
 	// repayRate is the processor time by which an organization's debt decreases each second.
 	repayRate = 250 * time.Millisecond
-	// maxDebt is an organization's maximum debt. At repayRate it is repaid after four minutes, so
-	// other organizations are preferred for no longer than that.
+	// maxDebt is an organization's maximum debt. It is repaid in four minutes at repayRate, so an
+	// organization is at a disadvantage for no longer than that.
 	maxDebt = time.Minute
 	// quickDebt is the maximum debt with which an organization may use the last free slot.
 	quickDebt = 3 * time.Second
-	// shortDebt is the maximum debt with which an organization may use the short lane. A hundred
-	// short documents sent together use about this much time.
+	// shortDebt is the maximum debt with which an organization may use the short lane. It is about
+	// the processor time that a hundred short documents use.
 	shortDebt = 10 * time.Second
 	// leftDebt is added to an organization's debt for each document that had to leave the last slot
-	// or the short lane, because such a document must be read again.
+	// or the short lane. Such a document must be read again from the beginning.
 	leftDebt = 6 * time.Second
 )
 
-// shares decides which organizations' documents this worker reads. It divides processor time
-// fairly, rather than the number of documents:
+// shares decides which organizations' documents this worker reads next. It distributes processor
+// time fairly, not the number of documents:
 //
-//   - An organization's debt is the processor time that its documents used lately.
-//   - A slot goes to an organization with less debt than others.
-//   - An organization gets at most all slots but one.
-//   - The last free slot is reserved for organizations that have no document in process and
-//     little debt.
-//   - The short lane is a few more slots for short documents of organizations with little debt.
-//     There, too, an organization gets at most all slots but one.
+//   - An organization's debt is the processor time that its documents used recently.
+//   - A free slot goes to the organization with the least debt.
+//   - An organization may use all slots but one.
+//   - The last free slot is reserved for organizations that have little debt and no document in
+//     progress.
+//   - The short lane has additional slots for short documents of organizations with little debt.
+//     There, too, an organization may use all slots but one.
 //
-// Debts are local to this worker. Other workers divide their slots in the same way, so an
-// organization that floods several workers has a debt at each.
+// Each worker has its own debts. Other workers distribute their slots in the same way, so an
+// organization that sends many documents to several workers has a debt in each of them.
 type shares struct {
-	// number of ordinary slots
+	// Number of ordinary slots.
 	slots int
 	short int // number of slots in the short lane
-	// clock, which tests replace
+	// Clock, which tests replace.
 	now func() time.Time
 
 	mu    sync.Mutex
-	taken int // slots in use
-	// by organization; an organization without debt and documents has no entry
+	taken int // number of ordinary slots in use
+	// Shares by organization. An organization without debt and documents has no entry.
 	shares map[string]*share
 }
 
 // share contains an organization's debt and its documents that occupy slots.
 type share struct {
-	held  []*turn // documents in slots
+	held  []*turn // documents in ordinary slots
 	short []*turn // documents in the short lane
 	debt  time.Duration
 	at    time.Time // time at which debt was computed
@@ -59,8 +59,8 @@ type share struct {
 // turn is a document that occupies a slot.
 type turn struct {
 	org   string
-	short bool          // in the short lane
-	cpu   time.Duration // processor time used so far
+	short bool          // true if the document is in the short lane
+	cpu   time.Duration // processor time that the document has used so far
 }
 
 // newShares returns shares without debts, for the given numbers of slots.
@@ -68,18 +68,18 @@ func newShares(slots, short int) *shares {
 	return &shares{slots: slots, short: short, now: time.Now, shares: map[string]*share{}}
 }
 
-// claimLimit returns the number of documents that may be claimed for the free slots, and the
-// organizations excluded from this claim. last is true if the claim is for the last free slot. A
-// claim may leave slots free; the next claim can use them immediately.
+// claimLimit returns how many documents may be claimed for the free slots, and which organizations
+// are excluded from this claim. last is true if the claim is for the last free slot. A claim may
+// leave slots free; the next claim can use them immediately.
 func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// With a single slot there is nothing to reserve.
+	// With only one slot, none can be reserved.
 	if s.slots == 1 {
 		return 1, nil, false
 	}
 
-	// Leave the last slot for a separate claim, to which stricter rules apply.
+	// The last slot needs a claim of its own, for which the rules are stricter.
 	if last = free == 1; last {
 		maximum = 1
 	} else {
@@ -90,15 +90,15 @@ func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool
 	for org, o := range s.shares {
 		room := s.slots - 1 - len(o.held)
 		switch {
-		// The organization has all slots that it may have, or it may not use the last slot.
+		// The organization has reached its maximum, or it may not use the last slot.
 		case room <= 0, last && (len(o.held) > 0 || s.owed(o) > quickDebt):
 			excluded = append(excluded, org)
-		// Remove the entry, so that the map does not grow with each organization that ever sent a
-		// document.
+		// Remove the entry. Otherwise the map would keep an entry for each organization that ever
+		// sent a document.
 		case s.idle(o):
 			delete(s.shares, org)
-		// A claim may give all its documents to one organization, so the smallest room limits the
-		// claim.
+		// All documents of a claim may belong to one organization. So the claim is limited to the
+		// number of slots that any single organization may still use.
 		default:
 			maximum = min(maximum, room)
 		}
@@ -112,7 +112,7 @@ func (s *shares) excludedFromShort() (excluded []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for org, o := range s.shares {
-		// With a single slot the organization may use it, because there is none to reserve.
+		// If the short lane has only one slot, every organization may use it.
 		if len(o.short) >= max(s.short-1, 1) || s.owed(o) > shortDebt {
 			excluded = append(excluded, org)
 		}
@@ -121,8 +121,8 @@ func (s *shares) excludedFromShort() (excluded []string) {
 	return excluded
 }
 
-// debts returns the organizations' debts in whole seconds. It omits debts below one second, so that
-// only the waiting time of the documents decides between organizations with such debts.
+// debts returns the organizations' debts in whole seconds. It omits debts below one second. Between
+// organizations without a debt in the result, the waiting time of the documents decides.
 func (s *shares) debts() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,19 +147,19 @@ func (s *shares) owed(o *share) time.Duration {
 	return debt
 }
 
-// unpaid returns an organization's current debt for its finished documents.
+// unpaid returns an organization's current debt for documents that have finished.
 func (s *shares) unpaid(o *share) time.Duration {
-	// The debt decreases linearly from its last value. It is computed only when it is needed.
+	// The debt decreases linearly from its last computed value.
 	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
 }
 
-// idle reports whether a share contains no information and can be removed. The caller must hold the
-// lock.
+// idle reports whether a share has no documents and no debt, so that it can be removed. The caller
+// must hold the lock.
 func (s *shares) idle(o *share) bool {
 	return len(o.held) == 0 && len(o.short) == 0 && s.owed(o) == 0
 }
 
-// take adds a document to the slots that an organization uses.
+// take records that a document of the organization occupies a slot.
 func (s *shares) take(org string, short bool) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,21 +174,21 @@ func (s *shares) take(org string, short bool) *turn {
 		return t
 	}
 
-	// Only ordinary slots count: the short lane has no last slot to reserve.
+	// Only ordinary slots are counted, because in the short lane no last slot is reserved.
 	s.taken++
 	o.held = append(o.held, t)
 	return t
 }
 
-// spend sets the processor time that a document has used so far.
+// spend records the processor time that a document has used so far.
 func (s *shares) spend(t *turn, cpu time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.cpu = cpu
 }
 
-// release frees a document's slot and adds the document's processor time to the debt. left is true
-// if the document had to leave the last slot or the short lane.
+// release frees a document's slot and adds the document's processor time to the organization's
+// debt. left is true if the document had to leave the last slot or the short lane.
 func (s *shares) release(t *turn, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,22 +200,21 @@ func (s *shares) release(t *turn, left bool) {
 		o.held = without(o.held, t)
 	}
 
-	// The document's processor time moves from the running turn to the debt, which begins to
-	// decrease now.
+	// From now on, the processor time of the document is part of the debt and decreases with it.
 	debt := s.unpaid(o) + t.cpu
-	// The work so far is lost, and this organization must bear it and not the others.
+	// The work so far is lost. The organization bears this cost, so that others do not.
 	if left {
 		debt += leftDebt
 	}
 	o.debt, o.at = min(debt, maxDebt), s.now()
 }
 
-// without removes a turn from a list. It changes the list in place.
+// without removes the turn gone from a list. It changes the list in place.
 func without(turns []*turn, gone *turn) []*turn {
 	return slices.DeleteFunc(turns, func(t *turn) bool { return t == gone })
 }
 
-// full reports whether no slot is free.
+// full reports whether all slots are in use.
 func (s *shares) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"parley/workers/internal/document"
 )
 
-// TestTheShortLane: while long documents fill all slots, the short lane reads short documents of
-// another organization. It skips documents of organizations with too much debt. A document that
-// reaches the lane's limits is requeued for a normal slot.
+// TestTheShortLane fills all ordinary slots with long documents. The short lane still reads short
+// documents of another organization, and skips organizations with too much debt. A document that
+// reaches the lane's limits is requeued for an ordinary slot.
 func TestTheShortLane(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

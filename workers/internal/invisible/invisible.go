@@ -1,4 +1,5 @@
-// Package invisible finds elements of web pages and HTML documents that a reader does not see.
+// Package invisible detects elements of web pages and HTML documents that are not visible to a
+// reader.
 package invisible
 
 import (
@@ -9,26 +10,27 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Names contains the classes (".name") and ids ("#name") of elements that style sheets hide.
+// Names contains the classes (".name") and ids ("#name") of the elements that style sheets hide.
 type Names map[string]bool
 
-// hiddenStyle matches a style attribute that hides its element.
+// hiddenStyle matches a style attribute that hides the element.
 var hiddenStyle = regexp.MustCompile(`(?i)(?:^|;)\s*(?:` + strings.Join([]string{
 	`display\s*:\s*none`, `visibility\s*:\s*(?:hidden|collapse)`, `opacity\s*:\s*0?\.?0+\s*(?:!|;|$)`, `font-size\s*:\s*0(?:\.0+)?(?:[a-z%]+)?\s*(?:!|;|$)`,
 	`color\s*:\s*transparent`, `(?:left|top|right|text-indent)\s*:\s*-\d{3,}`, `clip\s*:\s*rect\(\s*0`, `clip-path\s*:\s*inset\(\s*(?:50|100)%`,
 	`(?:max-)?(?:width|height)\s*:\s*0(?:px)?\s*(?:!|;|$)`, `content-visibility\s*:\s*hidden`, `transform\s*:\s*scale\(\s*0\s*\)`,
 }, "|") + `)`)
 
-// hiddenClasses lists common classes of hidden elements, and of text that only screen readers read.
+// hiddenClasses lists class names that are commonly used for hidden elements and for text that is
+// only meant for screen readers.
 var hiddenClasses = map[string]bool{
 	"sr-only": true, "visually-hidden": true, "visuallyhidden": true, "screen-reader-text": true, "screen-reader-only": true,
 	"hidden": true, "d-none": true,
 }
 
-// Element reports whether an element is invisible on the page because of its own attributes, or
-// because of the names that style sheets hide. names may be nil.
+// Element reports whether an element is invisible, because of its own attributes or because a style
+// sheet hides it. names contains the names that style sheets hide; it may be nil.
 func Element(n *html.Node, names Names) bool {
-	if n.Data == "html" || n.Data == "body" { // some pages hide the whole body until a script has run
+	if n.Data == "html" || n.Data == "body" { // some pages hide the body until a script has run
 		return false
 	}
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool {
@@ -49,8 +51,8 @@ func Element(n *html.Node, names Names) bool {
 	})
 }
 
-// Patterns for parts of a style sheet: a rule, a declaration that hides elements, a comment, and a
-// selector that is a single class or id.
+// Patterns for the parts of a style sheet: a rule, a declaration that hides elements, a comment,
+// and a selector that consists of a single class or id.
 var (
 	styleRule   = regexp.MustCompile(`([^{}]*)\{([^{}]*)\}`)
 	styleHides  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)`)
@@ -58,10 +60,10 @@ var (
 	simpleStyle = regexp.MustCompile(`^[.#][\w-]+$`)
 )
 
-// maxStyle is the number of bytes of a style sheet that are read.
+// maxStyle is the maximum number of bytes of a style sheet that are read.
 const maxStyle = 200_000
 
-// Add adds the classes and ids that a style sheet hides.
+// Add adds the classes and ids of the elements that a style sheet hides.
 func (n Names) Add(sheet string) {
 	if len(sheet) > maxStyle {
 		sheet = sheet[:maxStyle]
@@ -78,8 +80,8 @@ func (n Names) Add(sheet string) {
 	}
 }
 
-// outsideAtRules removes at-rules with their blocks, such as @media print. Elements that they hide
-// may be visible elsewhere.
+// outsideAtRules returns a style sheet without at-rules such as @media print and their blocks. The
+// elements that they hide may be visible on a screen.
 func outsideAtRules(sheet string) string {
 	var b strings.Builder
 	for {
@@ -93,8 +95,8 @@ func outsideAtRules(sheet string) string {
 	}
 }
 
-// afterAtRule returns the text after the at-rule with which sheet begins. An at-rule ends with a
-// semicolon or with its block.
+// afterAtRule returns the text that follows the at-rule at the beginning of sheet. An at-rule ends
+// with a semicolon or with its block.
 func afterAtRule(sheet string) string {
 	depth := 0
 	for i := range len(sheet) {

@@ -1,8 +1,8 @@
-// Package pageserver renders the pages of PDFs that ingresses request over the bus.
+// Package pageserver renders pages of PDFs. Ingresses request them over the bus.
 //
 //	request ─► signed claims? ─┬─ no ──► refused
 //	                           └─ yes ─► free slot for the organization ─► document ─► reader in a sandbox ─► picture
 //
-// The claims name the organization, the document and the page, so the body is empty. Nothing is
-// stored: the ingress keeps pictures for a while.
+// The signed claims name the organization, the document and the page, so the body of a request is
+// empty. The page server stores no pictures; the ingress caches them for some time.
 package pageserver

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	slots      = 2         // simultaneous readers of a process
-	queue      = 8         // requests that wait for a slot
-	maxAnswer  = 900 << 10 // bytes; a larger reply does not fit into a message
-	maxContent = 20 << 20  // bytes of a document
+	slots      = 2         // maximum number of simultaneous readers in a process
+	queue      = 8         // maximum number of requests that wait for a slot
+	maxAnswer  = 900 << 10 // maximum number of bytes of a reply, because a larger one does not fit into a message
+	maxContent = 20 << 20  // maximum number of bytes of a document
 )
 
 var errUnbound = errors.New("the claims have no document or page")
 
-// Failures of pages, as sentences for people.
+// Failures, as sentences for users.
 const (
 	failedReplaced = "The document was replaced or deleted. Load it again."
 	failedFormat   = "Only the pages of PDFs have pictures."
@@ -39,7 +39,7 @@ type Documents interface {
 	OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error)
 }
 
-// Renderer renders a page of a PDF. Its error is a *document.Failure or the error of ctx.
+// Renderer renders a page of a PDF. Its error is a *document.Failure or ctx's error.
 type Renderer interface {
 	Picture(ctx context.Context, content []byte, page int) (domain.PagePicture, error)
 }
@@ -50,7 +50,7 @@ type Deps struct {
 	Documents Documents
 	Renderer  Renderer
 	Verifier  signed.Verifier
-	Tracer    *tracing.Tracer // nil: requests are not traced
+	Tracer    *tracing.Tracer // if nil, requests are not traced
 	Metrics   prometheus.Registerer
 	Log       zerolog.Logger
 }
@@ -83,7 +83,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}).Run(ctx)
 }
 
-// read returns an error if claims do not name a page of a document's content. The body of a request is empty.
+// read returns an error if the claims do not name a page of a document. It ignores the body, which
+// is empty.
 func read(claims contract.PageClaims, _ []byte) (none struct{}, err error) {
 	if claims.DocumentID == "" || claims.SHA256 == "" || claims.Page < 1 {
 		err = errUnbound
@@ -107,7 +108,8 @@ func (s *Server) handle(ctx context.Context, claims contract.PageClaims, _ struc
 	return encode(reply)
 }
 
-// render reads the document and renders the page. An error may be cured by another attempt.
+// render reads the document and renders the page. If it returns an error, another attempt may
+// succeed.
 func (s *Server) render(ctx context.Context, claims contract.PageClaims) (reply contract.PageReply, err error) {
 	doc, content, err := s.deps.Documents.OpenDocument(ctx, claims.OrganizationID, claims.DocumentID)
 	switch {
@@ -116,7 +118,7 @@ func (s *Server) render(ctx context.Context, claims contract.PageClaims) (reply 
 	case err != nil:
 		return reply, fmt.Errorf("opening document: %w", err)
 	}
-	defer func() { _ = content.Close() }() // read only: nothing can be lost
+	defer func() { _ = content.Close() }() // no data can be lost: the content was only read
 	switch {
 	case doc.SHA256 == nil || *doc.SHA256 != claims.SHA256:
 		return contract.PageReply{Failure: failedReplaced}, nil
@@ -138,7 +140,7 @@ func (s *Server) render(ctx context.Context, claims contract.PageClaims) (reply 
 	return contract.PageReply{Picture: &picture}, nil
 }
 
-// encode encodes a reply. If the reply is too large for a message, it drops the words.
+// encode encodes a reply. If the reply is too large for a message, it omits the words of the page.
 func encode(reply contract.PageReply) []byte {
 	raw, err := json.Marshal(reply)
 	if err == nil && len(raw) > maxAnswer && reply.Picture != nil {

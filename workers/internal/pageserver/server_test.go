@@ -24,7 +24,7 @@ import (
 
 const key = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 
-// bench is a page server whose bus passes calls directly.
+// bench is a page server with a bus that passes requests directly to it.
 type bench struct {
 	*testing.T
 	signer *secrets.Signer
@@ -33,7 +33,7 @@ type bench struct {
 	log    bytes.Buffer
 }
 
-// ServeTool keeps the handler for the test.
+// ServeTool stores the handler for the test.
 func (b *bench) ServeTool(kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
 	if kind != contract.KindPages || cfg.Slots < 1 {
 		b.Errorf("kind %q, %d slots", kind, cfg.Slots)
@@ -42,7 +42,7 @@ func (b *bench) ServeTool(kind string, cfg bus.ToolServing, handle func(context.
 	return func(context.Context) {}, nil
 }
 
-// OpenDocument has the PDF doc_1 and the text doc_2 of org_1.
+// OpenDocument opens the documents of org_1: doc_1, which is a PDF, and doc_2, which is a text.
 func (*bench) OpenDocument(_ context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	sum := "sum"
 	content := struct {
@@ -59,7 +59,7 @@ func (*bench) OpenDocument(_ context.Context, org, id string) (domain.Document, 
 	return domain.Document{ID: id, MIMEType: kind, SHA256: &sum}, content, nil
 }
 
-// Picture has pages 1 and 2; page 2 has many words.
+// Picture returns the pages 1 and 2 of a document. Page 2 has many words.
 func (*bench) Picture(_ context.Context, content []byte, page int) (domain.PagePicture, error) {
 	p := domain.PagePicture{MIMEType: "image/png", Width: 1, Height: 1, Data: content, Words: []domain.PageWord{{Text: "a"}}}
 	switch page {

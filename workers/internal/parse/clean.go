@@ -11,7 +11,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// cleanBlock returns a block's text in the clean form for the block's kind.
+// cleanBlock cleans the text of a block. The result depends on the block's kind: some kinds keep
+// their lines and spaces.
 func cleanBlock(kind document.Kind, s string) string {
 	switch kind {
 	case document.Verbatim:
@@ -23,21 +24,21 @@ func cleanBlock(kind document.Kind, s string) string {
 	}
 }
 
-// Clean converts arbitrary bytes to clean text: valid UTF-8 in composed form, with \n for each line break.
-// It removes invisible characters, such as control characters, direction overrides and soft
+// Clean converts arbitrary bytes to clean text: valid UTF-8 in composed form, with \n for each line
+// break. It removes invisible characters, such as control characters, direction overrides and soft
 // hyphens.
 func Clean(s string) string {
 	if plain(s) {
 		return s
 	}
 
-	// Composed form makes equal texts equal bytes, which the search needs.
+	// In composed form, equal texts consist of equal bytes. The search depends on this.
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return norm.NFC.String(strings.Map(seen, s))
 }
 
-// plain reports whether a text needs no cleaning: it consists of printable ASCII, newlines and
-// tabs.
+// plain reports whether a text consists of printable ASCII, newlines and tabs. Such a text needs no
+// cleaning.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
@@ -47,14 +48,14 @@ func plain(s string) bool {
 	return true
 }
 
-// seen returns the character to write for r: the same character, a newline, or -1 if no character is written.
+// seen returns the replacement of a character: the character itself, a newline, or -1 to remove it.
 func seen(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
 		return r
 	case r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029:
 		return '\n'
-	case r == 0x200C || r == 0x200D: // joiners are part of Persian and Indic words and of emoji
+	case r == 0x200C || r == 0x200D: // joiners occur in Persian and Indic words and in emoji
 		return r
 	case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r) && !writtenFormat(r), unicode.Is(blank, r):
 		return -1
@@ -74,14 +75,14 @@ var blank = &unicode.RangeTable{
 }
 
 // writtenFormat reports whether r is visible although Unicode classifies it as a format character.
-// There are such signs in Arabic, Syriac, Kaithi and other scripts.
+// Arabic, Syriac, Kaithi and other scripts have such characters.
 func writtenFormat(r rune) bool {
 	return r >= 0x0600 && r <= 0x0605 || r == 0x06DD || r == 0x070F || r == 0x0890 || r == 0x0891 || r == 0x08E2 ||
 		r == 0x110BD || r == 0x110CD || r >= 0x13430 && r <= 0x1345F
 }
 
-// Line returns a text as a single clean line with single spaces. It truncates the line to maximum
-// characters if maximum is not 0.
+// Line returns a text as a single clean line with single spaces. If maximum is not 0, it truncates
+// the line to maximum characters.
 func Line(s string, maximum int) string {
 	s = strings.Join(strings.Fields(Clean(s)), " ")
 	if maximum > 0 && utf8.RuneCountInString(s) > maximum {
@@ -94,7 +95,7 @@ func Line(s string, maximum int) string {
 func paragraph(s string) string {
 	s = Clean(s)
 
-	// Most paragraphs have a single line.
+	// Most paragraphs consist of a single line.
 	if !strings.Contains(s, "\n") {
 		return strings.Join(strings.Fields(s), " ")
 	}
@@ -113,8 +114,8 @@ func paragraph(s string) string {
 	return b.String()
 }
 
-// verbatim returns text with its lines and spaces, except for spaces at the ends of lines and empty
-// lines at the beginning and the end.
+// verbatim returns a text with its lines and spaces. It removes spaces from the ends of lines, and
+// empty lines from the beginning and the end of the text.
 func verbatim(s string) string {
 	lines := strings.Split(Clean(s), "\n")
 	for i, l := range lines {
@@ -130,13 +131,14 @@ func verbatim(s string) string {
 }
 
 // split divides a text that is longer than maximum bytes. The first piece ends after a line if
-// possible, else after a sentence, else after a word, else between two characters.
+// possible, otherwise after a sentence, after a word, or between two characters.
 func split(s string, maximum int) (piece, rest string) {
 	if len(s) <= maximum {
 		return s, ""
 	}
 
-	// A piece that is less than half full would produce too many pieces.
+	// The piece should be at least half full. Otherwise a text could be divided into very many
+	// pieces.
 	head := s[:maximum]
 	at := -1
 	for _, end := range []string{"\n", ". ", "。", " "} {
@@ -152,8 +154,8 @@ func split(s string, maximum int) (piece, rest string) {
 	return strings.TrimRightFunc(s[:at], unicode.IsSpace), strings.TrimLeft(s[at:], "\n ")
 }
 
-// boundary returns the last offset, not greater than maximum, that lies between two characters and
-// does not separate an accent from its letter.
+// boundary returns the largest offset up to maximum at which a text can be divided. The offset is
+// between two characters and does not separate an accent from its letter.
 func boundary(s string, maximum int) int {
 	for i := maximum; i > maximum/2; i-- {
 		if !utf8.RuneStart(s[i]) {
@@ -164,7 +166,7 @@ func boundary(s string, maximum int) int {
 		}
 	}
 
-	// A text that consists only of accents has no such boundary, so an accent is separated.
+	// In a text that consists only of accents, there is no such offset, so an accent is separated.
 	for i := maximum; i > 0; i-- {
 		if utf8.RuneStart(s[i]) {
 			return i
@@ -182,7 +184,7 @@ func languageTag(s string) string {
 	return tag.String()
 }
 
-// Lines returns text with \n for each line break.
+// Lines returns a text in which each line break is \n.
 func Lines(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s

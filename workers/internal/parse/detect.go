@@ -17,18 +17,18 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// kind is the detected type of a document, with a note for the person who uploaded the document.
+// kind is the detected type of a document. note is for the person who uploaded the document.
 type kind struct{ mimeType, note string }
 
-// detect returns the type of a document. It uses the first bytes, the names in an archive and, for
-// text, the document's name.
+// detect returns the type of a document. It examines the first bytes, the names in an archive and,
+// for text, the document's name.
 func detect(in Input) (kind, error) {
 	content := in.Content
 	if len(bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF")))) == 0 {
 		return kind{}, &document.Failure{Code: document.NoText, Message: "The document is empty."}
 	}
 
-	// Signatures decide before names: the content cannot be wrong about itself.
+	// A signature in the content is more reliable than the name.
 	var is string
 	var err error
 	switch {
@@ -47,31 +47,33 @@ func detect(in Input) (kind, error) {
 	return kind{mimeType: is, note: extensionNote(in.Name, is)}, nil
 }
 
-// IsText reports whether a document is neither a PDF nor an archive. Such a document is a text or
-// is not supported.
+// IsText reports whether a document is neither a PDF nor an archive. Such a document is text, or
+// its format is not supported.
 func IsText(content []byte) bool {
 	return !isPDF(content) && !isArchive(content) && !isCompound(content)
 }
 
-// isPDF reports whether a document is a PDF. Some programs write other bytes before the signature.
+// isPDF reports whether a document is a PDF. The signature need not come first, because some
+// programs write other bytes before it.
 func isPDF(content []byte) bool {
 	return bytes.Contains(content[:min(len(content), 1024)], []byte("%PDF-"))
 }
 
-// isArchive reports whether a document is a ZIP archive. The second signature is an empty archive.
+// isArchive reports whether a document is a ZIP archive. An empty archive has a signature of its
+// own.
 func isArchive(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("PK\x03\x04")) || bytes.HasPrefix(content, []byte("PK\x05\x06"))
 }
 
-// isCompound reports whether a document has Microsoft's compound format, which old Office programs
-// and encrypted documents use.
+// isCompound reports whether a document has Microsoft's compound format, which is used for old
+// Office documents and for encrypted ones.
 func isCompound(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"))
 }
 
-// extensionNote returns a note if a file's extension contradicts its content.
+// extensionNote returns a note if the extension of a file's name contradicts the file's content.
 func extensionNote(name, is string) string {
-	// A text with the extension of another text format is common and no mistake.
+	// It is common for a text to have the extension of another text format, so this needs no note.
 	said, ok := extensions[extension(name)]
 	if !ok || said == is || isTextType(said) && isTextType(is) || typeNames[is] == "" {
 		return ""
@@ -79,7 +81,8 @@ func extensionNote(name, is string) string {
 	return fmt.Sprintf("The file's name suggests %s, but the file is %s and was read as such.", typeNames[said], typeNames[is])
 }
 
-// isTextType reports whether a supported format is text, so that only its name distinguishes it.
+// isTextType reports whether a supported format is a text format. Only their names distinguish
+// documents of these formats.
 func isTextType(mimeType string) bool {
 	switch mimeType {
 	case HTML, Markdown, Text, CSV, TSV, JSON, JSONLines:
@@ -89,10 +92,10 @@ func isTextType(mimeType string) bool {
 	}
 }
 
-// extension returns the extension of a file's name in lower case, with its dot.
+// extension returns the extension of a file's name in lower case, including the dot.
 func extension(name string) string { return strings.ToLower(path.Ext(strings.TrimSpace(Clean(name)))) }
 
-// mainParts maps the content types of main parts in Office packages to MIME types.
+// mainParts maps the content type of an Office package's main part to the package's MIME type.
 var mainParts = []struct{ part, is string }{
 	{"wordprocessingml.document.main+xml", DOCX},
 	{"wordprocessingml.template.main+xml", DOCX},
@@ -118,7 +121,7 @@ func detectArchive(content []byte) (string, error) {
 		return "", err
 	}
 
-	// Office documents list the types of their parts in this file.
+	// Office packages contain this file, which lists the types of their parts.
 	types, err := optional(a, "[Content_Types].xml")
 	if err != nil {
 		return "", err
@@ -146,14 +149,15 @@ func detectArchive(content []byte) (string, error) {
 		return iwork, nil
 	}
 
-	// The library would also detect Office formats whose main part is missing.
+	// The library also recognizes Office formats if the main part is missing. Such documents cannot
+	// be read.
 	if m := mimetype.Detect(content); typeNames[base(m.String())] != "" && !m.Is(DOCX) && !m.Is(PPTX) && !m.Is(XLSX) && !m.Is(EPUB) {
 		return base(m.String()), nil
 	}
 	return "application/zip", nil
 }
 
-// optional reads a part of an archive; a missing part is empty.
+// optional reads a part of an archive. If the part is missing, the result is empty.
 func optional(a *pack.Archive, name string) ([]byte, error) {
 	content, err := a.Read(name)
 	if errors.Is(err, pack.ErrNoPart) {
@@ -162,8 +166,8 @@ func optional(a *pack.Archive, name string) ([]byte, error) {
 	return content, err
 }
 
-// detectCompound returns the type of a file in Microsoft's compound format. It uses the names in
-// the file's directory.
+// detectCompound returns the type of a file in Microsoft's compound format. The names in the file's
+// directory determine the type.
 func detectCompound(content []byte) (string, error) {
 	has := func(name string) bool { return bytes.Contains(content, utf16Name(name)) }
 	switch {
@@ -187,7 +191,8 @@ func detectCompound(content []byte) (string, error) {
 	return "application/x-ole-storage", nil
 }
 
-// utf16Name returns an ASCII name in UTF-16, as the format's directory contains it.
+// utf16Name returns an ASCII name in UTF-16, which is the encoding of names in the directory of a
+// compound file.
 func utf16Name(s string) []byte {
 	b := make([]byte, 0, 2*len(s))
 	for i := range len(s) {
@@ -196,7 +201,8 @@ func utf16Name(s string) []byte {
 	return b
 }
 
-// detectText returns the type of a document without a known signature. It is usually a text format.
+// detectText returns the type of a document that has no known signature. Usually this is a text
+// format.
 func detectText(in Input) string {
 	head := in.Content[:min(len(in.Content), 64<<10)]
 	if bytes.HasPrefix(head, []byte(`{\rtf`)) {
@@ -206,7 +212,8 @@ func detectText(in Input) string {
 		return "application/postscript"
 	}
 
-	// UTF-16 and UTF-32 contain zero bytes, which would otherwise count as binary data.
+	// UTF-16 and UTF-32 contain zero bytes, so these encodings are checked before zero bytes count
+	// as binary data.
 	wide, isWide := charset.Wide(head[:len(head)&^3])
 	if !isWide {
 		if is := base(mimetype.Detect(in.Content).String()); isBinaryType(is, head) {
@@ -218,7 +225,8 @@ func detectText(in Input) string {
 	return textFor(in, strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f"))))
 }
 
-// textFor returns the text format of a document. start is the document's beginning in lower case.
+// textFor returns the text format of a document. start is the beginning of the document in lower
+// case.
 func textFor(in Input, start string) string {
 	said := declaredType(in)
 	switch {
@@ -235,8 +243,8 @@ func textFor(in Input, start string) string {
 	}
 }
 
-// isBinaryType reports whether a type is not text. A document of an unknown type counts as text if
-// it contains no zero bytes, because it may be in any single-byte encoding.
+// isBinaryType reports whether a type is not text. A document of unknown type may be text in any
+// single-byte encoding, so it counts as text if it contains no zero bytes.
 func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
@@ -249,7 +257,7 @@ func isBinaryType(is string, head []byte) bool {
 	}
 }
 
-// looksLikeHTML reports whether a text begins like HTML. start is in lower case.
+// looksLikeHTML reports whether a text begins like HTML. start is the beginning in lower case.
 func looksLikeHTML(start string) bool {
 	// An XML declaration and comments may precede the first element.
 	if strings.HasPrefix(start, "<?xml") {
@@ -272,8 +280,8 @@ func looksLikeHTML(start string) bool {
 	return false
 }
 
-// declaredType returns the type that the name's extension indicates, or else the type that the
-// sender declared.
+// declaredType returns the type that the name's extension indicates. If there is none, it returns
+// the type that the sender declared.
 func declaredType(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is
@@ -283,7 +291,7 @@ func declaredType(in Input) string {
 		return other
 	}
 
-	// Senders declare many files as text/plain, so that type is no information.
+	// Senders declare many files as text/plain, so this type does not distinguish text formats.
 	if typeNames[is] != "" && isTextType(is) && is != Text {
 		return is
 	}
@@ -299,13 +307,14 @@ func base(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(is))
 }
 
-// convertible lists formats whose documents can be saved in supported formats by the programs that created them.
+// convertible lists formats without a reader. The programs that create such documents can save them
+// in a supported format.
 var convertible = []string{
 	"application/rtf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", iwork, xlsb,
 	"application/postscript", "application/vnd.ms-xpsdocument",
 }
 
-// unsupported returns the failure for a type without a reader.
+// unsupported returns the failure for a type that has no reader.
 func unsupported(is string) error {
 	what, how := typeNames[is], ""
 	switch {

@@ -1,3 +1,3 @@
-// Package parse reads documents. It detects a document's format, calls the reader for the format,
-// cleans the text, and enforces the limits. It runs only in the sandboxed reader process.
+// Package parse reads documents. It detects a document's format, calls the reader for that format,
+// cleans the text, and enforces limits. It runs only in the sandboxed reader process.
 package parse

@@ -1,6 +1,6 @@
 package parse
 
-// MIME types of the formats that have readers.
+// MIME types for which there are readers.
 const (
 	PDF       = "application/pdf"
 	DOCX      = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -24,14 +24,14 @@ var extensions = map[string]string{
 	".csv": CSV, ".tsv": TSV, ".tab": TSV, ".json": JSON, ".jsonl": JSONLines, ".ndjson": JSONLines, ".geojson": JSON,
 }
 
-// aliases maps other names for these MIME types, which some senders use, to the names above.
+// aliases maps other MIME types that some senders use to the MIME types above.
 var aliases = map[string]string{
 	"text/x-markdown": Markdown, "application/xhtml+xml": HTML, "application/csv": CSV, "application/x-csv": CSV, "text/json": JSON,
 	"application/jsonl": JSONLines, "application/x-jsonlines": JSONLines, "application/jsonlines": JSONLines, "application/ndjson": JSONLines,
 	"application/ld+json": JSON, "application/geo+json": JSON, "application/vnd.ms-excel.csv": CSV,
 }
 
-// typeNames maps MIME types to the names used in messages.
+// typeNames maps MIME types to their names in messages.
 var typeNames = map[string]string{
 	PDF: "a PDF document", DOCX: "a Word document", PPTX: "a PowerPoint presentation", XLSX: "an Excel workbook", EPUB: "an EPUB book",
 	HTML: "an HTML page", Markdown: "Markdown", Text: "plain text", CSV: "comma-separated values", TSV: "tab-separated values",
@@ -74,7 +74,7 @@ var typeNames = map[string]string{
 	iwork:                                           "an iWork document",
 }
 
-// MIME types that the detection library does not know.
+// MIME types that the detection library does not support.
 const (
 	xlsb  = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 	iwork = "application/vnd.apple.iwork"

@@ -11,30 +11,30 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits are the limits on the text that is read from a document. Zero means the default.
+// Limits bound the text that is read from a document. Zero selects the default.
 type Limits struct {
 	Pages  int   // default 2,000
 	Blocks int   // default 500,000
 	Text   int64 // bytes of text; default 32 MiB
 }
 
-// Input is a document to read.
+// Input is a document to be read.
 type Input struct {
-	Name     string // the name that the sender gave it; used only to distinguish text formats
-	MIMEType string // the type that the sender declared; Parse replaces it with the detected type
+	Name     string // name that the sender gave; used only to distinguish text formats
+	MIMEType string // type that the sender declared; Parse replaces it with the detected type
 	Charset  string // the encoding that the sender declared, or ""; Parse sets it from MIMEType
 	Content  []byte
 	Limits   Limits
 }
 
-// Reader reads documents of one format. It returns a *document.Failure if it knows the problem. Any
-// other error means that the document is damaged.
+// Reader reads documents of one format. If it can state the problem with a document, it returns a
+// *document.Failure. Any other error means that the document is damaged.
 type Reader func(ctx context.Context, in Input, out *Writer) (document.Info, error)
 
-// Formats maps MIME types to readers.
+// Formats contains the readers by MIME type.
 type Formats map[string]Reader
 
-// With returns a copy of f in which read is the reader for mimeType.
+// With returns a copy of f that uses read for mimeType.
 func (f Formats) With(mimeType string, read Reader) Formats {
 	all := make(Formats, len(f)+1)
 	maps.Copy(all, f)
@@ -42,22 +42,21 @@ func (f Formats) With(mimeType string, read Reader) Formats {
 	return all
 }
 
-// Parse reads a document. It detects the format from the content. Errors from ctx and from the
-// function that receives out's events are returned unchanged. Any other error is a
-// *document.Failure.
+// Parse reads a document, whose format it detects from the content. It returns errors of ctx and of
+// the receiver of out's events unchanged. Any other error is a *document.Failure.
 func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (document.Info, error) {
 	kind, err := detect(in)
 	if err != nil {
 		return document.Info{}, err
 	}
 
-	// A detected format without a reader has a message that suggests a conversion.
+	// If the detected format has no reader, the message suggests a conversion.
 	read, ok := formats[kind.mimeType]
 	if !ok {
 		return document.Info{}, unsupported(kind.mimeType)
 	}
 
-	// The declared type is still useful for its charset, which the content often does not state.
+	// The declared type may contain the charset, which the content often does not state.
 	if _, params, err := mime.ParseMediaType(in.MIMEType); err == nil && in.Charset == "" {
 		in.Charset = params["charset"]
 	}
@@ -71,7 +70,8 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 		return document.Info{}, explain(ctx, err, out)
 	}
 
-	// Readers return titles and languages as the document contains them, so they are cleaned here.
+	// Readers return the title and the language as they are in the document, so both are cleaned
+	// here.
 	info.MIMEType = kind.mimeType
 	info.Title, info.Language = Line(info.Title, maxTitle), languageTag(info.Language)
 	if info.Pages == 0 {
@@ -83,13 +83,13 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 	return info, nil
 }
 
-// panicked is the error for a panic in a reader, because libraries can panic on damaged files.
+// panicked is the error for a panic in a reader. Libraries may panic on damaged files.
 type panicked struct {
 	value any
 	stack []byte
 }
 
-// Error returns the panic's value and stack, which only appear in logs.
+// Error returns the value and the stack of the panic, which appear only in logs.
 func (p *panicked) Error() string { return fmt.Sprintf("reader panicked: %v\n%s", p.value, p.stack) }
 
 // readSafely calls a reader and converts a panic to an error.
@@ -105,11 +105,11 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 	return read(ctx, in, out)
 }
 
-// explain converts an error to an error that may be shown to the person who uploaded the document.
+// explain converts an error to one that may be shown to the person who uploaded the document.
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {
-	// The order matters: an error of the receiver may also have become the reader's error.
+	// This case comes first, because readers return an error of the receiver as their own.
 	case out.broken != nil:
 		return out.broken
 	case errors.As(err, &failure):

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// value matches numbers, dates and amounts. Header rows do not contain such cells.
+// value matches numbers, dates and amounts, which do not occur in header rows.
 var value = regexp.MustCompile(`^[\p{Sc}+(-]{0,3}\s?[0-9][0-9.,:/\-\sT%Z)+]*(?:\s?[\p{Sc}%])?$`)
 
-// NamesColumns reports whether cells look like a header row: they contain short texts, which are
-// all different, and no numbers. At least two thirds of the columns must have a text.
+// NamesColumns reports whether cells look like a header row. The cells of a header row contain
+// short and different texts, but no numbers. At least two thirds of the columns must have a text.
 func NamesColumns(cells []string, columns int) bool {
 	seen := map[string]bool{}
 	for _, c := range cells {
@@ -19,7 +19,7 @@ func NamesColumns(cells []string, columns int) bool {
 			continue
 		}
 
-		// A data row often repeats a value or contains a number; column names do neither.
+		// A row of data often repeats a value or contains a number, but a header row does not.
 		if seen[c] || value.MatchString(c) && !year(c) || utf8.RuneCountInString(c) > 80 {
 			return false
 		}
@@ -28,5 +28,6 @@ func NamesColumns(cells []string, columns int) bool {
 	return len(seen) > 0 && len(seen)*3 >= columns*2
 }
 
-// year reports whether a cell is a year, which may be the name of a column.
+// year reports whether a cell is a year. A year may be the name of a column, although it is a
+// number.
 func year(c string) bool { return len(c) == 4 && (c[:2] == "19" || c[:2] == "20") }

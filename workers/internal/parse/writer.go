@@ -7,30 +7,30 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Defaults of Limits, and maximum lengths.
+// Default values of Limits, and maximum lengths.
 const (
 	defaultPages  = 2000
 	defaultBlocks = 500_000
 	defaultText   = 32 << 20
-	MaxBlock      = 16 << 10 // maximum number of bytes in a block's text; longer blocks are divided
-	maxHeading    = 1000     // maximum number of bytes in a heading; a longer heading becomes a paragraph
+	MaxBlock      = 16 << 10 // bytes of a block's text; a longer block is divided
+	maxHeading    = 1000     // bytes of a heading; a longer heading becomes a paragraph
 	maxTitle      = 300      // characters
 )
 
-// Writer emits the blocks of a document as events. It cleans the text of blocks and enforces
-// limits. After an error, every call returns the same error.
+// Writer emits the blocks of a document as events. It cleans the text of the blocks and enforces
+// limits. After an error, all calls return the same error.
 type Writer struct {
 	emit   func(document.Event) error
 	limits Limits
-	page   int // page of the next block; 0 before the first page
+	page   int // page of the next block, or 0 before the first page
 	pages  int
 	blocks int
 	text   int64
-	err    error // the first error, which every later call returns
-	broken error // error from emit, which the document did not cause
+	err    error // the first error, which all later calls return
+	broken error // error of emit, which the document has not caused
 }
 
-// NewWriter returns a Writer that calls emit with its events.
+// NewWriter returns a Writer that passes its events to emit.
 func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	if limits.Pages <= 0 {
 		limits.Pages = defaultPages
@@ -44,24 +44,24 @@ func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	return &Writer{emit: emit, limits: limits}
 }
 
-// Pages reports the number of pages. It fails if the number exceeds the limit.
+// Pages reports the total number of pages. It fails if the number exceeds the limit.
 func (w *Writer) Pages(n int) error {
 	if w.err == nil && n > w.limits.Pages {
 		w.err = tooManyPages(n, w.limits.Pages)
 	}
 	if w.err == nil && n > 0 {
 		w.pages = n
-		// Sent early, the number lets the worker report progress.
+		// The number is sent before the pages, so that the worker can report progress.
 		w.send(document.Event{Pages: &n})
 	}
 	return w.err
 }
 
-// Page begins page n, counted from 1, and reports the pages before it as done.
+// Page begins page n, counted from 1, and reports all earlier pages as done.
 func (w *Writer) Page(n int) error {
 	switch {
 	case w.err != nil:
-	// A page cannot begin again, because its end was already reported.
+	// Pages must begin in ascending order, because the end of earlier pages was already reported.
 	case n <= w.page:
 		w.err = fmt.Errorf("starting page %d after page %d", n, w.page)
 	case n > w.limits.Pages:
@@ -73,12 +73,12 @@ func (w *Writer) Page(n int) error {
 	return w.err
 }
 
-// Heading writes a heading; level 1 is the outermost.
+// Heading writes a heading. Level 1 is the outermost level.
 func (w *Writer) Heading(level int, text string) error {
 	return w.Put(document.Block{Kind: document.Heading, Level: level, Text: text})
 }
 
-// Paragraph writes a paragraph with its newlines.
+// Paragraph writes a paragraph. It keeps the newlines in the text.
 func (w *Writer) Paragraph(text string) error {
 	return w.Put(document.Block{Kind: document.Paragraph, Text: text})
 }
@@ -93,12 +93,12 @@ func (w *Writer) Row(cells []string, head bool) error {
 	return w.Put(document.Block{Kind: document.Row, Head: head, Text: Cells(cells)})
 }
 
-// Verbatim writes text whose newlines and spaces matter.
+// Verbatim writes text whose newlines and spaces are significant.
 func (w *Writer) Verbatim(text string) error {
 	return w.Put(document.Block{Kind: document.Verbatim, Text: text})
 }
 
-// Put writes a block on the current page. It ignores blocks without text.
+// Put writes a block to the current page. It ignores a block without text.
 func (w *Writer) Put(b document.Block) error {
 	if w.err != nil {
 		return w.err
@@ -109,14 +109,14 @@ func (w *Writer) Put(b document.Block) error {
 		return nil
 	}
 
-	// Very long headings are usually text that is only formatted as a heading.
+	// A very long heading is usually text that only has the format of a heading.
 	if b.Kind != document.Heading {
 		b.Level = 0
 	} else if b.Level = min(max(b.Level, 1), 6); len(b.Text) > maxHeading {
 		b.Kind, b.Level = document.Paragraph, 0
 	}
 
-	// Only the first piece of a divided header row names the columns.
+	// If a header row is divided, only the first piece remains a header.
 	for rest := b.Text; rest != "" && w.err == nil; {
 		b.Text, rest = split(rest, MaxBlock)
 		w.block(b)
@@ -131,7 +131,7 @@ func (w *Writer) Empty() bool { return w.blocks == 0 }
 // Remaining returns the number of bytes of text that may still be written.
 func (w *Writer) Remaining() int64 { return max(w.limits.Text-w.text, 0) }
 
-// block emits a block if the limits allow it.
+// block emits a block if the limits allow this.
 func (w *Writer) block(b document.Block) {
 	w.blocks++
 	w.text += int64(len(b.Text))
@@ -150,22 +150,22 @@ func (w *Writer) block(b document.Block) {
 	}
 }
 
-// send passes an event to the receiver. Its error is kept apart, because the document did not cause
-// it.
+// send passes an event to the receiver. It stores the receiver's error separately, because the
+// document has not caused this error.
 func (w *Writer) send(e document.Event) {
 	if err := w.emit(e); err != nil {
 		w.err, w.broken = err, err
 	}
 }
 
-// done reports the current page, if any, as done.
+// done reports the current page as done, if there is one.
 func (w *Writer) done() {
 	if n := w.page; n > 0 {
 		w.send(document.Event{Done: &n})
 	}
 }
 
-// finish reports the last page as done. It fails if the document has no text.
+// finish reports the last page as done. It fails if the document contains no text.
 func (w *Writer) finish() error {
 	if w.err == nil && w.blocks == 0 {
 		w.err = &document.Failure{Code: document.NoText, Message: "The document has no text."}
@@ -176,14 +176,14 @@ func (w *Writer) finish() error {
 	return w.err
 }
 
-// maxGap is the maximum number of consecutive empty cells that are written. Further empty cells
-// carry no information about the columns.
+// maxGap is the maximum number of consecutive empty cells that are written. More of them would make
+// a line long without giving information.
 const maxGap = 20
 
 // Cells returns the text of a row. Empty cells at its end are omitted.
 func Cells(cells []string) string {
 	var b strings.Builder
-	empty := 0 // number of empty cells before the next cell with text
+	empty := 0 // empty cells before the next cell with text
 	for _, c := range cells {
 		c = Line(c, 0)
 		if c == "" {
@@ -202,14 +202,14 @@ func Cells(cells []string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// tooManyPages returns the failure for a document with n or more pages.
+// tooManyPages returns the failure for a document with at least n pages.
 func tooManyPages(n, limit int) error {
 	return &document.Failure{
 		Code: document.TooManyPages, Message: fmt.Sprintf("The document has %d pages or more; the maximum is %d.", n, limit),
 	}
 }
 
-// size formats a number of bytes for messages.
+// size formats a number of bytes for an error message.
 func size(n int64) string {
 	if n >= 1<<20 && n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)

@@ -33,7 +33,7 @@ func orientation(mediaType string, content []byte) int {
 	return 1
 }
 
-// exifOrientation looks the orientation up in the first directory of an EXIF block.
+// exifOrientation returns the orientation that is stored in the first directory of an EXIF block.
 func exifOrientation(exif []byte) int {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// MaxSide is the maximum number of pixels of each side of a converted image. Models scale larger
-	// images down themselves.
+	// MaxSide is the maximum number of pixels on each side of a converted image. Models would scale
+	// down larger images.
 	MaxSide = 2048
-	// MaxBytes is the maximum size of a converted image.
+	// MaxBytes is the maximum number of bytes of a converted image.
 	MaxBytes = 4 << 20
 
-	largePNG = 1 << 20 // bytes above which a PNG is encoded as JPEG
+	largePNG = 1 << 20 // number of bytes above which an image is encoded as JPEG instead of PNG
 )
 
-// errTooLarge means that no encoding of the image is small enough.
+// errTooLarge means that the image is too large in every encoding.
 var errTooLarge = errors.New("the image is too large even when it is scaled down")
 
 // Picture is a converted image.
@@ -54,7 +54,7 @@ func Convert(content []byte) (Picture, error) {
 	return encode(upright, info.MediaType == imageinfo.JPEG)
 }
 
-// decode decodes an image; of an animation, only the first frame.
+// decode decodes an image. Of an animation, it decodes only the first frame.
 func decode(mediaType string, content []byte) (image.Image, error) {
 	in := bytes.NewReader(content)
 	switch mediaType {
@@ -69,8 +69,8 @@ func decode(mediaType string, content []byte) (image.Image, error) {
 	}
 }
 
-// shrink returns the image with at most MaxSide pixels on each side: each pixel is the average of a
-// square.
+// shrink returns the image with at most MaxSide pixels on each side. Each pixel is the average of a
+// square of the original pixels.
 func shrink(from image.Image) *image.RGBA {
 	size := from.Bounds()
 	longest := max(size.Dx(), size.Dy())
@@ -90,7 +90,7 @@ func shrink(from image.Image) *image.RGBA {
 	return out
 }
 
-// average returns the average color of a part of an image.
+// average returns the average color of the given part of an image.
 func average(from image.Image, part image.Rectangle) color.RGBA {
 	var r, g, b, a, count uint64
 	for y := part.Min.Y; y < part.Max.Y; y++ {
@@ -106,7 +106,7 @@ func average(from image.Image, part image.Rectangle) color.RGBA {
 	return color.RGBA{R: eight(r), G: eight(g), B: eight(b), A: eight(a)}
 }
 
-// turn applies an EXIF orientation, 1 to 8.
+// turn rotates and mirrors an image according to an EXIF orientation from 1 to 8.
 func turn(from *image.RGBA, orientation int) *image.RGBA {
 	if orientation < 2 || orientation > 8 {
 		return from
@@ -142,7 +142,8 @@ func turn(from *image.RGBA, orientation int) *image.RGBA {
 	return out
 }
 
-// encode encodes a photograph as JPEG. Any other image is encoded as PNG, unless that is large.
+// encode encodes a photograph as JPEG. It encodes any other image as PNG, or as JPEG if the PNG
+// would be large.
 func encode(from *image.RGBA, photograph bool) (Picture, error) {
 	out := Picture{Width: from.Rect.Dx(), Height: from.Rect.Dy()}
 	var b bytes.Buffer

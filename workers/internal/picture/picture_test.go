@@ -16,7 +16,7 @@ import (
 	"parley/shared/imageinfo"
 )
 
-// drawn returns an image whose left half is red, and whose right half has another color.
+// drawn returns an image whose left half is red and whose right half has the given color.
 func drawn(width, height int, right color.Color) *image.NRGBA {
 	out := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -40,7 +40,7 @@ func asPNG(t *testing.T, from image.Image) []byte {
 	return b.Bytes()
 }
 
-// withEXIF returns a JPEG image with an EXIF block that contains an orientation and a secret.
+// withEXIF returns a JPEG image with an EXIF block. The block contains an orientation and a secret.
 func withEXIF(t *testing.T, from image.Image, orientation byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -64,10 +64,11 @@ func decoded(t *testing.T, p Picture) image.Image {
 	return out
 }
 
-// A converted image has no metadata, and is upright although its EXIF said how to turn it.
+// A converted image has no metadata. It is upright, because the orientation in its EXIF block was
+// applied.
 func TestMetadataIsRemovedAndTheImageUpright(t *testing.T) {
 	t.Parallel()
-	for orientation, red := range map[byte]image.Point{ // where the left half goes
+	for orientation, red := range map[byte]image.Point{ // red is the new position of the left half
 		0: {X: 5, Y: 20}, 1: {X: 5, Y: 20}, 2: {X: 75, Y: 20}, 3: {X: 75, Y: 20}, 4: {X: 5, Y: 20},
 		5: {X: 20, Y: 5}, 6: {X: 20, Y: 5}, 7: {X: 20, Y: 75}, 8: {X: 20, Y: 75}, 9: {X: 5, Y: 20},
 	} {
@@ -135,12 +136,13 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Hostile images are rejected: too many pixels, damage, other formats.
+// Malicious images are rejected: those with too many pixels, damaged ones, and those in other
+// formats.
 func TestHostileImages(t *testing.T) {
 	t.Parallel()
 	small := asPNG(t, drawn(10, 10, color.White))
 	huge := bytes.Clone(small)
-	copy(huge[16:], "\x00\x00\x27\x10\x00\x00\x27\x10") // 10,000 × 10,000
+	copy(huge[16:], "\x00\x00\x27\x10\x00\x00\x27\x10") // 10,000 × 10,000 pixels
 	for name, c := range map[string]struct {
 		content []byte
 		want    error
@@ -163,7 +165,7 @@ func TestHostileImages(t *testing.T) {
 	}
 }
 
-// FuzzConvert checks that damaged images neither hang nor panic.
+// FuzzConvert checks that damaged images cause neither a hang nor a panic.
 func FuzzConvert(f *testing.F) {
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, drawn(8, 8, color.White), nil); err != nil {

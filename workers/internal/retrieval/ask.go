@@ -14,18 +14,19 @@ import (
 // vectorTimeout is the maximum time that a search waits for the vector of its query.
 const vectorTimeout = 2 * time.Second
 
-// errNoDocuments is the cause with which a search is cancelled if the organization has no documents.
+// errNoDocuments is the cause with which a search is cancelled if the organization has no
+// documents.
 var errNoDocuments = errors.New("the organization has no documents")
 
-// answers contains the results of all sources.
+// answers contains the results of all sources of a search.
 type answers struct {
-	// results by source
+	// Results by source.
 	ranks ranks
-	// names of the sources that failed
+	// Names of the sources that failed.
 	without []string
-	chunks  int64            // number of the organization's chunks
+	chunks  int64            // total number of chunks of the organization
 	counts  map[string]int64 // number of chunks that contain each lexeme
-	err     error            // the search has failed
+	err     error            // error because of which the search has failed
 }
 
 // searchRun is a search in progress.
@@ -41,8 +42,8 @@ type searchRun struct {
 	got answers
 }
 
-// ask queries all sources in parallel. Its result lists the sources that failed in without. If the
-// text search fails, the whole search fails.
+// ask queries all sources in parallel. The field without of the result lists the sources that
+// failed. If the text search fails, the whole search fails.
 func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowledgedb.QueryWord) answers {
 	a := &searchRun{Searcher: s, query: q, text: text, words: words, got: answers{ranks: ranks{}}}
 	a.scope = knowledgedb.SearchScope{OrganizationID: q.OrganizationID, DocumentIDs: q.DocumentIDs, Metadata: q.Metadata}
@@ -51,7 +52,7 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	defer cancel(nil)
 	var all sync.WaitGroup
 	vectors := s.embedder != nil && s.embedder.Model() != ""
-	if q.Supported || vectors { // the counts are needed only then
+	if q.Supported || vectors { // otherwise, the counts are not needed
 		all.Go(func() { a.count(within, cancel) })
 	}
 	all.Go(func() { a.byWords(within, ByText, s.store.SearchText) })
@@ -61,7 +62,7 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	}
 	all.Wait()
 
-	// All goroutines have ended, so a.got is read without the lock.
+	// All goroutines have ended, so no lock is needed to read a.got.
 	switch {
 	case ctx.Err() != nil:
 		return answers{err: fmt.Errorf("searching documents: %w", context.Cause(ctx))}
@@ -72,8 +73,8 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	return a.got
 }
 
-// count looks up how many chunks contain each of the query's words. If the organization has no
-// documents, it cancels the search.
+// count looks up how many chunks contain each word of the query. If the organization has no
+// documents, count cancels the search.
 func (a *searchRun) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	var lexemes []string
 	for _, w := range a.words {
@@ -81,7 +82,7 @@ func (a *searchRun) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 	slices.Sort(lexemes)
 	chunks, counts, err := a.store.KnowledgeWords(ctx, a.scope.OrganizationID, slices.Compact(lexemes))
-	// The other sources would find nothing, and the vector would cost money.
+	// Without documents, no source can find anything, and computing the vector would cost money.
 	if err == nil && chunks == 0 {
 		cancel(errNoDocuments)
 	}
@@ -100,10 +101,10 @@ func (a *searchRun) fail(err error) {
 	}
 }
 
-// byWords is a search for the words of a query.
+// byWords is a function that searches for the words of a query.
 type byWords func(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-// byWords runs one of the searches for words, and stores the results under source.
+// byWords calls one of the searches for words and stores its results under the name source.
 func (a *searchRun) byWords(ctx context.Context, source string, search byWords) {
 	hits, err := search(ctx, a.scope, a.words, depth)
 
@@ -112,21 +113,21 @@ func (a *searchRun) byWords(ctx context.Context, source string, search byWords) 
 	switch {
 	case err == nil:
 		a.got.ranks[source] = hits
-	// A search without the text source would seem to succeed but miss most passages.
+	// Without the text search, a search would miss most passages, so its failure is an error.
 	case source == ByText:
 		a.fail(fmt.Errorf("searching by words: %w", err))
-	// Similar words are optional, so the search continues without them.
+	// Results for similar words are optional, so the search continues without them.
 	default:
 		a.got.without = append(a.got.without, source)
 	}
 }
 
-// byVector runs the search by the query's vector.
+// byVector searches with the vector of the query.
 func (a *searchRun) byVector(ctx context.Context) {
 	hits, err := a.nearest(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// The reply names the missing source, so callers can mention it.
+	// The reply names the missing source, so that callers can report it.
 	if err != nil {
 		a.got.without = append(a.got.without, ByVector)
 		return
@@ -134,18 +135,19 @@ func (a *searchRun) byVector(ctx context.Context) {
 	a.got.ranks[ByVector] = hits
 }
 
-// nearest computes the vector of the query and returns the chunks with the nearest vectors. It
-// fails immediately while the embeddings service is considered unavailable.
+// nearest computes the vector of the query, and returns the chunks with the nearest vectors. It
+// fails immediately after recent failures of the embeddings service.
 func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 	if !a.breaker.open() {
 		return nil, errAway
 	}
 
-	// A slow embeddings service must not delay the results of the word searches for long.
+	// The other searches are fast, so their results wait only a limited time for the embeddings
+	// service.
 	within, cancel := context.WithTimeout(ctx, vectorTimeout)
 	defer cancel()
 	vectors, err := a.embedder.Embed(within, []string{a.text})
-	if ctx.Err() == nil { // after the search has ended, a failure says nothing about the service
+	if ctx.Err() == nil { // a failure after the end of the search does not mean that the service has failed
 		a.breaker.note(err == nil)
 	}
 	if err != nil {

@@ -7,45 +7,45 @@ import (
 )
 
 const (
-	maxFailures = 3                // consecutive failures that close the breaker
-	pause       = 10 * time.Second // how long the service is not called after failures
+	maxFailures = 3                // number of consecutive failures after which the service is not called for a while
+	pause       = 10 * time.Second // time for which the service is not called after these failures
 )
 
 var (
-	// errAway is returned without a call.
+	// errAway is the error for a search by vector while the embeddings service is not called.
 	errAway     = errors.New("the embeddings service failed recently")
 	errNoVector = errors.New("the embeddings service returned no vector")
 )
 
 // breaker makes calls fail immediately while a service is unavailable, so that searches do not wait
-// for it.
+// for the service.
 type breaker struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	failed int // consecutive failures
+	failed int // number of consecutive failures
 	until  time.Time
 }
 
-// open reports whether the service may be called. While the service is unavailable, only one call
-// is allowed after each pause.
+// open reports whether the service may be called. While the service is unavailable, one call is
+// allowed after each pause.
 func (g *breaker) open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.failed < maxFailures {
 		return true
 	}
-	// The pause after the latest failure is not over.
+	// The pause after the latest failure has not ended.
 	if g.now().Before(g.until) {
 		return false
 	}
 
-	// This call tests the service. The others wait for the next pause to end.
+	// This call tests the service. All other calls have to wait for the end of the next pause.
 	g.until = g.now().Add(pause)
 	return true
 }
 
-// note records whether a call succeeded.
+// note records whether a call has succeeded.
 func (g *breaker) note(well bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,43 +8,42 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// depth is the number of chunks that each source returns. Chunks that would rank lower are hardly
+// depth is the number of chunks that each source returns. Chunks with a lower rank are hardly
 // related to the query.
 const depth = 60
 
-// rankOffset is the constant k of reciprocal rank fusion. The larger k is, the less the first ranks
-// stand out. With the usual 60, a chunk that two sources rank low can beat the chunk that the text
-// search ranks first. A weak embeddings model then makes searches worse; see the retrieval
-// measurements in docs/performance.md. With 10, this happens only if both sources rank the chunk
+// rankOffset is the constant k of reciprocal rank fusion. With a larger k, the first ranks have
+// less of an advantage. With the usual 60, a chunk that two sources rank low can beat the first
+// chunk of the text search, so a weak embeddings model makes searches worse (see the retrieval
+// measurements in docs/performance.md). With 10, this happens only if both sources rank the chunk
 // among about the first eight.
 const rankOffset = 10
 
-// weights contains the weights of the sources. Words have a higher weight than vectors, because
-// words can be cited. Similar words have the lowest weight, because they are only guesses at the
-// intended word.
+// weights contains the weights of the sources. Words have more weight than vectors, because words
+// can be cited. Similar words have the least weight, because they are guesses at the intended word.
 var weights = map[string]float64{ByText: 1, ByVector: 0.7, ByTrigram: 0.5}
 
-// ranks contains the chunks that each source has found, best first.
+// ranks contains the chunks that each source has found, the best first.
 type ranks map[string][]knowledgedb.Hit
 
 // fusedHit is a chunk with its fused score.
 type fusedHit struct {
-	// id of the chunk
+	// Id of the chunk.
 	chunk int64
 	score float64
-	// names of the sources that found the chunk
+	// Names of the sources that have found the chunk.
 	by []string
-	// cosine similarity to the query; 0 if the vector search did not find the chunk
+	// Cosine similarity to the query, or 0 if the vector search has not found the chunk.
 	similarity float64
 }
 
-// with returns a candidate that consists of the hit and its passage.
+// with returns a candidate that consists of the hit and its passage p.
 func (h fusedHit) with(p domain.Passage) candidate {
 	return candidate{Found: domain.Found{Passage: p, Score: h.score, MatchedBy: h.by}, similarity: h.similarity}
 }
 
-// fuse merges the results of all sources by rank, because the scores of different sources are not
-// comparable.
+// fuse merges the results of all sources. It uses their ranks, because the scores of different
+// sources are not comparable.
 func fuse(found ranks) []fusedHit {
 	at := map[int64]int{}
 	var list []fusedHit
@@ -57,7 +56,7 @@ func fuse(found ranks) []fusedHit {
 				list = append(list, fusedHit{chunk: hit.ChunkID})
 			}
 			if slices.Contains(list[n].by, source) {
-				continue // the source has listed this chunk before
+				continue // the source has already listed this chunk
 			}
 			list[n].score += weights[source] / float64(rankOffset+rank+1)
 			list[n].by = append(list[n].by, source)
@@ -67,7 +66,7 @@ func fuse(found ranks) []fusedHit {
 		}
 	}
 
-	// Equal scores are ordered by id, so that repeated searches return the same order.
+	// If scores are equal, the id decides, so that repeated searches return the same order.
 	slices.SortFunc(list, func(a, b fusedHit) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.chunk, b.chunk))
 	})

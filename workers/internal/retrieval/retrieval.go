@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// The sources of a search, as used in Found.MatchedBy and Result.Without.
+// Names of the sources of a search, in Found.MatchedBy and Result.Without.
 const (
 	ByText    = "text"
 	ByTrigram = "trigram"
@@ -21,53 +21,55 @@ const (
 const (
 	defaultLimit = 10
 	maxLimit     = 50
-	maxQuery     = 1_000 // maximum number of characters in a query; the rest is ignored
+	maxQuery     = 1_000 // characters of a query; the rest is ignored
 	maxID        = 64    // bytes of a document's id
-	maxWords     = 64    // maximum number of words in a query; more words add little, and each word is searched for
+	maxWords     = 64    // words of a query; each word costs a search, and more words improve the results little
 )
 
-// Index finds the best chunks, according to one source per method. Scores are comparable only
-// within the results of one search.
+// Index finds the best chunks, with one method for each source. Scores are comparable only within
+// the results of one search.
 type Index interface {
-	// SearchText finds chunks that contain at least one of the words. Rare words count more.
+	// SearchText finds chunks that contain at least one of the words. Rare words have more weight.
 	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-	// SearchSimilar replaces words that no document contains with similarly spelled words, and
-	// searches for these.
+	// SearchSimilar searches for words with a similar spelling instead of those words that no
+	// document contains.
 	SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-	// SearchVectors finds the chunks whose vectors, computed by the same model, are nearest to a vector.
+	// SearchVectors finds the chunks whose vectors are nearest to the given vector. Only vectors of
+	// the same model are compared.
 	SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, vector []float32, limit int) ([]knowledgedb.Hit, error)
 }
 
 // Store reads the documents.
 type Store interface {
 	Index
-	// KnowledgeWords returns the number of chunks in the organization's documents, and the number
-	// of these chunks that contain each lexeme.
+	// KnowledgeWords returns the number of chunks in the organization's documents, and how many of
+	// them contain each lexeme.
 	KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error)
-	// Passages returns the texts of chunks, in order. It omits chunks that no longer exist.
+	// Passages returns the texts of the given chunks, in order. It omits chunks that no longer
+	// exist.
 	Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error)
 }
 
-// Embedder computes vectors of texts. Model returns "" if no model is configured.
+// Embedder computes vectors of texts. If no model is configured, Model returns "".
 type Embedder interface {
 	Model() string
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Query is a search query and its scope.
+// Query is a search query with its scope.
 type Query struct {
 	OrganizationID string
 	Text           string
-	DocumentIDs    []string          // empty: all documents of the organization
-	Metadata       map[string]string // key-value pairs; a document must have all of them
-	Limit          int               // 1 to 50; 0 is 10
-	// Supported omits passages that are hardly or not at all related to the query.
+	DocumentIDs    []string          // if empty, all documents of the organization are searched
+	Metadata       map[string]string // a document must have all of these pairs
+	Limit          int               // maximum number of passages, from 1 to 50; 0 means 10
+	// Supported omits passages that are hardly related or not related to the query.
 	Supported bool
 }
 
-// Result contains the passages found, best first.
+// Result contains the passages that were found, the best first.
 type Result struct {
 	Found []domain.Found
 	// Without contains the names of the sources that failed.
@@ -86,12 +88,13 @@ func New(s Store, e Embedder) *Searcher {
 	return &Searcher{store: s, embedder: e, breaker: breaker{now: time.Now}}
 }
 
-// Search returns the passages that match a query best. For a query without words, it returns no
-// passages. It fails if the text search fails or ctx ends.
+// Search returns the passages that match a query best. A query without words has no results. Search
+// fails if the text search fails or ctx ends.
 func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	text := beginning(q.Text, maxQuery)
 	words := wordsFor(text)
-	// An invalid id can belong to no document. It is removed because the database would reject it.
+	// Invalid ids are removed, because they belong to no document and the database would reject
+	// them.
 	ids, somewhere := documentIDs(q.DocumentIDs)
 	if len(words) == 0 || !somewhere {
 		return Result{}, nil
@@ -112,7 +115,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	fused := fuse(asked.ranks)
 	maximum := limit
 	if q.Supported {
-		maximum = min(2*limit, maxLimit) // more than requested, because unsupported ones are removed later
+		maximum = min(2*limit, maxLimit) // more than requested, because unsupported passages are removed later
 	}
 
 	found, err := s.passages(ctx, q.OrganizationID, fused[:min(len(fused), maximum)])
@@ -144,8 +147,8 @@ func wordsFor(text string) []knowledgedb.QueryWord {
 	return words
 }
 
-// documentIDs returns the valid ids in named. somewhere is false if named is not empty but contains
-// no valid id. In that case the search must find no passages, instead of searching all documents.
+// documentIDs returns the valid ids in named. somewhere is false if named contains only invalid
+// ids. In that case the search must return no passages instead of searching all documents.
 func documentIDs(named []string) (ids []string, somewhere bool) {
 	for _, id := range named {
 		if strings.HasPrefix(id, "doc_") && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -166,14 +169,14 @@ func beginning(text string, maximum int) string {
 	return text
 }
 
-// candidate is a passage with the data that decides whether it is supported.
+// candidate is a passage with the information that decides whether it is related to the query.
 type candidate struct {
 	domain.Found
 
-	similarity float64 // cosine similarity of its vector and the query's; 0 if the vector search did not find the passage
+	similarity float64 // cosine similarity to the query, or 0 if the vector search has not found the passage
 }
 
-// passages reads the texts of hits.
+// passages reads the texts of the given hits.
 func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([]candidate, error) {
 	ids := make([]int64, len(hits))
 	for n, h := range hits {
@@ -183,7 +186,7 @@ func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([
 		return nil, nil
 	}
 
-	// Usually all chunks still exist, so a single query reads all of them.
+	// Usually all chunks still exist, so one query suffices to read all of them.
 	texts, err := s.store.Passages(ctx, org, ids)
 	if err != nil {
 		return nil, err
@@ -196,7 +199,7 @@ func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([
 		}
 		return list, nil
 	}
-	var list []candidate // some chunks no longer exist; read the chunks individually to find out which
+	var list []candidate // some chunks no longer exist, so each chunk is read individually
 	for _, h := range hits {
 		one, err := s.store.Passages(ctx, org, []int64{h.chunk})
 		if err != nil {

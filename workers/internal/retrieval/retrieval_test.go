@@ -23,7 +23,7 @@ type fakeStore struct {
 	text, similar, vectors       []knowledgedb.Hit
 	noText, noSimilar, noVectors error
 	noCounts, noPassages         error
-	texts                        map[int64]string // texts by chunk; a chunk without text was deleted
+	texts                        map[int64]string // texts by chunk; a chunk without a text has been deleted
 	wait                         func(ctx context.Context, source string) error
 	mu                           sync.Mutex
 	asked                        []string
@@ -114,7 +114,7 @@ func full() *fakeStore {
 	return s
 }
 
-// chunks formats a result: each chunk with its sources.
+// chunks formats a result: each chunk with the sources that have found it.
 func chunks(r retrieval.Result) string {
 	var list []string
 	for _, f := range r.Found {
@@ -179,7 +179,7 @@ func TestFailingSources(t *testing.T) {
 	for name, c := range map[string]struct {
 		fakeStore *fakeStore
 		embedder  embedder
-		want      string // the chunks found, the missing sources, or a part of the error
+		want      string // expected chunks, missing sources, or a part of the error
 	}{
 		"nothing is wrong":  {&fakeStore{}, embedder{model: "m"}, "1:text+vector"},
 		"no model":          {&fakeStore{}, embedder{}, "1:text"},
@@ -209,7 +209,7 @@ func TestFailingSources(t *testing.T) {
 }
 
 // TestASlowServiceDoesNotDelaySearches: a search waits at most two seconds for the vector of its
-// query. After several timeouts, searches do not wait at all for a while.
+// query. After several timeouts, searches do not wait at all for some time.
 func TestASlowServiceDoesNotDelaySearches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

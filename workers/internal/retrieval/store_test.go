@@ -18,7 +18,7 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// realStore is a real store with two organizations.
+// realStore is a store on a real database with two organizations.
 type realStore struct {
 	*testing.T
 	*store.Store
@@ -44,7 +44,8 @@ func openShelf(t *testing.T) *realStore {
 	return sh
 }
 
-// add adds a ready document with one passage per page, with vectors if a model is given.
+// add adds a document that is ready, with one passage per page. If a model is given, the passages
+// have vectors.
 func (s *realStore) add(org, name, language, model string, metadata map[string]string, pages ...string) string {
 	s.Helper()
 	ctx := s.Context()
@@ -84,7 +85,7 @@ func (s *realStore) add(org, name, language, model string, metadata map[string]s
 	return held.ID
 }
 
-// termsFor returns the terms of a text in their indexed form.
+// termsFor returns the terms of a text in the form in which they are indexed.
 func termsFor(language, text string) []knowledgedb.Term {
 	var terms []knowledgedb.Term
 	at := map[string]int{}
@@ -100,7 +101,7 @@ func termsFor(language, text string) []knowledgedb.Term {
 	return terms
 }
 
-// stub returns the vectors of the stub model.
+// stub computes the vectors of a stub model.
 type stub struct{}
 
 func (stub) Model() string { return "openai/stub" }
@@ -113,7 +114,7 @@ func (stub) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return vectors, nil
 }
 
-// pagesFor formats a result: each document's name and page.
+// pagesFor formats a result: the document's name and the page of each passage.
 func pagesFor(r retrieval.Result) string {
 	var list []string
 	for _, f := range r.Found {

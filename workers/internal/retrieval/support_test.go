@@ -10,18 +10,18 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// TestSupport: agents receive only passages that are related to their query. A word counts more if
-// few chunks contain it.
+// TestSupport: agents receive only passages that are related to their query. A word has more weight
+// if fewer chunks contain it.
 func TestSupport(t *testing.T) {
 	t.Parallel()
 	const many = 1000 // number of chunks
 	for name, c := range map[string]struct {
 		chunks  int64
 		query   string
-		have    map[string]int64 // number of chunks with each word of the query
+		have    map[string]int64 // number of chunks that contain each word of the query
 		passage string
-		similar bool    // also found by trigrams
-		cosine  float64 // similarity, if the vector search also found the passage
+		similar bool    // true if the search for similar words has also found the passage
+		cosine  float64 // cosine similarity, if the vector search has also found the passage
 		want    bool
 	}{
 		"all words":                        {many, "warranty period", map[string]int64{"warranty": 20, "period": 50}, "The warranty period is two years.", false, 0, true},
@@ -76,8 +76,8 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// TestHeadingsSupport: the words in a passage's headings and in the name of its document count like
-// the words of its text.
+// TestHeadingsSupport: words in a passage's headings and in the document's name count like words in
+// the passage's text.
 func TestHeadingsSupport(t *testing.T) {
 	t.Parallel()
 	s := &headedStore{fakeStore: &fakeStore{chunks: 1000, text: hits(1), counts: map[string]int64{}}}
@@ -94,15 +94,15 @@ func TestHeadingsSupport(t *testing.T) {
 	}
 }
 
-// headedStore returns one passage with headings.
+// headedStore returns a single passage, which has headings.
 type headedStore struct{ *fakeStore }
 
 func (headedStore) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
 	return []domain.Passage{{DocumentID: "doc_1", Name: "gearbox.pdf", Headings: []string{"Assembly", "Flange torque"}, Text: "It is 12 Nm."}}, nil
 }
 
-// TestLowerRanksReplaceOmittedPassages: if passages are omitted, passages with lower ranks replace
-// them, in the same order.
+// TestLowerRanksReplaceOmittedPassages: if a passage is omitted, a passage with a lower rank takes
+// its place, and the order stays the same.
 func TestLowerRanksReplaceOmittedPassages(t *testing.T) {
 	t.Parallel()
 	s := full()

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Limits are limits on a sandbox, for all of its processes together.
+// Limits bound the usage of a sandbox, for all of its processes together.
 type Limits struct {
 	CPU       time.Duration // processor time
-	Wall      time.Duration // elapsed time from the program's start to its end
+	Wall      time.Duration // elapsed time between the program's start and end
 	Memory    int64         // bytes, without files
 	Processes int           // processes and threads
-	Files     int64         // bytes of files in its folders
-	FileCount int           // files and folders in its folders
-	Output    int64         // bytes of standard output and standard error that are kept
+	Files     int64         // bytes of all files in the sandbox's folders
+	FileCount int           // number of files and folders in the sandbox's folders
+	Output    int64         // bytes of standard output and standard error that are kept, in total
 }
 
 // Limit names one of the limits.
 type Limit string
 
-// The limits.
+// Names of the limits.
 const (
 	LimitCPU       Limit = "cpu"
 	LimitWall      Limit = "wall"
@@ -36,17 +36,19 @@ const WorkDir = "/work"
 
 // Command is a command to run in a sandbox.
 type Command struct {
-	Args   []string // the program's path in the sandbox, and its arguments
-	Env    []string // variables as NAME=value; the environment contains no others
+	Args   []string // path of the program in the sandbox, followed by its arguments
+	Env    []string // variables in the form NAME=value; the environment contains no others
 	Data   []Data
 	Shown  []Shown
 	Limits Limits
-	// GivesWay lowers the sandbox's priority after it has used GiveWayAfter, if the backend
-	// supports that. Programs that use less are not slowed down.
+	// GivesWay makes the backend lower the sandbox's priority after it has used GiveWayAfter of
+	// processor time, if the backend supports that. Programs that use less time are not slowed
+	// down.
 	GivesWay bool
 }
 
-// GiveWayAfter is the processor time after which a sandbox gives way.
+// GiveWayAfter is the processor time after which the priority of a sandbox with GivesWay is
+// lowered.
 const GiveWayAfter = 250 * time.Millisecond
 
 // Data is a read-only file that is copied into the sandbox.
@@ -55,8 +57,8 @@ type Data struct {
 	Content []byte
 }
 
-// Shown is a file of the host that the sandbox shows read-only, for files that are too large to be
-// copied. On the host, the sandbox's user must be able to read it.
+// Shown is a host file that the sandbox shows read-only. It is meant for files that are too large
+// to be copied. The user of the sandbox must have the right to read the file on the host.
 type Shown struct {
 	Path string // absolute path in the sandbox, not in a writable folder
 	Host string // absolute path on the host
@@ -66,11 +68,12 @@ type Shown struct {
 type Backend interface {
 	// Name returns the backend's name in the settings.
 	Name() string
-	// Notes returns full sentences about limits that this machine watches instead of enforcing.
+	// Notes returns full sentences about limits that this machine cannot enforce and that are only
+	// monitored.
 	Notes() []string
-	// Start starts a command as the first process of a new sandbox. So orphaned processes become
-	// its children, and no process in the sandbox can kill or stop it. ctx applies only to the
-	// start.
+	// Start starts a command as the first process of a new sandbox. So the command adopts orphaned
+	// processes, and no process in the sandbox can kill or stop the command. ctx applies only to
+	// the start.
 	Start(ctx context.Context, c Command) (Box, error)
 	// Close ends all sandboxes and removes the backend's files on the host.
 	Close() error

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// watchEvery is the interval between two measurements of a box. It is short compared with all time
+// watchEvery is the interval between two measurements of a box. It is short compared with the time
 // limits.
 const watchEvery = 50 * time.Millisecond
 
-// Watch measures a box until its usage exceeds a limit, and returns that limit. CPU time is
-// measured from the usage began. Watch returns "" when ctx is done or no process is left in the
-// box. If a measurement fails, it is repeated later.
+// Watch measures a box until its usage exceeds a limit, and returns that limit. CPU time is counted
+// from the usage began. Watch returns "" when ctx is done or no process is left in the box. After a
+// failed measurement, it continues.
 func Watch(ctx context.Context, box Box, l Limits, began Usage) Limit {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -24,7 +24,7 @@ func Watch(ctx context.Context, box Box, l Limits, began Usage) Limit {
 		case <-tick.C:
 		}
 
-		// A measurement fails, for example, while the sandbox is being created or removed.
+		// A measurement may fail, for example while the sandbox is being created or removed.
 		usage, err := box.Usage()
 		if err != nil {
 			continue

@@ -19,7 +19,7 @@ import (
 const (
 	defaultLimit = 10
 	maxLimit     = 50
-	maxAnswer    = 900 << 10 // bytes; a larger reply does not fit into a message
+	maxAnswer    = 900 << 10 // maximum number of bytes of a reply, because a larger one does not fit into a message
 )
 
 // errPanic replaces a panic of the Searcher.
@@ -40,7 +40,7 @@ type Deps struct {
 	Bus      signed.Bus
 	Searcher Searcher
 	Verifier signed.Verifier
-	Tracer   *tracing.Tracer // nil: searches are not traced
+	Tracer   *tracing.Tracer // if nil, searches are not traced
 	Metrics  prometheus.Registerer
 	Log      zerolog.Logger
 }
@@ -49,7 +49,7 @@ type Deps struct {
 type Server struct {
 	cfg  Config
 	deps Deps
-	// duration of searches by outcome
+	// Duration of searches by outcome.
 	seconds *prometheus.HistogramVec
 	log     zerolog.Logger
 }
@@ -64,7 +64,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 
-	// Create the series, so that it begins at 0.
+	// Create the time series, so that it begins at 0.
 	s.seconds.WithLabelValues("completed")
 	return s, nil
 }
@@ -79,7 +79,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func read(_ contract.SearchClaims, body []byte) (r contract.SearchRequest, err error) {
-	if err := json.Unmarshal(body, &r); err != nil { // a later release may send more fields
+	if err := json.Unmarshal(body, &r); err != nil { // unknown fields are ignored, because a later release may send more fields
 		return r, fmt.Errorf("reading search: %w", err)
 	}
 	if r.Limit < 1 {
@@ -102,7 +102,7 @@ func (s *Server) handle(ctx context.Context, claims contract.SearchClaims, reque
 	return encode(reply)
 }
 
-// search calls the Searcher. It converts a panic to an error, because the process also executes the
+// search calls the Searcher and converts a panic to an error, because the process also executes the
 // searches of other organizations.
 func (s *Server) search(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	defer func() {
@@ -115,7 +115,7 @@ func (s *Server) search(ctx context.Context, org string, request contract.Search
 	return s.deps.Searcher.Search(ctx, org, request)
 }
 
-// encode encodes a reply. If the reply is too large for a message, it drops passages from the end.
+// encode encodes a reply. If the reply is too large for a message, it omits passages at the end.
 func encode(reply contract.SearchReply) []byte {
 	for {
 		raw, err := json.Marshal(reply)
@@ -126,7 +126,7 @@ func encode(reply contract.SearchReply) []byte {
 			return raw
 		}
 
-		// The best passages come first, so the dropped ones matter least.
+		// The best passages come first, so the least relevant ones are omitted.
 		reply.Found = reply.Found[:len(reply.Found)/2]
 	}
 }

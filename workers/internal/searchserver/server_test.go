@@ -80,7 +80,7 @@ func start(t *testing.T, slots int, s searchserver.Searcher) *service {
 	return &service{T: t, caller: caller, log: log}
 }
 
-// ready is a bus that signals when the server is ready.
+// ready is a bus that signals when the server has subscribed.
 type ready struct {
 	*bus.Bus
 	ready chan struct{}
@@ -97,7 +97,7 @@ func claims(org string) contract.SearchClaims {
 	return contract.SearchClaims{OrganizationID: org, Kind: contract.KindSearch, Expires: time.Now().Add(time.Minute).UTC()}
 }
 
-// ask sends a search to the service with the given claims, which may be invalid.
+// ask sends a search to the service, with claims that may be invalid.
 func (s *service) ask(claims any, body string) (contract.SearchReply, error) {
 	s.Helper()
 	raw, err := json.Marshal(claims)
@@ -163,7 +163,7 @@ func TestSearches(t *testing.T) {
 	}
 }
 
-// A search needs claims for searches, and a query.
+// A search needs claims for searches and a query.
 func TestClaimsDecide(t *testing.T) {
 	t.Parallel()
 	s := start(t, 2, searcher(func(context.Context, string, contract.SearchRequest) (contract.SearchReply, error) {
@@ -177,7 +177,7 @@ func TestClaimsDecide(t *testing.T) {
 		"for another kind":    func() (contract.SearchReply, error) { return s.ask(kind, `{"query":"a","limit":3}`) },
 		"a body that is none": func() (contract.SearchReply, error) { return s.ask(claims("org_1"), `{"query":7}`) },
 	} {
-		all.Go(func() { // in parallel, because a refused search is offered to workers for a while
+		all.Go(func() { // in parallel, because a refused search is offered to several workers for some time
 			if got, err := ask(); !errors.Is(err, bus.ErrToolRefused) {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
@@ -186,8 +186,8 @@ func TestClaimsDecide(t *testing.T) {
 	all.Wait()
 }
 
-// TestOneOrganizationDoesNotDelayOthers: the searches of one organization leave a slot for others,
-// regardless of their number and duration.
+// TestOneOrganizationDoesNotDelayOthers: any number of searches of one organization, of any
+// duration, leave a slot for other organizations.
 func TestOneOrganizationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	hold, begun := make(chan struct{}), make(chan string, 100)
@@ -205,7 +205,7 @@ func TestOneOrganizationDoesNotDelayOthers(t *testing.T) {
 	for range 5 {
 		all.Go(func() { _, _ = s.ask(claims("org_flood"), `{"query":"a"}`) })
 	}
-	for range 3 { // of four slots
+	for range 3 { // of the four slots
 		if org := <-begun; org != "org_flood" {
 			t.Fatal(org)
 		}

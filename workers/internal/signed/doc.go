@@ -3,5 +3,5 @@
 //	request ─► claims ─┬─ not signed with this body, expired, for another kind, without what they must name ──► refused
 //	                   └─ valid ─► free slot for the organization ─► Handle ─► reply
 //
-// The claims are signed together with the body. Only they determine the organization.
+// The claims are signed together with the body. They alone determine the organization.
 package signed

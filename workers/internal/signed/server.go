@@ -13,10 +13,11 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// drainTime is the time to finish running requests at shutdown, before they are cancelled.
+// drainTime is the time in which running requests may finish at shutdown. Afterwards they are
+// cancelled.
 const drainTime = 5 * time.Second
 
-// The reasons why a request is refused. They appear only in logs.
+// Reasons why a request is refused. They appear only in logs.
 var (
 	errExpired = errors.New("the claims have expired")
 	errKind    = errors.New("the claims are for another kind of request")
@@ -30,39 +31,42 @@ type Bus interface {
 	) (stop func(context.Context), err error)
 }
 
-// Verifier checks that claims were signed for a body, and returns the claims.
+// Verifier verifies that claims were signed together with a body, and returns the claims.
 type Verifier interface {
 	Verify(token string, body []byte) (claims []byte, err error)
 }
 
-// Claims state for which organization and kind of request they were signed, and when they expire.
+// Claims contain the organization and the kind of request for which they were signed, and when they
+// expire.
 type Claims interface {
 	Bounds() (org, kind string, expires time.Time)
 }
 
-// Server serves the requests of one kind. C are their claims, and R is what Read makes of a request.
+// Server serves requests of one kind. C is the type of their claims. R is the type of the decoded
+// requests, which Read returns.
 type Server[C Claims, R any] struct {
 	Kind     string
-	Slots    int // simultaneous requests of a process
-	Queue    int // requests that wait for a slot
+	Slots    int // maximum number of simultaneous requests in a process
+	Queue    int // maximum number of requests that wait for a slot
 	Bus      Bus
 	Verifier Verifier
-	Tracer   *tracing.Tracer // nil: requests are not traced
+	Tracer   *tracing.Tracer // if nil, requests are not traced
 	Span     string          // name of a request's span
-	Grace    time.Duration   // for which a request may run after its claims have expired
+	Grace    time.Duration   // time for which a request may run after its claims have expired
 	Log      zerolog.Logger
 
-	// Read decodes a request. It returns an error if the claims do not permit the request. It is called
-	// before the request waits for a slot and again before Handle.
+	// Read decodes a request. It returns an error if the claims do not permit the request. It is
+	// called before the request waits for a slot, and once more before Handle.
 	Read func(claims C, body []byte) (R, error)
-	// Handle returns the encoded reply. Its context has the span, and ends when Grace is over.
+	// Handle returns the encoded reply. Its context contains the span, and ends Grace after the
+	// claims have expired.
 	Handle func(ctx context.Context, claims C, request R) []byte
 	// Refused, if not nil, is called for each refused request.
 	Refused func()
 }
 
-// Run serves requests until ctx ends. It then waits up to drainTime for running requests and cancels
-// the remaining ones, because their callers can repeat them.
+// Run serves requests until ctx ends. It then waits up to drainTime for running requests and
+// cancels those that remain, because their callers can repeat them.
 func (s *Server[C, R]) Run(ctx context.Context) error {
 	stop, err := s.Bus.ServeTool(s.Kind, bus.ToolServing{Slots: s.Slots, Queue: s.Queue, Owner: s.owner}, s.handle)
 	if err != nil {
@@ -76,7 +80,7 @@ func (s *Server[C, R]) Run(ctx context.Context) error {
 	return nil
 }
 
-// owner returns the organization of a request. It returns false if the request is refused.
+// owner returns the organization of a request, or false if the request is refused.
 func (s *Server[C, R]) owner(m bus.ToolMessage) (string, bool) {
 	claims, _, err := s.verify(m)
 	if err != nil {
@@ -87,9 +91,9 @@ func (s *Server[C, R]) owner(m bus.ToolMessage) (string, bool) {
 	return org, true
 }
 
-// handle returns the encoded reply to a request. It returns false if the request is refused.
+// handle returns the encoded reply to a request, or false if the request is refused.
 func (s *Server[C, R]) handle(ctx context.Context, m bus.ToolMessage) (reply []byte, ok bool) {
-	claims, request, err := s.verify(m) // again, because the claims may have expired while the request waited
+	claims, request, err := s.verify(m) // verified again, because the claims may have expired while the request waited
 	if err != nil {
 		s.refuse(err)
 		return nil, false
@@ -103,8 +107,8 @@ func (s *Server[C, R]) handle(ctx context.Context, m bus.ToolMessage) (reply []b
 	return s.Handle(ctx, claims, request), true
 }
 
-// verify decodes a request and its claims. It returns an error unless both were signed together by a
-// process of this service and the claims permit the request.
+// verify decodes a request and its claims. It returns an error unless a process of this service has
+// signed both together and the claims permit the request.
 func (s *Server[C, R]) verify(m bus.ToolMessage) (claims C, request R, err error) {
 	raw, err := s.Verifier.Verify(m.Capability, m.Body)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/signed"
 )
 
-// served is a bus that passes requests to the server.
+// served is a bus that passes requests to a server.
 type served struct {
 	owner  func(bus.ToolMessage) (string, bool)
 	handle func(context.Context, bus.ToolMessage) ([]byte, bool)
@@ -41,7 +41,7 @@ func signer(t *testing.T, key string) *secrets.Signer {
 	return s
 }
 
-// message is a request that the signer signed.
+// message returns a request that the signer has signed.
 func message(t *testing.T, s *secrets.Signer, claims any, body string) bus.ToolMessage {
 	t.Helper()
 	raw, err := json.Marshal(claims)
@@ -53,7 +53,8 @@ func message(t *testing.T, s *secrets.Signer, claims any, body string) bus.ToolM
 
 var errBody = errors.New("not a request")
 
-// start returns a server's bus, and the number of requests that it has refused.
+// start starts a server. It returns the server's bus, and the number of requests that the server
+// has refused.
 func start(t *testing.T) (b *served, refused *int) {
 	t.Helper()
 	b, refused = &served{ready: make(chan struct{})}, new(int)
@@ -87,7 +88,8 @@ func start(t *testing.T) (b *served, refused *int) {
 	return b, refused
 }
 
-// Only claims that a process of this service signed for this body and kind of request are accepted.
+// Claims are accepted only if a process of this service has signed them for this body and this kind
+// of request.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	b, refused := start(t)
@@ -124,7 +126,7 @@ func TestClaims(t *testing.T) {
 		t.Errorf("%d refused, want %d", *refused, 2*len(refusals))
 	}
 
-	late.Expires = time.Now().Add(-2 * time.Second) // the clocks of two hosts may differ by this much
+	late.Expires = time.Now().Add(-2 * time.Second) // the clocks of two hosts may differ by this time
 	for name, claims := range map[string]contract.SearchClaims{"good": good, "two seconds late": late} {
 		m := message(t, own, claims, "a")
 		if owner, ok := b.owner(m); owner != "org_1" || !ok {
@@ -136,7 +138,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// A request whose claims expire while it waits for a slot is not executed.
+// A request is not executed if its claims expire while it waits for a slot.
 func TestClaimsExpireWhileARequestWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 	"parley/shared/truncate"
 )
 
-// Limits of a tool's result. A larger result would leave too little room in the prompt.
+// Limits of a tool's result. A larger result would leave too little room for the rest of the
+// prompt.
 const (
 	maxOutput     = 64 << 10 // bytes as JSON
 	maxSources    = 20
@@ -27,14 +28,15 @@ type truncatedOutput struct {
 	Text       string `json:"text"`
 }
 
-// Cap limits a result. An output over 64 KiB becomes {"truncated":true,"totalBytes":N,"text":"its
-// first part"}. At most 20 sources remain, with passages of at most 4,000 characters each and 48
-// KiB in total. The result is valid UTF-8.
+// Cap limits the size of a result. An output over 64 KiB becomes
+// {"truncated":true,"totalBytes":N,"text":"its first part"}. At most 20 sources remain. Each
+// passage has at most 4,000 characters, and all passages together have at most 48 KiB. The result
+// is valid UTF-8.
 func Cap(r Result) Result {
 	return Result{Output: capOutput(r.Output), Sources: capSources(r.Sources)}
 }
 
-// capOutput truncates an output to maxOutput bytes. It replaces an empty output by null.
+// capOutput truncates an output to maxOutput bytes. It replaces an empty output with null.
 func capOutput(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return json.RawMessage("null")
@@ -48,8 +50,8 @@ func capOutput(output json.RawMessage) json.RawMessage {
 	}
 
 	text := string(output)
-	if output[0] == '"' { // a string is shown unquoted
-		_ = json.Unmarshal(output, &text) // if this fails, the text with quotes stays
+	if output[0] == '"' { // the text of a JSON string is shown without quotes
+		_ = json.Unmarshal(output, &text) // after an error, the text keeps its quotes
 	}
 
 	// JSON escapes enlarge the text, so reduce it until the encoded output fits.
@@ -60,7 +62,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 		if len(short) <= maxOutput {
 			return short
 		}
-		limit = limit*maxOutput/len(short) - 64 // reduce the text by the factor by which JSON enlarges it
+		limit = limit*maxOutput/len(short) - 64 // reduce the text in proportion to its size as JSON
 	}
 }
 
@@ -75,7 +77,7 @@ func encode(v truncatedOutput) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// capSources drops sources and truncates passages beyond the limits.
+// capSources drops sources and truncates passages that exceed the limits.
 func capSources(sources []domain.Citation) []domain.Citation {
 	var kept []domain.Citation
 	room := maxPassages
@@ -84,7 +86,7 @@ func capSources(sources []domain.Citation) []domain.Citation {
 		if len(kept) == maxSources || room <= 0 {
 			break
 		}
-		if len(s.URL) > maxSourceAddr { // drop long addresses, because a truncated address leads to another page
+		if len(s.URL) > maxSourceAddr { // long addresses are dropped, because a truncated address would lead to another page
 			continue
 		}
 		s.Title = truncate.Runes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)

@@ -20,7 +20,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// call is a call that is being executed.
+// call is a tool call that is being executed.
 type call struct {
 	server     *Server
 	capability contract.Capability
@@ -28,37 +28,37 @@ type call struct {
 	backend    tool.Backend
 	cancel     context.CancelFunc
 	log        zerolog.Logger
-	sender     string // distinguishes this execution from others of the same call
+	sender     string // distinguishes this execution from other executions of the same call
 
-	// mu guards sent: a backend may call Sending from another goroutine.
+	// mu guards sent, because a backend may call Sending from another goroutine.
 	mu   sync.Mutex
 	sent sent
 }
 
-// sent is what this process knows about whether a call's request was sent.
+// sent states whether the request of a call was sent, as far as this process knows.
 type sent int
 
 const (
-	sentNothing sent = iota // nothing was sent, and the ledger does not record a sending
-	sentUnsure              // nothing was sent, but the ledger may record a sending, because BeginSend failed
-	sentPerhaps             // the call may have been sent: the ledger records a sending, and the backend continued
+	sentNothing sent = iota // nothing was sent, and the ledger does not contain a record of sending
+	sentUnsure              // nothing was sent, but BeginSend failed, so the ledger may contain a record of sending
+	sentPerhaps             // the request may have been sent: the ledger contains a record of sending, and the backend continued
 )
 
-// errPanic replaces a panic of a backend. Its text never reaches a model.
+// errPanic replaces a panic in a backend. The text of the panic never reaches a model.
 var errPanic = errors.New("the backend panicked")
 
 // handle executes a call and returns the encoded reply. It returns false if the capability does not
-// allow the call.
+// permit the call.
 func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMessage) (answer []byte, ok bool) {
 	began := time.Now()
-	// verified again, because the capability may have expired while the call was queued
+	// Verified again, because the capability may have expired while the call was queued.
 	capability, request, err := s.verify(backend.Kind(), m)
 	if err != nil {
 		s.refuse(backend.Kind(), err)
 		return nil, false
 	}
 
-	// ctx may end earlier: it has the deadline of the message.
+	// ctx already has the deadline of the message, which may be earlier.
 	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(contract.ClockLeeway))
 	defer cancel()
 
@@ -68,7 +68,7 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 			Str("agent_id", capability.TargetID).Str("run_id", capability.RunID).Logger(),
 	}
 
-	// From here on, a cancellation of the run cancels the call.
+	// From here on, the call is cancelled if its run is cancelled.
 	defer s.track(c)()
 	ctx, span := c.begin(ctx, m.Traceparent)
 	defer span.End()
@@ -81,7 +81,7 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 	return encodeReply(reply), true
 }
 
-// begin starts a call's span.
+// begin starts the tracing span of a call.
 func (c *call) begin(ctx context.Context, traceparent string) (context.Context, tracing.Span) {
 	ctx, span := c.server.deps.Tracer.Root(ctx, tracing.Server, "tool.call", traceparent)
 	span.Str("parley.tool.kind", c.backend.Kind())
@@ -93,24 +93,24 @@ func (c *call) begin(ctx context.Context, traceparent string) (context.Context, 
 	return ctx, span
 }
 
-// execute executes a call and returns the reply. If the call has a side effect, execute records the
-// outcome in the ledger before it returns.
+// execute executes a call and returns the reply. If the call has a side effect, the outcome is
+// recorded in the ledger before execute returns.
 func (c *call) execute(ctx context.Context) contract.ToolReply {
-	// The configuration comes from the database and not from the request, so callers cannot extend
-	// it.
+	// The configuration is read from the database and not from the request, so callers cannot
+	// extend it.
 	cfg, err := c.server.configs.Get(ctx, c.capability.OrganizationID, c.capability.TargetID, c.capability.ConfigVersion)
 	if err != nil {
 		c.log.Warn().Err(err).Msg("cannot execute a tool call")
 		return failure("The tool is not available at the moment.", true)
 	}
-	// The caller checks this too, but a tool worker does not rely on its callers.
+	// The caller has already checked this, but a tool worker does not trust its callers.
 	if !enabled(c.backend.Kind(), cfg.Tools) {
 		return failure("The agent does not have this tool.", false)
 	}
 	if c.request.Operation == contract.OperationList {
 		return c.list(ctx, c.toolRequest(cfg))
 	}
-	// A caller with an error could omit the ledger, so the tool worker checks this independently.
+	// A faulty caller could omit the ledger, so the tool worker checks whether the call needs it.
 	if c.request.EffectKey == "" && !repeatable(c.backend.Kind(), c.request.Name, cfg.Tools) {
 		c.log.Error().Str("name", c.request.Name).Msg("tool call rejected: it has a side effect, and is not in the effect ledger")
 		return failure("The call has a side effect and was not recorded, so it was not made.", false)
@@ -119,7 +119,7 @@ func (c *call) execute(ctx context.Context) contract.ToolReply {
 	return c.settle(ctx, result, err)
 }
 
-// toolRequest returns the call as input for a backend.
+// toolRequest returns the call in the form that backends receive.
 func (c *call) toolRequest(cfg domain.Config) tool.Request {
 	r := tool.Request{
 		OrganizationID: c.capability.OrganizationID, RunID: c.capability.RunID, TargetID: c.capability.TargetID,
@@ -128,22 +128,22 @@ func (c *call) toolRequest(cfg domain.Config) tool.Request {
 		Call:      tool.Call{ID: c.request.CallID, Name: c.request.Name, Arguments: c.request.Arguments},
 	}
 
-	// Without an entry in the ledger there is nothing to record before sending.
+	// Only calls with an entry in the ledger record that they are sending.
 	if r.EffectKey != "" {
 		r.Sending = c.sending
 	}
 	return r
 }
 
-// held returns the run's identity and fence, under which the call writes.
+// held returns the run's identity and fence, under which the call writes to the store.
 func (c *call) held() lease.Held {
 	return lease.Held{RunID: c.capability.RunID, OrganizationID: c.capability.OrganizationID, Fence: c.capability.Fence}
 }
 
-// sending makes the last check before a request with a side effect is sent. It sets the ledger's
-// entry to the state sending, under the run's fence.
+// sending makes the last check before a request with a side effect is sent. It sets the state of
+// the ledger's entry to sending, under the run's fence.
 func (c *call) sending(ctx context.Context) error {
-	// A cancelled call must not begin to send, even if the backend ignores the cancellation.
+	// A cancelled call must not start to send, even if the backend ignores the cancellation.
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("beginning to send: %w", err)
 	}
@@ -151,7 +151,8 @@ func (c *call) sending(ctx context.Context) error {
 	failpoint.Here(failpoint.SendBefore)
 	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID, c.sender)
 
-	// A failed BeginSend may have committed, which settle reverses later.
+	// BeginSend may have been committed although it returned an error. In that case, settle
+	// reverses it later.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -166,7 +167,7 @@ func (c *call) sending(ctx context.Context) error {
 	return nil
 }
 
-// keep stores a text that the call has read, and returns its source id.
+// keep stores a text that was read during the call, and returns the text's source id.
 func (c *call) keep(ctx context.Context, source domain.Source) (string, error) {
 	id, kept, err := c.server.deps.Sources.KeepSource(ctx, c.held(), source)
 	switch {
@@ -178,9 +179,9 @@ func (c *call) keep(ctx context.Context, source domain.Source) (string, error) {
 	return id, nil
 }
 
-// list returns the tools of a backend that lists them.
+// list returns the tools of the backend, if the backend can list them.
 func (c *call) list(ctx context.Context, request tool.Request) contract.ToolReply {
-	// Only mcp has tools that other servers define.
+	// Only the tools of mcp are defined by other servers and must be listed.
 	lister, ok := c.backend.(tool.Lister)
 	if !ok {
 		return failure("This kind of tool cannot be listed.", false)
@@ -196,7 +197,7 @@ func (c *call) list(ctx context.Context, request tool.Request) contract.ToolRepl
 	return contract.ToolReply{Tools: specs(listed.Specs), Absent: listed.Absent}
 }
 
-// callBackend calls the backend. A panic of the backend becomes errPanic.
+// callBackend calls the backend. A panic in the backend is returned as errPanic.
 func (c *call) callBackend(ctx context.Context, request tool.Request) (result tool.Result, err error) {
 	err = c.guard(func() (err error) {
 		result, err = c.backend.Call(ctx, request)
@@ -205,12 +206,11 @@ func (c *call) callBackend(ctx context.Context, request tool.Request) (result to
 	return result, err
 }
 
-// guard calls f and converts a panic of the backend into an error, because the process also
-// executes other calls.
+// guard calls f and converts a panic to an error, because the process also executes other calls.
 func (c *call) guard(f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			// The panic value may quote a model or a web page, so only its type is logged.
+			// The value of the panic may quote a model or a web page, so only its type is logged.
 			c.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("tool panicked")
 			err = errPanic
 		}

@@ -12,18 +12,19 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// errOtherDocument means that a document's content does not have the length in its record.
+// errOtherDocument means that the length of a document's content differs from the length in its
+// record.
 var errOtherDocument = errors.New("the document's content does not match its record")
 
-// documents gives a backend access to documents of the call's organization. Whatever the model
-// requests, only those that the agent's knowledge tool may read are accessible.
+// documents gives a backend access to documents of the call's organization. Only documents that the
+// agent's knowledge tool may read are accessible, even if the model requests others.
 type documents struct {
 	call      *call
 	knowledge *domain.KnowledgeTool
 }
 
-// Give records that the run receives text of the documents. It returns the ids of those that still
-// exist.
+// Give records that the run receives text of the given documents. It returns the ids of those that
+// still exist.
 func (d documents) Give(ctx context.Context, ids []string) ([]string, error) {
 	// Without documents there is nothing to record.
 	if len(ids) == 0 {
@@ -36,17 +37,18 @@ func (d documents) Give(ctx context.Context, ids []string) ([]string, error) {
 	case !kept:
 		return nil, tool.ErrStale
 	}
-	// The database returns the ids in any order, so filter the caller's list.
+	// The database returns the ids in any order, so the given list is filtered to keep its order.
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(given, id) }), nil
 }
 
-// Find returns the documents that are ready and that the agent may read. It ignores unknown ids.
+// Find returns the given documents that are ready and that the agent may read. It ignores unknown
+// ids.
 func (d documents) Find(ctx context.Context, ids []string) ([]domain.Document, error) {
 	var found []domain.Document
 	for _, id := range ids {
 		doc, err := d.call.server.deps.Documents.DocumentByID(ctx, d.call.capability.OrganizationID, id)
 		switch {
-		// An unknown id is treated like a document that the agent may not read.
+		// An unknown id is ignored, like a document that the agent may not read.
 		case apierr.CodeFor(err) == apierr.NotFound:
 		case err != nil:
 			return nil, fmt.Errorf("finding document: %w", err)
@@ -65,7 +67,7 @@ func (d documents) allows(doc domain.Document) bool {
 		return false
 	}
 	for key, value := range k.Metadata {
-		// A document must have every configured pair. Further metadata is ignored.
+		// A document must have all configured pairs. It may have others in addition.
 		if has, ok := doc.Metadata[key]; !ok || has != value {
 			return false
 		}
@@ -73,7 +75,7 @@ func (d documents) allows(doc domain.Document) bool {
 	return true
 }
 
-// Read records that the run receives the documents, and returns their original contents.
+// Read records that the run receives the given documents, and returns their original contents.
 func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, error) {
 	ids := make([]string, len(list))
 	for n, doc := range list {
@@ -82,7 +84,8 @@ func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, 
 		}
 	}
 
-	// Record the documents before reading them, so that a deletion in between finds this run.
+	// The documents are recorded before they are read. If one is deleted in between, its record
+	// already includes this run.
 	given, err := d.Give(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -100,7 +103,7 @@ func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, 
 	return contents, nil
 }
 
-// readOne returns the original content of a document. It fails if the document has changed since
+// readOne returns the original content of a document. It fails if the document has changed after
 // Find returned it.
 func (d documents) readOne(ctx context.Context, doc domain.Document) ([]byte, error) {
 	now, content, err := d.call.server.deps.Documents.OpenDocument(ctx, d.call.capability.OrganizationID, doc.ID)
@@ -112,16 +115,17 @@ func (d documents) readOne(ctx context.Context, doc domain.Document) ([]byte, er
 	}
 
 	defer func() { _ = content.Close() }()
-	if now.Bytes != doc.Bytes { // the document was replaced since Find returned it
+	if now.Bytes != doc.Bytes { // the document was replaced after Find returned it
 		return nil, tool.ErrGone
 	}
 
-	// Read at most one byte more than recorded: enough to detect a longer content.
+	// One byte more than recorded is enough to detect that the content is longer.
 	raw, err := io.ReadAll(io.LimitReader(content, doc.Bytes+1))
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
 		return nil, tool.ErrGone
-	// The sandbox's limits were computed from the recorded size, so another size must not pass.
+	// The limits of the sandbox were computed from the recorded size, so content of another size is
+	// rejected.
 	case err == nil && int64(len(raw)) != doc.Bytes:
 		return nil, errOtherDocument
 	}

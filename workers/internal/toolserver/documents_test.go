@@ -18,10 +18,10 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// fakeDocuments fakes an organization's documents and logs the calls.
+// fakeDocuments contains documents of an organization, and logs the calls of its methods.
 type fakeDocuments struct {
 	documents []domain.Document
-	text      map[string]string // original contents by id
+	text      map[string]string // original contents by document id
 	err       error
 	gone      []string // documents that are deleted before Give is called
 	stale     bool
@@ -55,7 +55,8 @@ func document(id, text string, status domain.DocumentStatus, metadata map[string
 	return domain.Document{ID: id, Name: id + ".txt", Bytes: int64(len(text)), Status: status, Metadata: metadata}
 }
 
-// documentsFor calls do with the documents of a call. It returns do's result and the log.
+// documentsFor calls do with the documents that a call can access. It returns do's result and the
+// log.
 func documentsFor(t *testing.T, docs fakeDocuments, knowledge *domain.KnowledgeTool, do func(context.Context, tool.Documents) (string, error)) (string, string) {
 	t.Helper()
 	tools := endpoints
@@ -84,8 +85,8 @@ func library() fakeDocuments {
 	}}
 }
 
-// TestDocumentsAreTheAgents: a call has access only to documents that the call's agent may read,
-// even if the model names others.
+// TestDocumentsAreTheAgents: a call can access only documents that its agent may read, even if the
+// model names others.
 func TestDocumentsAreTheAgents(t *testing.T) {
 	t.Parallel()
 	find := func(ctx context.Context, d tool.Documents) (string, error) {

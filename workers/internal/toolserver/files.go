@@ -11,14 +11,14 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// errOtherFile means that a file's content does not have the length in its record.
+// errOtherFile means that the length of a file's content differs from the length in its record.
 var errOtherFile = errors.New("the file's content does not match its record")
 
-// files gives a backend access to the files of the call's session, which the capability determines.
+// files gives a backend access to the files of one session. The capability determines the session.
 type files struct{ call *call }
 
-// Session returns the session's files from all other calls. Of several files with the same name it
-// returns the newest.
+// Session returns the session's files from all calls except this one. If several files have the
+// same name, it returns only the newest.
 func (f files) Session(ctx context.Context) ([]domain.File, error) {
 	list, known, err := f.call.server.deps.Files.SessionFiles(ctx, f.call.held(), f.call.request.CallID)
 	switch {
@@ -30,11 +30,11 @@ func (f files) Session(ctx context.Context) ([]domain.File, error) {
 	return list, nil
 }
 
-// Read returns the contents of files. It reads small files in batches.
+// Read returns the contents of the given files. It reads small files in batches.
 func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 	contents := make([][]byte, 0, len(list))
 	for len(contents) < len(list) {
-		// Each batch continues after the files that were read so far.
+		// Each batch begins with the first file that has not been read yet.
 		next := list[len(contents):]
 		some, err := f.readSome(ctx, next[:batchSize(next)])
 		if err != nil {
@@ -43,7 +43,7 @@ func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 		contents = append(contents, some...)
 	}
 
-	// Backends trust the recorded sizes for their limits, so a difference must not pass.
+	// Backends use the recorded sizes for their limits, so content of another size is rejected.
 	for n := range list {
 		if int64(len(contents[n])) != list[n].Bytes {
 			return nil, fmt.Errorf("reading %s: %w", list[n].ID, errOtherFile)
@@ -52,12 +52,12 @@ func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 	return contents, nil
 }
 
-// batchSize returns the number of files, counted from the first, that fit into one batch. It is at
-// least one.
+// batchSize returns how many of the first files fit into one batch, but at least one.
 func batchSize(list []domain.File) int {
 	room := int64(blobdb.SmallFile)
 	for n, file := range list {
-		// A file that alone exceeds the batch is still returned, so that Read makes progress.
+		// The first file is included even if it is larger than a batch, so that Read makes
+		// progress.
 		if room -= file.Bytes; room < 0 {
 			return max(n, 1)
 		}
@@ -65,10 +65,10 @@ func batchSize(list []domain.File) int {
 	return len(list)
 }
 
-// readSome reads a batch of small files, or one large file.
+// readSome reads a batch of small files, or a single large file.
 func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, error) {
 	org := f.call.capability.OrganizationID
-	// The contents of small files are in the database, so a single query returns several of them.
+	// The contents of small files are stored in the database, so one query returns several of them.
 	if list[0].Bytes <= blobdb.SmallFile {
 		ids := make([]string, len(list))
 		for n := range list {
@@ -83,12 +83,13 @@ func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, erro
 	}
 	defer func() { _ = content.Close() }()
 
-	// Read at most one byte more than recorded, which suffices to detect a longer content.
+	// One byte more than recorded is enough to detect that the content is longer.
 	raw, err := io.ReadAll(io.LimitReader(content, list[0].Bytes+1))
 	return [][]byte{raw}, err
 }
 
-// Keep stores the files that the call has made. They replace the files that it stored before.
+// Keep stores the files that the call has created. They replace the files that an earlier attempt
+// at the call has stored.
 func (f files) Keep(ctx context.Context, made []tool.NewFile, removed []string) ([]domain.File, error) {
 	rows := make([]blobdb.NewFile, len(made))
 	for n, file := range made {

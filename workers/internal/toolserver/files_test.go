@@ -24,12 +24,12 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// fakeFiles fakes the file store of a server under test and logs the calls.
+// fakeFiles is the file store of a server under test. It logs the calls of its methods.
 type fakeFiles struct {
 	err     error
-	gone    bool // the run now belongs to another worker
+	gone    bool // true if another worker has taken over the run
 	content string
-	sizes   map[string]int64 // sizes of files by id; the default is the length of the content
+	sizes   map[string]int64 // sizes of files by id; by default, the length of the content
 	log     []string
 }
 
@@ -204,7 +204,7 @@ func TestAFailedCallShowsItsOutput(t *testing.T) {
 	}
 }
 
-// slotsBackend is a backend that sets its number of slots.
+// slotsBackend is a backend that determines its own number of slots.
 type slotsBackend struct{ backend }
 
 func (slotsBackend) Serving() (slots, queue int) { return 3, 7 }
@@ -236,8 +236,8 @@ func TestABackendMayLimitItsCalls(t *testing.T) {
 	}
 }
 
-// TestFilesOnARealStore runs calls of two sessions of one organization and of one session of
-// another. No call has access to the files of another session.
+// TestFilesOnARealStore runs calls of two sessions of one organization, and of a session of another
+// organization. No call can access the files of another session.
 func TestFilesOnARealStore(t *testing.T) {
 	t.Parallel()
 	s := newService(t, backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
@@ -267,7 +267,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		return tool.Result{Output: json.RawMessage(`"` + strings.Join(names, " ") + `"`)}, nil
 	}})
 	own := s.claims
-	other := s.begin("b@example.com") // with the same session id
+	other := s.begin("b@example.com") // the session id is the same
 	call := func(claims contract.Capability, callID string) string {
 		t.Helper()
 		s.claims = claims
@@ -285,7 +285,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		{own, "first", `""`},
 		{other, "first", `""`},
 		{own, "second", `"first=of A"`},
-		{own, "second", `"first=of A"`}, // repeated call: it finds the same files as before
+		{own, "second", `"first=of A"`}, // the repeated call finds the same files as before
 		{own, "large", "failed: " + tool.ErrFilesFull.Error()},
 		{own, "third", `"first=of A second=of A"`},
 		{own, "fourth", `"second=of A third=of A"`},
@@ -308,9 +308,9 @@ type fourSlots struct{ backend }
 
 func (fourSlots) Serving() (slots, queue int) { return 4, 12 }
 
-// TestSlotsAreShared: three organizations send more calls than a worker has slots, over a real bus.
-// The first call of the last organization starts when a call of the first organization has ended.
-// From then on, no organization uses more than its share.
+// TestSlotsAreShared: over a real bus, three organizations send more calls than a worker has slots.
+// The first call of the last organization starts when a call of the first organization ends. From
+// then on, no organization uses more than its share.
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	began, ends := make(chan string, 64), sync.Map{} // channels by organization
@@ -331,7 +331,7 @@ func TestSlotsAreShared(t *testing.T) {
 			m := sealed(t, c, contract.ToolRequest{Operation: contract.OperationCall, CallID: c.CallID, Name: "look", EffectKey: contract.EffectKey(c.RunID, c.CallID)})
 			go func() {
 				_, err := s.caller.Call(t.Context(), c.Kind, m.Capability, m.Body, m.Deadline)
-				for errors.Is(err, bus.ErrNoToolWorker) { // fails until the worker has subscribed
+				for errors.Is(err, bus.ErrNoToolWorker) { // this fails until the worker has subscribed
 					_, err = s.caller.Call(t.Context(), c.Kind, m.Capability, m.Body, m.Deadline)
 				}
 				answered <- err

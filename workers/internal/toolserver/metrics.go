@@ -11,9 +11,9 @@ import (
 
 // metrics are the Prometheus metrics of a worker's tool calls.
 type metrics struct {
-	// calls by kind and outcome
+	// Calls by kind and outcome.
 	calls *prometheus.CounterVec
-	// duration of calls by kind, with the time in the queue excluded
+	// Duration of calls by kind, without the time in the queue.
 	seconds *prometheus.HistogramVec
 	running *prometheus.GaugeVec
 	waiting *prometheus.GaugeVec
@@ -39,7 +39,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, telemetry.Register(registry, m.calls, m.seconds, m.running, m.waiting)
 }
 
-// inHand returns a function that sets the gauges for the running and waiting calls of one kind.
+// inHand returns a function that sets the gauges of running and waiting calls for one kind.
 func (m *metrics) inHand(kind string) func(running, waiting int) {
 	runs, waits := m.running.WithLabelValues(kind), m.waiting.WithLabelValues(kind)
 	return func(running, waiting int) {
@@ -51,7 +51,7 @@ func (m *metrics) inHand(kind string) func(running, waiting int) {
 // refused counts a call that was refused.
 func (m *metrics) refused(kind string) { m.calls.WithLabelValues(kind, "refused").Inc() }
 
-// ended counts a call to which a reply was sent.
+// ended counts a call that was executed and records its duration.
 func (m *metrics) ended(kind string, f *contract.ToolFailure, took time.Duration) {
 	m.calls.WithLabelValues(kind, outcome(f)).Inc()
 	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
@@ -62,10 +62,10 @@ func outcome(f *contract.ToolFailure) string {
 	switch {
 	case f == nil:
 		return "completed"
-	// The side effect may have happened; a person or the ledger's recovery resolves it.
+	// The side effect may have happened. A person or the ledger's recovery resolves this.
 	case f.Unknown:
 		return "unknown"
-	// Another worker has taken over the run. This is normal after a worker was slow.
+	// Another worker has taken over the run. This is normal if the first worker was slow.
 	case f.Stale:
 		return "stale"
 	default:

@@ -13,43 +13,45 @@ import (
 )
 
 const (
-	// bytes of an encoded reply, well below the bus's limit on a message
+	// Maximum number of bytes of an encoded reply, well below the bus's limit on a message.
 	maxAnswer = 512 << 10
-	// bytes of a failure's message
+	// Maximum number of bytes of a failure's message.
 	maxMessage = 1_000
-	recordTime = 10 * time.Second // time limit for recording an outcome; a call's deadline does not apply
-	// pause between two attempts to write to the ledger
+	recordTime = 10 * time.Second // time limit for recording an outcome, to which the deadline of the call does not apply
+	// Pause between two attempts to write to the ledger.
 	recordRetry = 200 * time.Millisecond
 )
 
-// failure returns a failed reply. The message is shown to models and callers and is truncated to
-// maxMessage bytes.
+// failure returns the reply for a failed call. The message is shown to models and callers. It is
+// truncated to maxMessage bytes.
 func failure(message string, retryable bool) contract.ToolReply {
 	if message == "" {
 		message = "The tool failed."
 	}
 	if len(message) > maxMessage {
-		// The cut may divide a character, whose remaining bytes are dropped.
+		// The limit may be in the middle of a character, so its remaining bytes are dropped.
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}
 }
 
-// settle returns the reply for a finished call. If the request was sent, it records the outcome in
-// the ledger. If the request was certainly not sent but the ledger may claim that it was, settle
-// corrects the ledger, and the next attempt makes the call.
+// settle returns the reply for a finished call. If the request was sent, settle records the outcome
+// in the ledger. If the request was certainly not sent although the ledger may state otherwise,
+// settle corrects the ledger, and the next attempt makes the call.
 func (c *call) settle(ctx context.Context, result tool.Result, err error) contract.ToolReply {
 	c.mu.Lock()
 	sent := c.sent
 	c.mu.Unlock()
 
-	// An unknown outcome stays unrecorded: the ledger then asks a person or repeats the call.
+	// An unknown outcome is not recorded. The ledger's recovery then asks a person or repeats the
+	// call.
 	reply, known := c.outcome(ctx, result, err, sent)
 
 	switch {
 	case !known:
 		return reply
-	// The order matters: a reply without a recorded outcome could be repeated after a crash.
+	// The outcome is recorded before the reply is sent. Otherwise the call could be repeated after
+	// a crash.
 	case sent == sentPerhaps:
 		failpoint.Here(failpoint.OutcomeBefore)
 		c.recordOutcome(ctx, reply)
@@ -72,20 +74,22 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	case err == nil:
 		capped := tool.Cap(result)
 		return contract.ToolReply{Output: capped.Output, Sources: capped.Sources}, true
-	// Only NotSent and Answered prove what happened. Any other error leaves it open.
+	// Only NotSent and Answered prove whether the call was executed. After any other error, this is
+	// unknown.
 	case sent == sentPerhaps && (!isToolErr || !toolErr.NotSent && !toolErr.Answered):
 		c.log.Warn().Err(cause(err)).Msg("the outcome of a tool call is unknown")
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The outcome of the call is unknown.", Unknown: true}}, false
-	// Nothing was sent for the old attempt, so the new attempt makes the call.
+	// The old attempt has sent nothing, so the new attempt makes the call.
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
 	case isToolErr:
-		// An error before the request was sent is a known outcome, too. The call is not repeated
-		// under the same entry of the ledger.
+		// If the request was not sent, the outcome is known as well. The call is not repeated under
+		// the same entry of the ledger.
 		reply := failure(toolErr.Message, toolErr.Retryable && sent == sentNothing)
 		reply.Output = c.shown(toolErr.Output)
 		return reply, true
-	// The model may try a cheaper call, so this failure is a result and not a reason to retry.
+	// The model may try a less expensive call. So this failure is a result, and the call is not
+	// retried.
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return failure("The tool took too long.", false), true
 	case ctx.Err() != nil: // this worker is stopping, or the run was cancelled
@@ -96,9 +100,8 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	}
 }
 
-// shown returns the output of a failed call, truncated like the output of a successful call. If the
-// truncated output is not an object with an error, shown returns nil; the message is then
-// sufficient.
+// shown returns the output of a failed call, truncated like that of a successful call. If the
+// result is not an object that contains an error, shown returns nil, because the message suffices.
 func (c *call) shown(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return nil
@@ -107,7 +110,7 @@ func (c *call) shown(output json.RawMessage) json.RawMessage {
 	var object struct {
 		Error string `json:"error"`
 	}
-	// Models and callers expect an error text in the output of every failed call.
+	// Models and callers expect the output of a failed call to contain an error text.
 	if json.Unmarshal(capped, &object) != nil || object.Error == "" {
 		c.log.Warn().Int("bytes", len(output)).Msg("the result of a failed tool call is not an object with an error, or too large")
 		return nil
@@ -115,7 +118,7 @@ func (c *call) shown(output json.RawMessage) json.RawMessage {
 	return capped
 }
 
-// cause returns the internal part of an error, which models and callers must not see.
+// cause returns the internal cause of an error, which models and callers must not see.
 func cause(err error) error {
 	var toolErr *tool.Error
 	if errors.As(err, &toolErr) && toolErr.Err != nil {
@@ -124,7 +127,7 @@ func cause(err error) error {
 	return err
 }
 
-// recordOutcome records a reply in the ledger.
+// recordOutcome records a reply in the ledger as the outcome of the call.
 func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) {
 	outcome := encodeReply(reply)
 	c.write(ctx, "the outcome of a tool call was not stored", func(ctx context.Context) (bool, error) {
@@ -132,10 +135,11 @@ func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) {
 	})
 }
 
-// write makes a write to the ledger. While the database is unreachable, it retries for at most
-// recordTime, and logs failed if that is not enough.
+// write calls do, which writes to the ledger. While the database is unavailable, it repeats the
+// call for up to recordTime. If that is not enough, it logs the message failed.
 func (c *call) write(ctx context.Context, failed string, do func(context.Context) (bool, error)) {
-	// The write must be made even if the call was cancelled: the side effect may have happened.
+	// The write must happen even if the call was cancelled, because the side effect may have
+	// happened.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	for {
@@ -155,8 +159,8 @@ func (c *call) write(ctx context.Context, failed string, do func(context.Context
 	}
 }
 
-// encodeReply encodes a reply. If the reply is too large for a message, it encodes a failure
-// instead.
+// encodeReply encodes a reply. If the reply is too large for a message, encodeReply returns an
+// encoded failure.
 func encodeReply(reply contract.ToolReply) []byte {
 	raw, err := json.Marshal(reply)
 	if err == nil && len(raw) <= maxAnswer {

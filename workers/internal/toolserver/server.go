@@ -20,9 +20,9 @@ import (
 	"parley/workers/internal/tool"
 )
 
-const drainTime = 20 * time.Second // time to finish running calls at shutdown, before they are cancelled
+const drainTime = 20 * time.Second // time in which running calls may finish at shutdown; afterwards they are cancelled
 
-// Bus delivers calls and cancellations.
+// Bus delivers tool calls and cancellations of runs.
 type Bus interface {
 	// ServeTool calls handle for each call. If handle returns false, the call is rejected. stop
 	// waits for running calls until its context ends.
@@ -32,63 +32,70 @@ type Bus interface {
 	OnCancelled(f func(runID string)) (stop func(), err error)
 }
 
-// Records stores the agents' configurations.
+// Records reads the agents' configurations.
 type Records interface {
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
 }
 
-// Sources stores the texts that calls read.
+// Sources stores the texts that are read during calls.
 type Sources interface {
-	// kept is false, and nothing is written, if the run no longer belongs to this worker.
+	// KeepSource stores a text. If the run no longer belongs to this worker, kept is false and
+	// nothing is stored.
 	KeepSource(ctx context.Context, held lease.Held, source domain.Source) (id string, kept bool, err error)
 }
 
-// Files stores the files that calls make.
+// Files stores the files that calls create.
 type Files interface {
 	KeepFiles(
 		ctx context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64,
 	) (files []domain.File, kept bool, err error)
 
-	// SessionFiles omits the files of the call itself. known is false if the run was taken over.
+	// SessionFiles returns the files of the session without those of the call itself. known is
+	// false if another worker has taken over the run.
 	SessionFiles(ctx context.Context, held lease.Held, callID string) (files []domain.File, known bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
 
-	// FileContents reads files of at most blobdb.SmallFile bytes, in the order of ids.
+	// FileContents returns the contents of files, in the order of ids. Each file may have at most
+	// blobdb.SmallFile bytes.
 	FileContents(ctx context.Context, org string, ids []string) ([][]byte, error)
 }
 
-// Documents reads the organizations' documents, and records which documents a run has received.
+// Documents reads documents of organizations, and records which documents a run has received.
 type Documents interface {
-	// given omits documents that are deleted or not ready. kept is false if the run was taken over.
+	// GiveDocuments records that the run receives the documents. given omits documents that are
+	// deleted or not ready. kept is false if another worker has taken over the run.
 	GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error)
 
-	// DocumentByID and OpenDocument return a not_found error for an unknown id.
+	// DocumentByID and OpenDocument return a not_found error if the id is unknown.
 	DocumentByID(ctx context.Context, org, id string) (domain.Document, error)
 	OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error)
 }
 
-// Ledger is the effect ledger. It records the state of calls with a side effect.
+// Ledger is the effect ledger, which records the state of calls with a side effect.
 type Ledger interface {
 	// BeginSend returns true at most once for an entry that is ready, and only under the current
 	// fence. sender identifies the execution of the call.
 	BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error)
 
-	// EndSend returns false if another attempt or a person has decided about the entry meanwhile.
+	// EndSend returns false if another attempt or a person has decided about the entry in the
+	// meantime.
 	EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error)
 
-	// CancelSend makes an entry ready again after a BeginSend of the same sender whose result is unknown.
+	// CancelSend makes an entry ready again. It is needed if the result of BeginSend is unknown;
+	// sender must be the same.
 	CancelSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error)
 }
 
-// Verifier checks that a capability was signed for a body, and returns its claims.
+// Verifier verifies that a capability was signed together with a body, and returns its claims.
 type Verifier interface {
 	Verify(token string, body []byte) (claims []byte, err error)
 }
 
 // Config contains a tool server's settings.
 type Config struct {
-	Concurrency int // calls of each kind that are executed simultaneously, unless the backend sets another number
-	// FilesPerOrganization is the limit on the bytes of an organization's files; 0: no limit.
+	Concurrency int // number of calls of each kind that are executed simultaneously, unless the backend sets another number
+	// FilesPerOrganization is the maximum number of bytes of an organization's files; 0 means no
+	// limit.
 	FilesPerOrganization int64
 }
 
@@ -101,8 +108,8 @@ type Deps struct {
 	Documents Documents
 	Ledger    Ledger
 	Verifier  Verifier
-	Backends  []tool.Backend  // one of each kind
-	Tracer    *tracing.Tracer // nil: calls are not traced
+	Backends  []tool.Backend  // at most one backend of each kind
+	Tracer    *tracing.Tracer // if nil, calls are not traced
 	Metrics   prometheus.Registerer
 	Log       zerolog.Logger
 }
@@ -121,7 +128,7 @@ type Server struct {
 
 // New creates a tool server.
 func New(cfg Config, deps Deps) (*Server, error) {
-	// Two backends of the same kind would share a queue, and calls would reach either of them.
+	// Two backends of the same kind would share a queue, so a call could reach either of them.
 	kinds := map[string]bool{}
 	for _, b := range deps.Backends {
 		if kinds[b.Kind()] {
@@ -142,16 +149,16 @@ func New(cfg Config, deps Deps) (*Server, error) {
 }
 
 // Run executes calls until ctx ends. It then waits up to drainTime for running calls, and cancels
-// the remaining ones.
+// the calls that remain.
 func (s *Server) Run(ctx context.Context) error {
-	// Subscribe before the first call, so that no cancellation is missed.
+	// The subscription begins before the first call, so that no cancellation is missed.
 	stopCancelled, err := s.deps.Bus.OnCancelled(s.cancelRun)
 	if err != nil {
 		return fmt.Errorf("receiving cancellations: %w", err)
 	}
 	defer stopCancelled()
 
-	// If a later kind cannot be served, the deferred function also stops the earlier kinds.
+	// If a later kind cannot be served, the deferred function stops the earlier kinds as well.
 	var stops []func(context.Context)
 	defer func() {
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -166,7 +173,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var kinds []string
 	for _, backend := range s.deps.Backends {
 		kind := backend.Kind()
-		// Each kind has its own slots, so slow calls of one kind do not delay the others.
+		// Each kind of call has its own slots, so slow calls of one kind do not delay the others.
 		stop, err := s.deps.Bus.ServeTool(kind, s.serving(backend), func(ctx context.Context, m bus.ToolMessage) ([]byte, bool) {
 			return s.handle(ctx, backend, m)
 		})
@@ -182,27 +189,28 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// selfLimited is implemented by backends that set the number of calls executed simultaneously, and
-// the number of calls that may wait.
+// selfLimited is implemented by backends that determine how many calls are executed simultaneously,
+// and how many may wait.
 type selfLimited interface {
 	Serving() (slots, queue int)
 }
 
-// serving returns the numbers of calls of a backend that this worker executes and queues.
+// serving returns how many calls of a backend this worker executes simultaneously, and how many may
+// wait.
 func (s *Server) serving(backend tool.Backend) bus.ToolServing {
 	kind := backend.Kind()
 	serving := bus.ToolServing{
 		Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency/4, 2), Owner: s.owner(kind), Observe: s.metrics.inHand(kind),
 	}
 	if l, ok := backend.(selfLimited); ok {
-		// For example, the number of sandboxes limits code execution.
+		// For example, code execution is limited by the number of sandboxes.
 		serving.Slots, serving.Queue = l.Serving()
 	}
 	return serving
 }
 
-// owner returns a function that returns the organization of a call. The function returns false for
-// a call without a valid capability.
+// owner returns a function that returns the organization of a call, or false if the call has no
+// valid capability.
 func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
 	return func(m bus.ToolMessage) (string, bool) {
 		c, _, err := s.verify(kind, m)
@@ -225,8 +233,8 @@ func (s *Server) refuse(kind string, err error) {
 	log.Msg("tool call rejected")
 }
 
-// track registers a call, so that it is cancelled when its run is cancelled. done must be called
-// when the call has finished.
+// track registers a call, so that it is cancelled together with its run. done must be called when
+// the call has finished.
 func (s *Server) track(c *call) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,11 +253,11 @@ func (s *Server) track(c *call) (done func()) {
 	}
 }
 
-// cancelRun cancels the calls of a run. It does not wait for them.
+// cancelRun cancels all calls of a run. It does not wait until they have ended.
 func (s *Server) cancelRun(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A cancelled call still records its outcome; see call.write.
+	// A cancelled call still records its outcome in the ledger; see call.write.
 	for c := range s.calls[runID] {
 		c.cancel()
 	}

@@ -23,7 +23,8 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// service is a tool worker on a real database and bus, with a run that an agent worker has claimed.
+// service is a tool worker on a real database and a real bus. It has a run that an agent worker has
+// claimed.
 type service struct {
 	*testing.T
 	store  *store.Store
@@ -105,7 +106,7 @@ func (s *service) held() lease.Held {
 	return lease.Held{RunID: s.claims.RunID, OrganizationID: s.claims.OrganizationID, Fence: s.claims.Fence}
 }
 
-// prepare enters a call into the ledger, or returns its entry.
+// prepare adds a call to the ledger, or returns the existing entry.
 func (s *service) prepare(callID string) domain.Effect {
 	s.Helper()
 	effect, held, err := s.store.Executions.PrepareEffect(s.Context(), s.held(), domain.Effect{
@@ -117,7 +118,7 @@ func (s *service) prepare(callID string) domain.Effect {
 	return effect
 }
 
-// call calls the tool worker like an agent worker.
+// call calls the tool worker in the same way as an agent worker.
 func (s *service) call(callID string) (contract.ToolReply, error) {
 	s.Helper()
 	c := s.claims
@@ -166,7 +167,7 @@ func TestEffectsOnARealLedger(t *testing.T) {
 		state      domain.EffectState // state in which the next attempt finds the effect
 	}{
 		{"pay", `{"text":"\u0000 ☾"}`, domain.EffectDone},
-		{"pay", "stale", domain.EffectDone}, // the effect has an outcome already
+		{"pay", "stale", domain.EffectDone}, // the effect already has an outcome
 		{"refused", "failed: The service refused the connection.", domain.EffectDone},
 		{"cut", "unknown", domain.EffectAwaiting},
 		{"long", "unknown", domain.EffectAwaiting},

@@ -27,7 +27,7 @@ type backend struct {
 	kind string
 	call func(ctx context.Context, r tool.Request) (tool.Result, error)
 	list func(ctx context.Context, r tool.Request) ([]tool.Spec, error)
-	// absent is part of the list's result.
+	// Absent servers that the list returns.
 	absent []contract.AbsentServer
 }
 
@@ -45,15 +45,15 @@ func (l lister) List(ctx context.Context, r tool.Request) (tool.Listing, error) 
 	return tool.Listing{Specs: specs, Absent: l.absent}, err
 }
 
-// faults contains the failures to simulate during a call.
+// faults contains the failures that are simulated during a call.
 type faults struct {
 	noConfig error
-	stale    bool  // whether the run belongs to another worker
+	stale    bool  // true if the run belongs to another worker
 	noBegin  error // error of BeginSend
-	noEnd    int   // number of times that EndSend fails
+	noEnd    int   // number of times for which EndSend fails
 }
 
-// fakeEnv fakes the bus, the store and the ledger of a server under test.
+// fakeEnv contains the bus, the store and the ledger of a server under test.
 type fakeEnv struct {
 	faults
 	tools domain.Tools
@@ -181,7 +181,7 @@ func start(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, backends ...
 	startLogging(t, o, metrics, zerolog.Nop(), backends...)
 }
 
-// startLogging does the same as start, with a logger.
+// startLogging does the same as start, but the server has a logger.
 func startLogging(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, log zerolog.Logger, backends ...tool.Backend) {
 	t.Helper()
 	o.wanted = len(backends)
@@ -309,7 +309,7 @@ func TestOutcomes(t *testing.T) {
 		effect bool
 		with   faults
 		want   string
-		state  string // state of the effect afterwards
+		state  string // state of the effect after the call
 		kept   string // the recorded outcome
 	}{
 		"read":                   {call: gives(ok, nil), want: `"ok"`},
@@ -470,7 +470,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// counted lists the counters in order.
+// counted returns the values of the counters in order.
 func counted(t *testing.T, metrics prometheus.Gatherer) string {
 	t.Helper()
 	families, err := metrics.Gather()

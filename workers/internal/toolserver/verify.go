@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// The errors appear only in logs. A caller never learns why its capability was refused.
+	// These errors appear only in logs. A caller does not learn why its capability was refused.
 	errExpired   = errors.New("the capability has expired")
 	errKind      = errors.New("the capability is for another kind of tool")
 	errNotBound  = errors.New("the capability has no run, organization or agent")
@@ -20,8 +20,8 @@ var (
 	errOtherCall = errors.New("the request does not match the capability")
 )
 
-// verify decodes a call and its capability. It fails unless both were signed together by a process
-// of this service and the capability allows the call.
+// verify decodes a call and its capability. It fails unless a process of this service has signed
+// both together and the capability permits the call.
 func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, contract.ToolRequest, error) {
 	var c contract.Capability
 	var r contract.ToolRequest
@@ -32,24 +32,24 @@ func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, co
 	if err := contract.ReadClaims(claims, &c); err != nil {
 		return c, r, fmt.Errorf("reading capability: %w", err)
 	}
-	if err := json.Unmarshal(m.Body, &r); err != nil { // a later release may send more fields
+	if err := json.Unmarshal(m.Body, &r); err != nil { // unknown fields are ignored, because a later release may send more fields
 		return c, r, fmt.Errorf("reading request: %w", err)
 	}
 	return c, r, allows(c, r, kind)
 }
 
-// allows returns an error if the capability does not allow the request.
+// allows returns an error if the capability does not permit the request.
 func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 	switch {
-	// The check allows for a small difference between the clocks of hosts.
+	// The check tolerates a small difference between the clocks of two hosts.
 	case contract.Expired(c.Expires):
 		return errExpired
 	case c.Kind != kind:
 		return errKind
-	// A capability that lacks any of these would not be bound to a single run.
+	// A capability that lacks any of these fields would not be limited to a single run.
 	case c.OrganizationID == "" || c.RunID == "" || c.TargetID == "" || c.ConfigVersion < 1 || c.Fence < 1:
 		return errNotBound
-	// The effect key is derived from the ids, so a caller cannot choose the key of another call.
+	// The effect key is derived from the ids, so a caller cannot use the key of another call.
 	case r.CallID != c.CallID || r.EffectKey != "" && r.EffectKey != contract.EffectKey(c.RunID, c.CallID):
 		return errOtherCall
 	// A call needs an id, and a listing must have no effect.
@@ -60,7 +60,7 @@ func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 	}
 }
 
-// enabled reports whether a configuration enables a kind of tool.
+// enabled reports whether a configuration enables tools of the given kind.
 func enabled(kind string, tools domain.Tools) bool {
 	switch kind {
 	case contract.ToolWebSearch:
@@ -74,24 +74,25 @@ func enabled(kind string, tools domain.Tools) bool {
 	case contract.ToolKnowledge:
 		return tools.Knowledge != nil && tools.Knowledge.Enabled
 	case contract.ToolAttachment:
-		return true // part of each agent; it reads only the run's own files
+		return true // always enabled, because it reads only the run's own files
 	default:
 		return false
 	}
 }
 
-// repeatable reports whether the configuration states that calls of a tool have no side effect.
-// Only such calls may be made without the effect ledger. The statement in the request itself is not
-// trusted. A tool that the configuration does not mention is not repeatable.
+// repeatable reports whether, according to the configuration, calls of a tool have no side effect.
+// Only such calls may be made without the effect ledger. The request's own statement is not
+// trusted. A tool that is missing in the configuration is not repeatable.
 func repeatable(kind, name string, tools domain.Tools) bool {
 	switch kind {
 	case contract.ToolWebSearch, contract.ToolKnowledge, contract.ToolAttachment:
 		return true
 	case contract.ToolCodeExecution:
-		return true // code reaches nothing outside of the sandbox and always starts with the same files
+		return true // code has no effect outside of the sandbox and always starts with the same files
 	case contract.ToolHTTPRequest:
 		known := false
-		// Several endpoints may have the same name. A single one with a side effect decides.
+		// Several endpoints may have the same name. The tool is repeatable only if none of them has
+		// a side effect.
 		for _, e := range tools.HTTPRequest.Endpoints {
 			if e.Name == name && e.SideEffect != domain.SideEffectNone {
 				return false
@@ -107,7 +108,7 @@ func repeatable(kind, name string, tools domain.Tools) bool {
 	}
 }
 
-// specs converts tool descriptions to their wire format.
+// specs converts descriptions of tools to the format of the bus.
 func specs(listed []tool.Spec) []contract.ToolSpec {
 	out := make([]contract.ToolSpec, len(listed))
 	for n, s := range listed {

@@ -17,7 +17,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// The organization's configuration decides whether a tool may be called without the effect ledger.
+// The configuration of the organization determines whether a tool may be called without the effect
+// ledger.
 func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 	t.Parallel()
 	server := func(name string, effect domain.SideEffect) domain.MCPServer {

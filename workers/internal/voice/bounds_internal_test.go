@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// newStuckSession returns a session whose backend never responds. The session runs in the test's
-// goroutine.
+// newStuckSession returns a session whose backend never responds. The session runs in the goroutine
+// of the test.
 func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	t.Helper()
 	s, err := New(Config{MaxSessions: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
@@ -30,7 +30,7 @@ func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	return l, r
 }
 
-// failures returns, for each item, how often it was rejected because of a limit.
+// failures returns how often each item was rejected because of a limit.
 func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	t.Helper()
 	told := map[string]int{}
@@ -46,8 +46,8 @@ func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	return told
 }
 
-// TestMemoryIsBounded: the memory of a session is bounded, regardless of what an ingress sends and
-// commits. The session reports the utterances that it drops.
+// TestMemoryIsBounded: the memory of a session is limited, regardless of the frames and commands
+// that an ingress sends. The session reports the utterances that it drops.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ each, count, fail int64 }{
@@ -86,8 +86,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestUncommittedAudioIsBounded: audio that is not committed is also bounded, even in the first
-// seconds of a session.
+// TestUncommittedAudioIsBounded: the amount of audio that is not committed is limited as well, even
+// in the first seconds of a session.
 func TestUncommittedAudioIsBounded(t *testing.T) {
 	t.Parallel()
 	l, _ := newStuckSession(t)
@@ -102,7 +102,7 @@ func TestUncommittedAudioIsBounded(t *testing.T) {
 }
 
 // TestARetryIsOfTheWhole: a retry transcribes the same audio as the first call, although the tape
-// no longer contains that audio.
+// no longer contains this audio.
 func TestARetryIsOfTheWhole(t *testing.T) {
 	t.Parallel()
 	l, r := newStuckSession(t)
@@ -138,8 +138,7 @@ func TestPositionsOfASession(t *testing.T) {
 	}
 }
 
-// TestCallsHaveTheirOwnTime: the time that a call waits for its turn does not count towards its
-// time limit.
+// TestCallsHaveTheirOwnTime: the time that a call waits for its turn is not part of its time limit.
 func TestCallsHaveTheirOwnTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ begins, ends time.Duration }{

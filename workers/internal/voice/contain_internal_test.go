@@ -12,7 +12,7 @@ import (
 	"parley/shared/contract"
 )
 
-// fakeEnd is the worker's end of a session, without a bus.
+// fakeEnd is the worker's end of a session's connection, without a bus.
 type fakeEnd struct {
 	mu      sync.Mutex
 	frames  chan frame
@@ -30,7 +30,7 @@ func (r *fakeEnd) Report(report contract.VoiceReport) error {
 
 func (r *fakeEnd) Audio(contract.VoiceAudio) error { return nil }
 
-// TestPanicsAreContained: if a session panics, it asks its ingress to move it to another worker.
+// TestPanicsAreContained: a session that panics asks its ingress to move it to another worker.
 // Other sessions continue.
 func TestPanicsAreContained(t *testing.T) {
 	t.Parallel()
@@ -51,8 +51,8 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-// TestFramesDecide: a session ends when its frames end, when it receives the command close, and
-// when its context ends.
+// TestFramesDecide: a session ends when its frames end, when it receives the command close, or when
+// its context ends.
 func TestFramesDecide(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{MaxSessions: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})

@@ -16,34 +16,35 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// A failed call is repeated once after a short delay, because the caller is waiting.
+// A failed call is retried only once and after a short delay, because the caller is waiting.
 const (
 	callTries  = 2
 	retryAfter = 250 * time.Millisecond
 )
 
-// errPanic replaces a panic, whose value may quote speech.
+// errPanic replaces a panic. The value of the panic may quote speech.
 var errPanic = errors.New("the backend panicked")
 
-// defaultMessages maps error codes to the messages for failures without a message from the backend.
+// defaultMessages contains the messages for failures for which the backend supplies none, by error
+// code.
 var defaultMessages = map[string]string{
 	speech.CodeTranscription: "The speech could not be transcribed.",
 	speech.CodeSpeech:        "Speech synthesis of the answer failed.",
 }
 
-// contain converts a panic of a backend into an error, because the process also serves other voice
+// contain converts a panic in a backend to an error, because the process also serves other voice
 // sessions.
 func (l *session) contain(err *error) {
 	if cause := recover(); cause != nil {
-		// The panic value may quote speech, so only its type is logged.
+		// The value of the panic may quote speech, so only its type is logged.
 		l.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("speech backend panicked")
 		*err = errPanic
 	}
 }
 
-// shouldRetry decides whether and after what delay a failed call is retried. tries is the number of
-// calls made so far. If the backend does not have the voice or the language, the session resets
-// that setting, reports the failure, and retries.
+// shouldRetry reports whether a failed call is retried, and after which delay. tries is the number
+// of calls made so far. If the backend does not support the voice or the language, the session
+// resets that setting, reports this, and retries.
 func (l *session) shouldRetry(err error, tries int, voice, language string) (again bool, after time.Duration) {
 	var coded *speech.Error
 	switch {
@@ -59,8 +60,8 @@ func (l *session) shouldRetry(err error, tries int, voice, language string) (aga
 	return false, 0
 }
 
-// dropSetting resets a setting to its default and reports the failure. It does nothing if the
-// setting has changed since the call.
+// dropSetting resets a setting to its default and reports the failure. If the setting has changed
+// since the call, it does nothing.
 func (l *session) dropSetting(param string, setting *string, value string, err error) {
 	if *setting != value {
 		return
@@ -71,14 +72,14 @@ func (l *session) dropSetting(param string, setting *string, value string, err e
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Failure: failure})
 }
 
-// failure logs an error and returns the part that callers may see.
+// failure logs an error and returns the part of it that callers may see.
 func (l *session) failure(err error, code string) *contract.VoiceFailure {
 	l.log.Warn().Err(err).AnErr("cause", cause(err)).Str("code", code).Msg("speech failed")
 	if coded, ok := errors.AsType[*speech.Error](err); ok {
 		return &contract.VoiceFailure{Code: coded.Code, Message: coded.Message}
 	}
 
-	// An error of unknown origin may quote speech, so callers get a fixed message.
+	// An error of unknown origin may quote speech, so callers receive a fixed message.
 	message := defaultMessages[code]
 	if errors.Is(err, context.DeadlineExceeded) {
 		message += " It took too long."
@@ -87,7 +88,7 @@ func (l *session) failure(err error, code string) *contract.VoiceFailure {
 }
 
 // cause returns the part of an error that may be logged: a failure of the network, a process or a
-// file. Other parts, such as replies of servers and output of programs, may quote speech.
+// file. Other parts, such as responses of servers and output of programs, may quote speech.
 func cause(err error) error {
 	if of, is := errors.AsType[*net.OpError](err); is {
 		return of
@@ -107,7 +108,7 @@ func cause(err error) error {
 	return nil
 }
 
-// pause waits for d. It returns early if ctx ends.
+// pause waits for the duration d. It returns ctx's error if ctx ends before.
 func pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return nil

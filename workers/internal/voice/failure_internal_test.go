@@ -19,7 +19,7 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// TestCausesAreLogged: the log contains the reason for a backend's failure, unless the reason could
+// TestCausesAreLogged: the log contains the reason of a backend's failure, unless the reason could
 // quote speech.
 func TestCausesAreLogged(t *testing.T) {
 	t.Parallel()

@@ -11,42 +11,42 @@ import (
 	"parley/workers/internal/voice/activity"
 )
 
-// maxWaiting is the maximum number of utterances that wait for their transcripts. An ingress has
+// maxWaiting is the maximum number of utterances that wait for their transcripts. Ingresses have
 // the same limit.
 const maxWaiting = 64
 
-// errOverloaded rejects an utterance beyond maxWaiting. An ingress enforces the same limit; the
-// worker does not rely on it.
+// errOverloaded is the error for an utterance beyond maxWaiting. Ingresses enforce the same limit,
+// but a worker does not trust them.
 var errOverloaded = &speech.Error{
 	Code: speech.CodeOverloaded, Message: "Too much audio is waiting for transcription; wait, then repeat it.",
 }
 
-// input is the state of the audio that a session receives.
+// input is the state of the audio that a session has received.
 type input struct {
 	tape      tape
-	from      int64              // detection begins at this sample
-	since     int64              // position up to which the audio has been processed
-	detector  *activity.Detector // nil if the end of a turn is signaled by command
+	from      int64              // position at which detection begins
+	since     int64              // position up to which audio has been processed
+	detector  *activity.Detector // nil if a command, and not detection, signals the end of a turn
 	detection contract.VoiceDetection
 	item      string // id of the speech in progress
-	reported  int64  // sample reported by the last alive
+	reported  int64  // position that the last alive report contained
 
-	waiting []*utterance // utterances that wait for their transcripts; the first one is being transcribed
-	early   *utterance   // utterance that is also being transcribed, although its speech may continue; nil: none
+	waiting []*utterance // utterances that wait for their transcripts; the first is being transcribed
+	early   *utterance   // utterance that is already being transcribed although its speech may continue, or nil
 	texts   chan transcript
 }
 
-// utterance is audio to be transcribed.
+// utterance is audio that is to be transcribed.
 type utterance struct {
 	item     string
 	from, to int64
 	last     int64 // for detected speech: position after the last sound
-	found    bool  // detected by this session, rather than committed by a command
+	found    bool  // true if this session has detected the utterance, false if a command has committed it
 	tries    int
-	pcm      []byte             // set when the first call begins
+	pcm      []byte             // audio; set when the first call begins
 	language string             // language of the last call
-	cancel   context.CancelFunc // nil while no call is running
-	got      *transcript        // a transcript that arrived before the utterance was first in the queue
+	cancel   context.CancelFunc // cancels the call; nil while no call is running
+	got      *transcript        // transcript that arrived before the utterance was first in the queue
 }
 
 // transcript is the outcome of a call that transcribes an utterance.
@@ -56,8 +56,8 @@ type transcript struct {
 	err  error
 }
 
-// newInput returns the input state for a session that is new or has moved here from another worker.
-// If the session moved in the middle of speech, detection continues with that speech.
+// newInput returns the input state of a session that is new or has moved to this worker. If the
+// session has moved in the middle of speech, detection continues with that speech.
 func newInput(open contract.VoiceOpen) input {
 	at := open.Position
 	in := input{tape: tape{start: at}, from: at, since: at, reported: at, texts: make(chan transcript)}
@@ -67,10 +67,10 @@ func newInput(open contract.VoiceOpen) input {
 		in.detection = *d
 	}
 
-	// A session that moves may be in the middle of speech, which must keep its id and its start.
+	// A session may move in the middle of speech. The speech must keep its id and its start.
 	switch s := open.Speech; {
 	case d == nil:
-	case s != nil: // a command can still commit the audio before this position
+	case s != nil: // a command can still commit audio before this position
 		in.from, in.item = max(s.From, open.Position), s.Item
 		in.detector = activity.Resume(activity.Settings(*d), in.from, s.From)
 	default:
@@ -79,14 +79,15 @@ func newInput(open contract.VoiceOpen) input {
 	return in
 }
 
-// configure replaces the detection settings. After detection is enabled, audio received before
-// never starts speech. After it is disabled, speech in progress waits for the command commit.
+// configure replaces the settings for detection. If they enable detection, audio that arrived
+// before can no longer start speech. If they disable it, the speech in progress remains until a
+// command commits it.
 func (in *input) configure(d *contract.VoiceDetection) {
 	if d != nil {
 		in.detection = *d
 	}
 	switch {
-	// Audio that the detector still needed is kept, because a command may commit it.
+	// The audio that the detector needed is kept, because a command may still commit it.
 	case d == nil && in.detector != nil:
 		in.since, in.detector, in.item = in.detector.Needs(), nil, ""
 	case d != nil && in.detector == nil:
@@ -106,41 +107,43 @@ func (in *input) restart(at int64) {
 	}
 	in.detector.Restart(at)
 
-	// Speech that began before the position has ended, so its id is no longer needed.
+	// The speech has ended because it began before the position, so its id is no longer needed.
 	if _, speaking := in.detector.Speaking(); !speaking {
 		in.item = ""
 	}
 }
 
-// needs returns the position of the first sample that the session still needs.
+// needs returns the position of the first sample that the session may still need.
 func (in *input) needs() int64 {
 	needs := in.since
 	if in.detector != nil {
 		needs = in.detector.Needs()
 	}
 
-	// Utterances copy their audio only when their call begins.
+	// The audio of a waiting utterance is needed until its call begins, because it is copied only
+	// then.
 	for _, u := range in.waiting {
 		needs = min(needs, u.from)
 	}
 	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
-// detect returns the speech events in audio that has just been received.
+// detect returns the events of speech in the audio fresh, which has just been received.
 func (in *input) detect(fresh []byte) []activity.Event {
-	// Audio before in.from was already detected by another worker or is not to be detected.
+	// Audio before in.from is not examined, because another worker has already done so or because
+	// it must not be detected.
 	begins := in.tape.end() - int64(len(fresh)/sampleBytes)
 	if in.detector == nil || in.tape.end() <= in.from {
 		return nil
 	}
 	from := max(begins, in.from)
-	if in.detector.Heard() != from { // the tape has restarted after a gap
+	if in.detector.Heard() != from { // after a gap, the tape has restarted at another position
 		in.detector, in.item = activity.New(activity.Settings(in.detection), from), ""
 	}
 	return in.detector.Write(fresh[sampleBytes*(from-begins):])
 }
 
-// handleAudio processes received audio. It reports the start of speech before it does any other
+// handleAudio processes received audio. If speech starts, it reports this before it does any other
 // work.
 func (l *session) handleAudio(at int64, pcm []byte) {
 	in := &l.input
@@ -152,7 +155,7 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 			continue
 		}
 
-		// The id is random, so a session that moves cannot create the same id twice.
+		// The id is random, so that a session creates no id twice, even after it has moved.
 		in.item = "item_" + rand.Text()
 		l.report(contract.VoiceReport{Type: contract.VoiceStarted, Item: in.item, From: e.From})
 		l.deps.Prepare()
@@ -161,14 +164,14 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 	l.transcribeEarly()
 	l.bound()
 
-	// The ingress uses these reports to free its copy of the audio.
+	// With these reports, the ingress can free its copy of the audio.
 	if in.tape.end()-in.reported >= rate/2 {
 		l.alive()
 	}
 }
 
 // transcribeEarly starts to transcribe speech that has probably ended, so that the transcript is
-// ready earlier. If the speech continues, the early transcription is cancelled.
+// available earlier. If the speech continues, the call is cancelled.
 func (l *session) transcribeEarly() {
 	in := &l.input
 	last, pausing := int64(0), false
@@ -181,7 +184,8 @@ func (l *session) transcribeEarly() {
 		l.deps.Prepare()
 	}
 
-	// Start early only if nothing else waits: transcripts are delivered in order.
+	// Transcripts are delivered in order, so an early transcription starts only if no other
+	// utterance waits.
 	if !pausing || in.early != nil || len(in.waiting) > 0 {
 		return
 	}
@@ -191,7 +195,7 @@ func (l *session) transcribeEarly() {
 	l.begin(in.early, 0)
 }
 
-// drop cancels the early transcription.
+// drop cancels the early transcription, if there is one.
 func (in *input) drop() {
 	if in.early != nil {
 		in.early.stop()
@@ -199,8 +203,8 @@ func (in *input) drop() {
 	}
 }
 
-// stopped returns the utterance for speech that has ended. If an early transcription was started
-// and no sound followed, it returns the utterance of that transcription.
+// stopped returns the utterance for speech that has ended. If the speech is being transcribed early
+// and no sound has followed, this is the utterance of that transcription.
 func (in *input) stopped(e activity.Event) *utterance {
 	if u := in.early; u != nil && u.item == in.item && u.last == e.Last {
 		u.to = e.To
@@ -210,8 +214,8 @@ func (in *input) stopped(e activity.Event) *utterance {
 	return &utterance{item: in.item, from: e.From, to: e.To, last: e.Last, found: true}
 }
 
-// commit queues the samples that a command names for transcription. If the session has moved here,
-// detection may have found the same samples again; commit drops such utterances.
+// commit queues the samples in a command for transcription. After a session has moved, detection
+// may have found the same samples. commit drops the utterances with such samples.
 func (l *session) commit(c *contract.VoiceCommand) {
 	in := &l.input
 
@@ -224,23 +228,24 @@ func (l *session) commit(c *contract.VoiceCommand) {
 		kept = append(kept, u)
 	}
 
-	// Detection restarts after the committed samples, so that they are not transcribed twice.
+	// Detection restarts after the committed samples, so that they are not transcribed a second
+	// time.
 	in.waiting = kept
 	in.drop()
 	in.restart(c.To)
 	l.wait(&utterance{item: c.Item, from: c.From, to: c.To})
 }
 
-// stop cancels the utterance's call, if one is running. The transcript from that call is ignored.
+// stop cancels the call for the utterance, if one is running. Its transcript is ignored.
 func (u *utterance) stop() {
 	if u.cancel != nil {
 		u.cancel()
 	}
 }
 
-// wait adds an utterance to the queue for transcription.
+// wait adds an utterance to the queue of those to be transcribed.
 func (l *session) wait(u *utterance) {
-	// A rejected utterance is reported, so the caller can repeat it.
+	// The rejection of an utterance is reported, so that the caller can repeat the utterance.
 	if len(l.input.waiting) >= maxWaiting {
 		l.untranscribed(u, errOverloaded)
 		return
@@ -251,12 +256,13 @@ func (l *session) wait(u *utterance) {
 	l.transcribe(0)
 }
 
-// untranscribed reports that an utterance has no transcript.
+// untranscribed reports that an utterance has no transcript, because of err.
 func (l *session) untranscribed(u *utterance, err error) {
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Item: u.item, Failure: l.failure(err, speech.CodeTranscription)})
 }
 
-// bound drops audio beyond the limit. It rejects waiting utterances that have lost audio.
+// bound drops the oldest audio if there is too much. It rejects waiting utterances that have lost
+// audio.
 func (l *session) bound() {
 	in := &l.input
 	if !in.tape.bound() {
@@ -271,8 +277,8 @@ func (l *session) bound() {
 	})
 }
 
-// transcribe starts to transcribe the first waiting utterance after a delay, unless its
-// transcription was already started early.
+// transcribe starts to transcribe the first waiting utterance after a delay. It does nothing if
+// that utterance is already being transcribed.
 func (l *session) transcribe(after time.Duration) {
 	if len(l.input.waiting) == 0 {
 		return
@@ -293,7 +299,7 @@ func (l *session) begin(u *utterance, after time.Duration) {
 		u.pcm = l.input.tape.copyRange(u.from, u.to)
 	}
 
-	// The call runs in its own goroutine, so it gets copies of the session's settings.
+	// The call runs in another goroutine, so it receives copies of the session's settings.
 	request := speech.Utterance{Organization: l.org, PCM: u.pcm, Language: l.config.Language, Prompt: l.config.Prompt}
 	u.language = request.Language
 	u.cancel = l.call(func(ctx context.Context, begun func()) {
@@ -304,16 +310,16 @@ func (l *session) begin(u *utterance, after time.Duration) {
 			got.text, got.err = l.callTranscriber(ctx, request)
 		}
 		got.err = outcome(ctx, got.err)
-		select { // the result must be received even if the call's context has ended
+		select { // the result must be received even if the context of the call has ended
 		case l.input.texts <- got:
 		case <-l.ended:
 		}
 	})
 }
 
-// callTranscriber transcribes audio. Empty audio has an empty transcript.
+// callTranscriber transcribes audio. The transcript of empty audio is empty.
 func (l *session) callTranscriber(ctx context.Context, request speech.Utterance) (text string, err error) {
-	// Audio can be missing after a gap or when it was dropped.
+	// The audio may be missing because of a gap or because it was dropped.
 	if len(request.PCM) == 0 {
 		return "", nil
 	}
@@ -323,7 +329,7 @@ func (l *session) callTranscriber(ctx context.Context, request speech.Utterance)
 	return l.deps.Transcriber.Transcribe(ctx, request)
 }
 
-// handleTranscript processes the outcome of a transcription and starts the next one.
+// handleTranscript processes the outcome of a transcription and starts the next transcription.
 func (l *session) handleTranscript(t transcript) {
 	in := &l.input
 	if len(in.waiting) == 0 || in.waiting[0] != t.of {

@@ -58,8 +58,8 @@ func TestTurns(t *testing.T) {
 	secret(t, svc, "the words", "Paris")
 }
 
-// TestStartIsReportedImmediately measures the time from the frame in which speech starts to the
-// report at the ingress.
+// TestStartIsReportedImmediately measures the time from the frame in which speech starts until the
+// ingress receives the report.
 func TestStartIsReportedImmediately(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -129,8 +129,8 @@ func TestByCommandAlone(t *testing.T) {
 	l.until("what is needed", func() bool { return l.needs == l.at })
 }
 
-// TestClearAndCommitInSpeech: if speech in progress is cleared or committed by a command, that
-// speech ends there, and later speech becomes a new item
+// TestClearAndCommitInSpeech: a command that clears or commits speech in progress ends this speech.
+// Later speech is a new item.
 func TestClearAndCommitInSpeech(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -175,8 +175,8 @@ func TestConfigureDetection(t *testing.T) {
 	if began.From < at-320*ms {
 		t.Errorf("%+v", began)
 	}
-	// Disable detection in the middle of speech. No end is reported, and all of the audio can be
-	// committed.
+	// Detection is disabled in the middle of speech. No end is reported, and all of the audio can
+	// be committed.
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Language: "fr"}})
 	l.sendAudio(pcm[rate:])
 	l.sendAudio(quiet(2000))
@@ -186,8 +186,8 @@ func TestConfigureDetection(t *testing.T) {
 	}
 }
 
-// TestResumed: if a session moves to another worker in the middle of speech, the speech continues
-// there, and audio that waits for transcription is transcribed.
+// TestResumed: a session moves to another worker in the middle of speech. The speech continues
+// there, and audio that waits for transcription is transcribed there.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -262,8 +262,8 @@ func TestTranscribedEarly(t *testing.T) {
 	}
 }
 
-// TestOrderAndFailures: utterances are transcribed one at a time, and transcripts arrive in their
-// order, even if some calls fail.
+// TestOrderAndFailures: utterances are transcribed one at a time. The transcripts arrive in the
+// order of the utterances, even if some calls fail.
 func TestOrderAndFailures(t *testing.T) {
 	t.Parallel()
 	var running, calls atomic.Int32
@@ -345,7 +345,7 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// TestResumedWithMuchAudio: audio may arrive much faster than real time.
+// TestResumedWithMuchAudio: audio may arrive much faster than in real time.
 func TestResumedWithMuchAudio(t *testing.T) {
 	t.Parallel()
 	svc := start(t, defaultScript())

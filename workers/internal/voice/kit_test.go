@@ -40,7 +40,7 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// script is a Transcriber and a Synthesizer that call functions of the test.
+// script is a Transcriber and a Synthesizer whose methods call functions of the test.
 type script struct {
 	hear func(ctx context.Context, u speech.Utterance) (string, error)
 	say  func(ctx context.Context, segment speech.Line, out func([]byte) error) error
@@ -138,7 +138,7 @@ func start(t *testing.T, s script) *service {
 	return &service{T: t, caller: caller, log: log, metrics: registry, stop: stop}
 }
 
-// ready reports when the service is registered.
+// ready is a bus that signals when the server has subscribed.
 type ready struct {
 	*bus.Bus
 
@@ -154,7 +154,7 @@ func claims(session string) contract.VoiceClaims {
 	return contract.VoiceClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Line: session, Expires: time.Now().Add(time.Minute).UTC()}
 }
 
-// open opens a session, which the test closes.
+// open opens a session, which is closed at the end of the test.
 func (s *service) open(open contract.VoiceOpen) *session {
 	s.Helper()
 	if open.Line == "" {
@@ -184,16 +184,16 @@ func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, erro
 	return s.caller.Open(ctx, signer(s.T).Sign(raw, body), body)
 }
 
-// session is the ingress's end of a session. It stores the data that it has received.
+// session is the ingress's end of a session. It stores the data that it receives.
 type session struct {
 	*testing.T
 	*bus.VoiceLine
 
-	at    int64 // position of the next input
+	at    int64 // position of the next input sample
 	heard int64
 	needs int64
-	audio map[string][]contract.VoiceAudio // by answer
-	order []string                         // answer of each frame
+	audio map[string][]contract.VoiceAudio // audio by answer
+	order []string                         // the answer of each frame of audio
 }
 
 func (l *session) send(c contract.VoiceCommand) {
@@ -214,7 +214,7 @@ func (l *session) sendAudio(pcm []byte) {
 	}
 }
 
-// next returns the next report except alive and audio.
+// next returns the next report. It skips alive reports and audio.
 func (l *session) next() contract.VoiceReport {
 	l.Helper()
 	r, ok := l.report(wait)
@@ -224,7 +224,7 @@ func (l *session) next() contract.VoiceReport {
 	return r
 }
 
-// want returns the next report, which must have this type.
+// want returns the next report, which must have the given type.
 func (l *session) want(kind string) contract.VoiceReport {
 	l.Helper()
 	r := l.next()
@@ -234,8 +234,8 @@ func (l *session) want(kind string) contract.VoiceReport {
 	return r
 }
 
-// report waits for a report, for at most the duration in. It returns false if none arrives or the
-// session has ended.
+// report waits for a report, for at most the duration in. It returns false if no report arrives or
+// the session has ended.
 func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	l.Helper()
 	late := time.After(in)
@@ -276,7 +276,7 @@ func (l *session) until(what string, done func() bool) {
 	}
 }
 
-// pcm returns the audio of the first answer. It fails if the frames are not contiguous.
+// pcm returns the audio of the first answer. The frames must be contiguous.
 func (l *session) pcm(from int64) []byte {
 	l.Helper()
 	var all []byte
@@ -298,7 +298,8 @@ func (l *session) say(answer, text string, start int, last bool) {
 
 var detection = &contract.VoiceDetection{Threshold: 0.5, PrefixMS: 300, SilenceMS: 500}
 
-// spoken is a phrase synthesized by espeak-ng at 24 kHz, without the silence before and after it.
+// spoken is a phrase that espeak-ng has synthesized at 24 kHz, without silence at the beginning and
+// the end.
 var spoken = sync.OnceValues(func() ([]byte, error) {
 	out, err := exec.Command("espeak-ng", "-v", "en", "--stdout", "What is the weather like in Paris today?").Output()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"parley/shared/telemetry"
 )
 
-// metrics are the Prometheus metrics of a worker's voice sessions.
+// metrics contains the Prometheus metrics of a worker's voice sessions.
 type metrics struct {
-	// In the names of the metrics, a line is a voice session.
+	// Number of open voice sessions. In the names of metrics, a voice session is called a line.
 	lines         prometheus.Gauge
 	refused       prometheus.Counter
 	speech        *prometheus.CounterVec
@@ -23,7 +23,8 @@ type metrics struct {
 
 // newMetrics registers the metrics of a process's voice sessions.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
-	// Calls take from a few milliseconds, offline, to a minute, when the backend is overloaded.
+	// A call takes a few milliseconds with an offline backend, and up to a minute with an
+	// overloaded one.
 	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	m := &metrics{
 		lines: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -48,17 +49,17 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, telemetry.Register(registry, m.lines, m.refused, m.speech, m.transcription, m.synthesis, m.first)
 }
 
-// countHeard counts speech received by the service, and countSpoken counts synthesized speech. Both take a number of samples.
+// countHeard counts the samples of received speech.
 func (m *metrics) countHeard(samples int64) {
 	m.speech.WithLabelValues("in").Add(float64(max(0, samples)) / rate)
 }
 
-// countSpoken counts synthesized speech.
+// countSpoken counts the samples of synthesized speech.
 func (m *metrics) countSpoken(samples int64) {
 	m.speech.WithLabelValues("out").Add(float64(samples) / rate)
 }
 
-// observe records the duration of a backend call that began at began, with its outcome.
+// observe records the outcome of a backend call, and its duration since began.
 func observe(seconds *prometheus.HistogramVec, began time.Time, err error) {
 	outcome := "completed"
 	switch {

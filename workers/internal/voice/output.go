@@ -13,52 +13,53 @@ import (
 )
 
 const (
-	maxSegments = 2         // the segment that is sent and the next one
-	maxSound    = 60 * rate // maximum number of synthesized samples that wait to be sent; beyond it, the backend must wait
-	maxFinished = 16        // number of remembered ids of finished answers, for which commands may still arrive
+	maxSegments = 2         // the segment that is being sent, and the next one
+	maxSound    = 60 * rate // number of synthesized samples that may wait to be sent; when it is reached, the backend must wait
+	maxFinished = 16        // number of finished answers whose ids are stored, because commands for them may still arrive
 )
 
-// errGap reports that text of an answer was lost on the bus.
+// errGap means that a part of an answer's text was lost on the bus.
 var errGap = errors.New("a part of the answer is missing")
 
 // output is the state of the answers that a session speaks.
 type output struct {
-	answers  []*answer // the first answer is being spoken now
+	answers  []*answer // the first answer is being spoken
 	finished []string
 	due      *time.Timer // fires when more audio may be sent
 	made     chan sound
-	current  *segment // nil while no call is running
+	current  *segment // segment that is being synthesized; nil while no call is running
 	cancel   context.CancelFunc
 }
 
-// answer is an answer that is spoken while its text still arrives.
+// answer is an answer that is spoken while its text is still arriving.
 type answer struct {
 	id     string
 	cutter *sentence.Cutter
-	next   int  // offset of the next byte of text that may arrive
-	last   bool // all of its text has arrived
-	// skip is the number of leading samples that were sent before the session moved here.
+	next   int  // offset of the next byte of text that is expected
+	last   bool // true if all of the text has arrived
+	// skip is the number of samples at the beginning that were sent before the session moved to
+	// this worker.
 	skip     int64
-	queue    []sentence.Segment // segments that are not yet synthesized
-	segments []*segment         // synthesized, or being synthesized
-	at       int64              // position of the next sample to send
+	queue    []sentence.Segment // segments that have not been synthesized
+	segments []*segment         // segments that have been or are being synthesized
+	at       int64              // position of the next sample to be sent
 	pace     pace
 }
 
-// segment is a segment of an answer, with its audio.
+// segment is a part of an answer, together with its audio.
 type segment struct {
 	sentence.Segment
 
 	of      *answer
-	pcm     []byte // audio that is not yet sent
-	size    int64  // samples synthesized so far
-	skip    int64  // number of leading samples of the segment that are not sent
+	pcm     []byte // audio that has not been sent
+	size    int64  // number of samples synthesized so far
+	skip    int64  // number of samples at the beginning of the segment that are not sent
 	done    bool
 	tries   int
 	request speech.Line
 }
 
-// sound is a piece of a segment's audio, or the end of its synthesis.
+// sound is a piece of a segment's audio, or the end of the segment's synthesis.
 type sound struct {
 	of   *segment
 	pcm  []byte
@@ -66,15 +67,15 @@ type sound struct {
 	err  error
 }
 
-// newOutput returns the state of a session that speaks no answer. The timer is stopped.
+// newOutput returns the state of a session without answers, whose timer is stopped.
 func newOutput() output {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
 	return output{due: due, made: make(chan sound)}
 }
 
-// sounds returns the channel from which synthesized audio is received. It returns nil while
-// maxSound samples wait to be sent.
+// sounds returns the channel that delivers synthesized audio. While maxSound samples wait to be
+// sent, it returns nil, so that no audio is received.
 func (o *output) sounds() <-chan sound {
 	if len(o.answers) > 0 {
 		var waiting int64
@@ -92,26 +93,27 @@ func (o *output) sounds() <-chan sound {
 func (l *session) say(c *contract.VoiceCommand) {
 	o := &l.output
 
-	// The command was sent before the ingress learned that the answer has ended.
+	// The ingress sent the command before it received the report that the answer had ended.
 	if slices.Contains(o.finished, c.Answer) {
 		return
 	}
 
-	// An answer begins with its first text, possibly in the middle if the session has moved.
+	// The first text of an answer creates the answer. If the session has moved, this text may be in
+	// the middle.
 	n := slices.IndexFunc(o.answers, func(a *answer) bool { return a.id == c.Answer })
 	if n < 0 {
 		n = len(o.answers)
 		o.answers = append(o.answers, &answer{id: c.Answer, cutter: sentence.New(c.Start), next: c.Start, skip: c.Skip, at: c.Skip})
 	}
 
-	// A gap in the text can never be filled, because commands arrive in order.
+	// Commands arrive in order, so a gap in the text can no longer be filled.
 	a := o.answers[n]
 	if c.Start > a.next {
 		l.fail(a, errGap)
 		return
 	}
 
-	// A command may repeat text that has already arrived; that part is skipped.
+	// A command may repeat text that has already arrived. This part is skipped.
 	if !a.last {
 		more := c.Text[min(len(c.Text), a.next-c.Start):]
 		a.next += len(more)
@@ -124,12 +126,12 @@ func (l *session) say(c *contract.VoiceCommand) {
 	l.send()
 }
 
-// stop ends an answer without speaking the rest.
+// stop ends an answer without speaking the remaining text.
 func (l *session) stop(id string) {
 	o := &l.output
 	o.answers = slices.DeleteFunc(o.answers, func(a *answer) bool { return a.id == id })
 
-	// Results of the cancelled call are recognized by the missing current segment.
+	// Results of the cancelled call are ignored, because they do not belong to the current segment.
 	if o.current != nil && o.current.of.id == id {
 		o.cancel()
 		o.current = nil
@@ -141,31 +143,32 @@ func (l *session) stop(id string) {
 	l.send() // continue with the next answer
 }
 
-// fail reports an answer that cannot be spoken, and stops it.
+// fail reports that an answer cannot be spoken, and stops the answer.
 func (l *session) fail(a *answer, err error) {
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Answer: a.id, Failure: l.failure(err, speech.CodeSpeech)})
 	l.stop(a.id)
 }
 
-// synthesize starts to synthesize the next segment of an answer, if one is queued and the answer is
-// the next to be synthesized.
+// synthesize starts to synthesize the next segment of an answer. It does nothing if no segment is
+// queued or it is not this answer's turn.
 func (l *session) synthesize(a *answer) {
 	for l.output.current == nil && len(a.queue) > 0 && len(a.segments) < maxSegments {
-		// The samples to skip belong to the first segment only.
+		// The samples to be skipped are part of the first segment.
 		s := &segment{Segment: a.queue[0], of: a, skip: a.skip}
 		a.queue, a.skip = a.queue[1:], 0
 		a.segments = append(a.segments, s)
 
-		// A segment without text has no audio, but its end is still reported in order.
+		// A segment without text has no audio, but its end is reported in order, like that of other
+		// segments.
 		if s.done = strings.TrimSpace(s.Text) == ""; !s.done {
 			l.make(s, 0)
 		}
 	}
 }
 
-// make starts the synthesis of a segment after a delay.
+// make starts to synthesize a segment after a delay.
 func (l *session) make(s *segment, after time.Duration) {
-	// The settings are copied, because the call runs in another goroutine.
+	// The call runs in another goroutine, so it receives copies of the session's settings.
 	request := speech.Line{Organization: l.org, Text: s.Text, Voice: l.config.Voice, Language: l.config.Language, Speed: l.config.Speed}
 	s.tries++
 	s.request = request
@@ -177,14 +180,14 @@ func (l *session) make(s *segment, after time.Duration) {
 		if err == nil {
 			err = l.callSynthesizer(ctx, request, func(pcm []byte) error { return l.deliver(ctx, sound{of: s, pcm: slices.Clone(pcm)}) })
 		}
-		select { // the result must be received even if the call's context has ended
+		select { // the result must be received even if the context of the call has ended
 		case l.output.made <- sound{of: s, done: true, err: outcome(ctx, err)}:
 		case <-l.ended:
 		}
 	})
 }
 
-// deliver passes a piece of audio from a call to the session's goroutine.
+// deliver passes a piece of audio from the goroutine of a call to that of the session.
 func (l *session) deliver(ctx context.Context, piece sound) error {
 	select {
 	case l.output.made <- piece:
@@ -194,7 +197,7 @@ func (l *session) deliver(ctx context.Context, piece sound) error {
 	}
 }
 
-// callSynthesizer calls the backend. It measures the time until the first audio.
+// callSynthesizer calls the backend and measures the time until the first audio arrives.
 func (l *session) callSynthesizer(ctx context.Context, request speech.Line, out func([]byte) error) (err error) {
 	began, first := time.Now(), true
 	defer func() { observe(l.metrics.synthesis, began, err) }()
@@ -212,10 +215,11 @@ func (l *session) callSynthesizer(ctx context.Context, request speech.Line, out 
 func (l *session) handleSound(made sound) {
 	s := made.of
 	if s != l.output.current {
-		return // the answer was stopped
+		return // the answer has been stopped
 	}
 
-	// Audio is sent as soon as it arrives, while the rest is synthesized.
+	// Audio is sent as soon as it arrives, while the rest of the segment is still being
+	// synthesized.
 	if !made.done {
 		s.add(made.pcm)
 		l.send()
@@ -224,7 +228,7 @@ func (l *session) handleSound(made sound) {
 
 	l.output.current = nil
 	switch again, after := l.shouldRetry(made.err, s.tries, s.request.Voice, s.request.Language); {
-	case again: // the segment is synthesized again from the beginning; the samples that have already arrived are skipped
+	case again: // the segment is synthesized again from the beginning, and samples that have already arrived are skipped
 		s.skip, s.size = max(s.skip, s.size), 0
 		l.make(s, after)
 	case made.err != nil:
@@ -235,7 +239,7 @@ func (l *session) handleSound(made sound) {
 	}
 }
 
-// add appends audio to a segment. It skips samples that an earlier call has already delivered.
+// add appends audio to a segment. It skips samples that an earlier call has delivered.
 func (s *segment) add(pcm []byte) {
 	samples := int64(len(pcm) / sampleBytes)
 	had := min(samples, max(0, s.skip-s.size))
@@ -243,8 +247,8 @@ func (s *segment) add(pcm []byte) {
 	s.pcm = append(s.pcm, pcm[sampleBytes*had:sampleBytes*samples]...)
 }
 
-// send sends as much audio as the pace allows, and reports segments and answers that are finished.
-// If audio is left, the timer due calls send again.
+// send sends as much audio as the pace allows, and reports finished segments and answers. If audio
+// remains, send is called again when the timer fires.
 func (l *session) send() {
 	o := &l.output
 	for len(o.answers) > 0 {
@@ -259,7 +263,7 @@ func (l *session) send() {
 			continue
 		}
 
-		// The segment's end is reported only when all its audio was sent.
+		// The end of a segment is reported when all of its audio has been sent.
 		s := a.segments[0]
 		if !l.sendFor(a, s) || !s.done {
 			return
@@ -269,7 +273,7 @@ func (l *session) send() {
 	}
 }
 
-// done removes the first answer.
+// done removes the first answer, which has ended, and stores its id.
 func (l *session) done(a *answer) {
 	o := &l.output
 	o.answers = o.answers[1:]
@@ -278,14 +282,14 @@ func (l *session) done(a *answer) {
 	}
 }
 
-// sendFor sends as much audio of a segment as the pace allows. It returns true if it has sent all
-// available audio.
+// sendFor sends as much audio of a segment as the pace allows. It returns true if all available
+// audio has been sent.
 func (l *session) sendFor(a *answer, s *segment) bool {
 	for len(s.pcm) > 0 {
 		now := time.Now()
 		n := min(maxFrame, int64(len(s.pcm)/sampleBytes))
 		if n < maxFrame && !s.done && a.pace.ahead(now) > startFrame {
-			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // further audio arrives before that time
+			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // the next audio is sent before the client runs out of audio
 			return false
 		}
 		if wait := a.pace.wait(now, n); wait > 0 {
@@ -293,7 +297,7 @@ func (l *session) sendFor(a *answer, s *segment) bool {
 			return false
 		}
 
-		// The range in the text allows the ingress to determine which words were already spoken.
+		// The range in the text lets the ingress determine which words have been spoken.
 		audio := contract.VoiceAudio{At: a.at, Answer: a.id, Start: s.Start, End: s.End, PCM: s.pcm[:sampleBytes*n]}
 		if err := l.wire.Audio(audio); err != nil {
 			l.log.Debug().Err(err).Msg("cannot send audio of a voice session")

@@ -81,7 +81,7 @@ func TestNothingToSay(t *testing.T) {
 	l.want(contract.VoiceSaid)
 }
 
-// TestStop: after an answer is stopped, none of its audio arrives, and the next answer is spoken.
+// TestStop: when an answer is stopped, no more of its audio arrives, and the next answer is spoken.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan error, 1)
@@ -155,8 +155,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestTakeOver: another worker continues an answer in the middle of a segment, and produces the
-// same audio as the first worker would have.
+// TestTakeOver: another worker continues an answer in the middle of a segment. It produces the same
+// audio as the first worker would have produced.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	l := start(t, defaultScript()).open(contract.VoiceOpen{})
@@ -252,7 +252,7 @@ func TestSpeechFailures(t *testing.T) {
 	secret(t, svc, "a secret", "Always busy")
 }
 
-// TestBargeIn: while an answer is spoken, the start of speech is reported. After the answer is
+// TestBargeIn: the start of speech is reported while an answer is spoken. When the answer is
 // stopped, the next answer starts immediately.
 func TestBargeIn(t *testing.T) {
 	t.Parallel()

@@ -4,22 +4,22 @@ import "time"
 
 const (
 	maxAhead   = 4 * rate  // number of samples that may be sent ahead of playback
-	maxFrame   = rate / 10 // maximum samples in one frame
+	maxFrame   = rate / 10 // maximum number of samples in a frame
 	startFrame = rate / 5  // if fewer samples are ahead, a frame is sent before it is full
 )
 
-// pace limits the speed at which audio is sent: it may be ahead of playback by at most maxAhead. If
-// the client has played all audio that was sent, playback pauses until more is sent.
+// pace limits the speed at which audio is sent. Audio may be ahead of playback by at most maxAhead.
+// If the client has played all audio, playback pauses until more is sent.
 type pace struct {
-	played time.Time // time at which all sent audio will have been played; zero before the first audio
+	played time.Time // time when the client will have played all audio that was sent; zero before the first audio
 }
 
-// ahead returns the number of samples that were sent but are not yet played.
+// ahead returns the number of samples that have been sent but not played.
 func (p *pace) ahead(now time.Time) int64 {
 	return max(0, int64(p.played.Sub(now).Seconds()*rate))
 }
 
-// sent records that samples were sent.
+// sent records that a number of samples was sent.
 func (p *pace) sent(now time.Time, samples int64) {
 	if p.played.Before(now) {
 		p.played = now
@@ -27,10 +27,10 @@ func (p *pace) sent(now time.Time, samples int64) {
 	p.played = p.played.Add(playTime(samples))
 }
 
-// wait returns the delay after which a number of samples may be sent.
+// wait returns the delay after which the given number of samples may be sent.
 func (p *pace) wait(now time.Time, samples int64) time.Duration {
 	return max(0, playTime(p.ahead(now))-playTime(maxAhead-samples))
 }
 
-// playTime returns the time that it takes to play samples.
+// playTime returns the duration of samples when they are played.
 func playTime(samples int64) time.Duration { return time.Duration(samples) * time.Second / rate }

@@ -6,16 +6,16 @@ import (
 	"parley/shared/contract"
 )
 
-// maxRead is the maximum total size, in bytes, of the frames that wait for a session. When a
-// session moves to this worker, the ingress immediately sends all audio that it has kept, which is
-// more than the bus buffers.
+// maxRead is the maximum number of bytes of the frames that wait for a session. When a session
+// moves to this worker, the ingress immediately sends all audio that it has kept. This is more than
+// the bus buffers.
 const maxRead = 16 << 20
 
 // frame is a message from the ingress: audio or a command.
 type frame = contract.VoiceFrame[contract.VoiceCommand]
 
 // read receives frames from the bus as soon as they arrive, and delivers them in order. It ends
-// when ctx or the channel frames ends.
+// when ctx ends or the channel frames is closed.
 func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	out := make(chan frame)
 	go func() {
@@ -23,7 +23,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 		var waiting []frame
 		bytes := 0
 		for {
-			// Without a waiting frame, next is nil, so its case is never chosen.
+			// If no frame is waiting, next is nil, and the select never chooses its case.
 			var next chan<- frame
 			var first frame
 			if len(waiting) > 0 {
@@ -35,12 +35,12 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 				return
 			case f, ok := <-frames:
 				if bytes += size(f); !ok || bytes > maxRead {
-					return // the session is lost, so the waiting frames are not needed
+					return // the session is lost, so the waiting frames are no longer needed
 				}
 				waiting = append(waiting, f)
 			case next <- first:
 				bytes -= size(first)
-				waiting[0] = frame{} // so that the frame's audio can be freed
+				waiting[0] = frame{} // the audio of the frame can then be freed
 				waiting = waiting[1:]
 			}
 		}
@@ -48,7 +48,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	return out
 }
 
-// size returns the number of bytes for which a frame counts towards maxRead.
+// size returns the number of bytes that a frame contributes to maxRead.
 func size(f frame) int {
 	switch {
 	case f.Audio != nil:

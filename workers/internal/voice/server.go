@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	drainTime = 5 * time.Second  // time for ingresses to move their sessions to other workers
+	drainTime = 5 * time.Second  // time in which ingresses may move their sessions to other workers
 	waitTime  = 15 * time.Minute // maximum time that a backend call waits for its turn
-	callTime  = speech.CallTime  // maximum time that it then takes
-	endTime   = 2 * time.Second  // time for backend calls to end after they were cancelled
+	callTime  = speech.CallTime  // maximum time that a backend call may then run
+	endTime   = 2 * time.Second  // time in which backend calls must end after they are cancelled
 )
 
 // Bus delivers voice sessions.
 type Bus interface {
-	// ServeVoice accepts sessions. stop notifies the sessions that the worker is leaving, and
-	// cancels the remaining sessions when its context ends.
+	// ServeVoice accepts sessions. stop informs the sessions that the worker is leaving. When the
+	// context of stop ends, it cancels the remaining sessions.
 	ServeVoice(cfg bus.VoiceServing) (stop func(context.Context), err error)
 }
 
-// Verifier checks that claims were signed for a body, and returns them.
+// Verifier verifies that claims were signed together with a body, and returns the claims.
 type Verifier interface {
 	Verify(token string, body []byte) (claims []byte, err error)
 }
@@ -37,7 +37,7 @@ type Verifier interface {
 // Config contains a voice server's settings.
 type Config struct {
 	MaxSessions   int    // maximum number of simultaneous sessions
-	Transcription string // the name of the transcription model, which clients see
+	Transcription string // name of the transcription model that clients see
 }
 
 // Deps are a voice server's dependencies.
@@ -45,7 +45,7 @@ type Deps struct {
 	Bus         Bus
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
-	Prepare     func() // prepares the backends for calls that will follow soon; must return quickly; may be nil
+	Prepare     func() // prepares the backends for calls that are expected soon; must return quickly; may be nil
 	Verifier    Verifier
 	Metrics     prometheus.Registerer
 	Log         zerolog.Logger
@@ -71,8 +71,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return &Server{cfg: cfg, deps: deps, metrics: m, log: deps.Log}, nil
 }
 
-// Run serves sessions until ctx ends. It then asks the ingresses to move their sessions to other
-// workers, and waits up to drainTime for this.
+// Run serves sessions until ctx ends. It then asks the ingresses to move the sessions to other
+// workers, and waits up to drainTime.
 func (s *Server) Run(ctx context.Context) error {
 	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{
 		Places: s.cfg.MaxSessions, Transcription: s.cfg.Transcription, Admit: s.admit, Serve: s.serveEnd,
@@ -91,34 +91,34 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// end is the worker's side of the connection of a session.
+// end is the worker's end of a session's connection.
 type end interface {
-	// Frames is closed when the session has ended or the connection is lost.
+	// Frames returns a channel that is closed when the session has ended or the connection is lost.
 	Frames() <-chan frame
 	Report(report contract.VoiceReport) error
 	Audio(audio contract.VoiceAudio) error
 }
 
-// serveEnd adapts serve to the bus's connection type.
+// serveEnd calls serve with a connection of the bus.
 func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.WorkerVoiceLine) {
 	s.serve(ctx, body, wire)
 }
 
-// serve serves a session until ctx or its frames end. A panic ends only this session, because the
-// process also serves other sessions.
+// serve serves a session until ctx ends or its frames end. A panic ends only this session, because
+// the process also serves other sessions.
 func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 	s.metrics.lines.Inc()
 	defer s.metrics.lines.Dec()
 	defer func() {
 		if cause := recover(); cause != nil {
-			// The panic value may quote speech, so only its type is logged.
+			// The value of the panic may quote speech, so only its type is logged.
 			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice session panicked")
 			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if sending fails, the ingress notices the silence
 		}
 	}()
 	var open contract.VoiceOpen
 	if err := json.Unmarshal(body, &open); err != nil {
-		s.log.Error().Err(err).Msg("cannot decode a voice session's message") // admit has already decoded it without an error
+		s.log.Error().Err(err).Msg("cannot decode a voice session's message") // cannot happen, because admit has decoded the message before
 		return
 	}
 

@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// metric returns a metric's value or count by its name and label.
+// metric returns the value or count of the metric with the given name and label.
 func (s *service) metric(name string) float64 {
 	s.Helper()
 	families, err := s.metrics.Gather()

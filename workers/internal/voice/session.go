@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// An ingress that receives nothing for several of these intervals moves the session.
+	// aliveEvery is the interval of alive reports. If an ingress receives nothing for several
+	// intervals, it moves the session to another worker.
 	aliveEvery = 500 * time.Millisecond
-	// settleTime is the time for which a new session keeps all audio. When a session moves here,
-	// the ingress first sends audio, and then commands that may refer to that audio.
+	// settleTime is the time in which a new session keeps all audio. When a session moves to this
+	// worker, the ingress first sends audio, and then commands that may refer to this audio.
 	settleTime = 5 * time.Second
 )
 
-// session is one voice session. Only its goroutine accesses it; backend calls deliver their results
-// through its channels.
+// session is a voice session. Only its goroutine accesses it. Calls of backends deliver their
+// results through its channels.
 type session struct {
 	*Server
 
@@ -29,15 +30,15 @@ type session struct {
 	input  input
 	output output
 
-	// call runs do, which calls a backend. The call's context ends with the session, or when the
-	// call has waited or run for too long. When do has waited for its turn, it calls begun; from
-	// then on, the time limit for running applies.
+	// call runs do, which calls a backend. The context of do ends with the session, or when do has
+	// waited or run for too long. do calls begun when it no longer waits for its turn; from then
+	// on, the time limit for running applies.
 	call  func(do func(ctx context.Context, begun func())) context.CancelFunc
 	calls sync.WaitGroup
-	ended <-chan struct{} // closed when the session has ended; later results of calls are dropped
+	ended <-chan struct{} // closed when the session has ended; results that arrive later are dropped
 }
 
-// newSession returns the state of a session. serve must be called once.
+// newSession returns the state of a session. serve must be called exactly once.
 func newSession(s *Server, wire end, open contract.VoiceOpen) *session {
 	l := &session{Server: s, wire: wire, org: open.OrganizationID, config: open.Config, opened: time.Now()}
 	l.input = newInput(open)
@@ -45,13 +46,15 @@ func newSession(s *Server, wire end, open contract.VoiceOpen) *session {
 	return l
 }
 
-// serve runs until ctx ends or no more frames arrive. It then waits for the session's calls.
+// serve runs until ctx ends or no more frames arrive. It then waits until the session's calls have
+// ended.
 func (l *session) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer l.waitForCalls()
 	defer cancel()
 
-	// Calls outlive the loop below for a moment, so they must not block on its channels.
+	// Calls may run longer than the loop below. They watch l.ended, so that they do not block on
+	// its channels.
 	l.ended = ctx.Done()
 	l.call = func(do func(context.Context, func())) context.CancelFunc {
 		ctx, begun, cancel := limited(ctx)
@@ -66,10 +69,10 @@ func (l *session) serve(ctx context.Context) {
 	defer alive.Stop()
 	defer l.output.due.Stop()
 
-	// The first report confirms to the ingress that the session has begun.
+	// With the first report, the ingress knows that the session has begun.
 	l.alive()
 	frames := read(ctx, l.wire.Frames())
-	// All state is changed here, in one goroutine, so it needs no lock.
+	// Only this goroutine changes the state, so no lock is needed.
 	for {
 		select {
 		case <-ctx.Done():
@@ -90,14 +93,15 @@ func (l *session) serve(ctx context.Context) {
 	}
 }
 
-// limited returns the context for a call. It ends waitTime after the start, or callTime after begun
-// was called.
+// limited returns the context for a call. The context ends waitTime after the start. If begun is
+// called, it ends callTime after that.
 func limited(ctx context.Context) (limited context.Context, begun func(), cancel context.CancelFunc) {
 	limited, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(waitTime, func() { end(context.DeadlineExceeded) })
 	var once sync.Once
 	begun = func() {
-		// A retry inside the backend may call begun again, which must not extend the time.
+		// If the backend retries internally, it may call begun again. This must not extend the
+		// time.
 		once.Do(func() {
 			if late.Stop() {
 				late.Reset(callTime)
@@ -110,8 +114,8 @@ func limited(ctx context.Context) (limited context.Context, begun func(), cancel
 	}
 }
 
-// outcome replaces err by context.DeadlineExceeded if a time limit of the call caused it. Backends
-// report only that the context has ended.
+// outcome returns context.DeadlineExceeded instead of err if a time limit of the call has ended
+// ctx. Backends report only that the context has ended.
 func outcome(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.DeadlineExceeded) {
 		return cause
@@ -119,7 +123,7 @@ func outcome(ctx context.Context, err error) error {
 	return err
 }
 
-// waitForCalls waits for the session's cancelled calls, but at most for endTime.
+// waitForCalls waits for the session's cancelled calls, for at most endTime.
 func (l *session) waitForCalls() {
 	done := make(chan struct{})
 	go func() {
@@ -135,7 +139,7 @@ func (l *session) waitForCalls() {
 	}
 }
 
-// handle processes a frame. It returns false if the session was closed.
+// handle processes a frame. It returns false if the frame closes the session.
 func (l *session) handle(f frame) bool {
 	if f.Audio != nil {
 		l.handleAudio(f.Audio.At, f.Audio.PCM)
@@ -154,11 +158,11 @@ func (l *session) handle(f frame) bool {
 		l.say(c)
 	case contract.VoiceStop:
 		l.stop(c.Answer)
-	} // ignore types that a later release may send
+	} // other types are ignored, because a later release may send them
 	return true
 }
 
-// configure applies new settings to later calls. A nil config leaves all settings unchanged.
+// configure sets the settings of later calls. If c is nil, no setting changes.
 func (l *session) configure(c *contract.VoiceConfig) {
 	if c == nil {
 		return
@@ -167,8 +171,8 @@ func (l *session) configure(c *contract.VoiceConfig) {
 	l.input.configure(c.Detection)
 }
 
-// alive reports that the worker is alive, up to which position it has processed the audio, and from
-// which position it still needs the audio.
+// alive reports that the worker is alive. The report contains the position up to which audio has
+// been processed, and the position from which audio is still needed.
 func (l *session) alive() {
 	needs := l.input.needs()
 	if time.Since(l.opened) > settleTime {
@@ -178,8 +182,8 @@ func (l *session) alive() {
 	l.report(contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.input.reported, Needs: needs})
 }
 
-// report sends a report to the ingress. If sending fails, the session's frames will end, too, so
-// the failure is only logged.
+// report sends a report to the ingress. A failure is only logged, because the frames of the session
+// then end as well.
 func (l *session) report(r contract.VoiceReport) {
 	if err := l.wire.Report(r); err != nil {
 		l.log.Debug().Err(err).Str("report", r.Type).Msg("cannot send the context of a voice session")

@@ -8,7 +8,7 @@ import (
 	"parley/shared/contract"
 )
 
-// The reasons why a session is rejected. They are logged, but not sent to the ingress.
+// Reasons why a session is rejected. They are logged but not sent to the ingress.
 var (
 	errExpired  = errors.New("the claims have expired")
 	errKind     = errors.New("the claims are not for voice")
@@ -18,8 +18,8 @@ var (
 	errRange    = errors.New("the numbers of the voice session are out of range")
 )
 
-// admit returns the voice session that a request opens. It fails unless the request and its
-// capability were signed together by a process of this service.
+// admit returns the id of the session that a request opens. It fails unless a process of this
+// service has signed the request together with its capability.
 func (s *Server) admit(capability string, body []byte) (session string, ok bool) {
 	claims, err := s.verify(capability, body)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) admit(capability string, body []byte) (session string, ok bool)
 	return claims.Line, true
 }
 
-// verify checks that a capability permits the session described in body. It returns the
+// verify checks that a capability permits the session that body describes. It returns the
 // capability's claims.
 func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
 	var c contract.VoiceClaims
@@ -44,12 +44,12 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 	}
 
 	var open contract.VoiceOpen
-	if err := json.Unmarshal(body, &open); err != nil { // a later release may send more fields
+	if err := json.Unmarshal(body, &open); err != nil { // unknown fields are ignored, because a later release may send more fields
 		return c, fmt.Errorf("reading voice session: %w", err)
 	}
 
 	switch {
-	// Claims for a tool call must not open a voice session.
+	// The claims of a tool call must not open a voice session.
 	case c.Kind != contract.KindVoice:
 		return c, errKind
 	case contract.Expired(c.Expires):

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// sample is the number of bytes from which an encoding is detected.
+// sample is the number of bytes from which the encoding of a text is detected.
 const sample = 64 << 10
 
-// Decode converts a text to UTF-8 and returns the name of its original encoding. The encoding is
-// determined by the first of these that applies: a byte order mark, valid UTF-8, the declared
-// encoding ("" for none), detection.
+// Decode converts a text to UTF-8 and returns the name of its original encoding. The first of these
+// that applies determines the encoding: a byte order mark, valid UTF-8, the declared encoding (""
+// for none), detection.
 func Decode(content []byte, declared string) (text, name string) {
 	if text, ok := Wide(content); ok {
 		return text, "utf-16"
@@ -40,7 +40,7 @@ func Decode(content []byte, declared string) (text, name string) {
 	return decode(content, guess(content))
 }
 
-// mostlyUTF8 reports whether a text is UTF-8. It allows a few invalid bytes, because a text may be
+// mostlyUTF8 reports whether a text is UTF-8. A few invalid bytes are allowed: a text may be
 // truncated, and a log may contain lines in another encoding.
 func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
@@ -66,7 +66,7 @@ func isISO2022JP(content []byte) bool {
 		bytes.Contains(content, []byte("\x1b$@")) && bytes.Contains(content, []byte("\x1b(J"))
 }
 
-// known returns the canonical name of an encoding, or "" if it is unknown.
+// known returns the canonical name of an encoding, or "" if the label is unknown.
 func known(label string) string {
 	e, name := charset.Lookup(strings.Trim(label, " \t\"'"))
 	if e == nil || name == "replacement" || name == "x-user-defined" {
@@ -75,8 +75,8 @@ func known(label string) string {
 	return name
 }
 
-// guess detects an encoding with two libraries: one covers more European languages, the other the
-// DOS code pages.
+// guess detects an encoding with two libraries. One recognizes more European languages, and the
+// other recognizes the DOS code pages.
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
@@ -100,8 +100,8 @@ func guess(content []byte) string {
 	return "windows-1252"
 }
 
-// isThai reports whether a text is Thai. Both libraries mistake a short Thai text for Chinese. Thai
-// is recognized by its vowel and tone marks, which follow letters.
+// isThai reports whether a text is Thai, because both libraries mistake a short Thai text for
+// Chinese. Thai is recognized by its vowel and tone marks, which follow letters.
 func isThai(head []byte) bool {
 	var count [4]int
 	astray := 0
@@ -144,16 +144,16 @@ var thaiKind = func() (kinds [256]int) {
 	return kinds
 }()
 
-// nonASCIISample returns the part of a long text that begins shortly before the first non-ASCII
-// character.
+// nonASCIISample returns the part of a long text from which the encoding is detected. The part
+// begins shortly before the first non-ASCII character.
 func nonASCIISample(content []byte) []byte {
 	at := bytes.IndexFunc(content, func(r rune) bool { return r >= utf8.RuneSelf })
 	from := max(at-1024, 0)
 	return content[from:min(from+sample, len(content))]
 }
 
-// superset returns an encoding that contains the named encoding. Texts declared with the smaller
-// one are usually written in the larger one.
+// superset returns an encoding that contains the named encoding. Texts that declare the smaller
+// encoding often use characters of the larger one.
 func superset(name string) string {
 	switch strings.ToLower(name) {
 	case "iso-8859-1", "ascii", "us-ascii":
@@ -173,7 +173,8 @@ func superset(name string) string {
 	}
 }
 
-// decode decodes a text in a named encoding. An unknown name means windows-1252.
+// decode decodes a text in the named encoding, and returns the name of the encoding used. An
+// unknown name means windows-1252.
 func decode(content []byte, name string) (text, as string) {
 	e, as := charset.Lookup(name)
 	if e == nil {
@@ -186,7 +187,8 @@ func decode(content []byte, name string) (text, as string) {
 	return string(out), as
 }
 
-// Wide decodes UTF-16 and UTF-32, with or without a byte order mark.
+// Wide decodes a text in UTF-16 or UTF-32, with or without a byte order mark. It returns false for
+// other encodings.
 func Wide(content []byte) (string, bool) {
 	e := wide(content)
 	if e == nil {
@@ -199,7 +201,7 @@ func Wide(content []byte) (string, bool) {
 	return strings.TrimPrefix(string(out), "\uFEFF"), true
 }
 
-// wide returns the UTF-16 or UTF-32 encoding of a text, or nil.
+// wide returns the UTF-16 or UTF-32 encoding of a text, or nil if the text has another encoding.
 func wide(content []byte) encoding.Encoding {
 	switch {
 	case bytes.HasPrefix(content, []byte("\xFF\xFE\x00\x00")):
@@ -215,8 +217,9 @@ func wide(content []byte) encoding.Encoding {
 	}
 }
 
-// detectWide detects UTF-16 and UTF-32 without a byte order mark. It looks for spaces, digits and
-// newlines, which texts in all languages contain: their other bytes are zero.
+// detectWide detects UTF-16 and UTF-32 without a byte order mark. Texts in all languages contain
+// spaces, digits or newlines. In these encodings, such characters consist of an ASCII byte and zero
+// bytes.
 func detectWide(content []byte) encoding.Encoding {
 	head := content[:min(len(content), sample)]
 	if len(head) < 4 || bytes.IndexByte(head, 0) < 0 {
@@ -258,7 +261,7 @@ func utf32Text(head []byte, order binary.ByteOrder) bool {
 	return common > 0
 }
 
-// controls counts the control characters other than zero that texts do not contain.
+// controls counts the control characters that do not occur in texts. Zero is not counted.
 func controls(head []byte) int {
 	n := 0
 	for _, c := range head {
@@ -269,9 +272,9 @@ func controls(head []byte) int {
 	return n
 }
 
-// utf16Text returns a score for the given byte order. It counts the ASCII characters; spaces and
-// newlines count a hundred times, because in the wrong byte order they become characters that
-// texts do not contain. The score is 0 if the text contains invalid characters.
+// utf16Text returns a score for a byte order, or 0 if the text contains invalid characters. The
+// score is the number of ASCII characters. Spaces and newlines count a hundred times, because in
+// the wrong byte order they would be characters that do not occur in texts.
 func utf16Text(head []byte, order binary.ByteOrder) int {
 	ascii, spaces, units := 0, 0, 0
 	for i := 0; i+2 <= len(head); i += 2 {
@@ -286,7 +289,7 @@ func utf16Text(head []byte, order binary.ByteOrder) int {
 		}
 	}
 
-	if (ascii+spaces)*50 < units { // not UTF-16
+	if (ascii+spaces)*50 < units { // not UTF-16, which would contain more ASCII characters
 		return 0
 	}
 	return ascii + 100*spaces

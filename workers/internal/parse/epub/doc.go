@@ -1,2 +1,2 @@
-// Package epub reads EPUB books. Each part in reading order is a page.
+// Package epub reads EPUB books. Each part of a book is a page, in reading order.
 package epub

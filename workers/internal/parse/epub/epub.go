@@ -15,18 +15,18 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// item is a file of a book.
+// item is a file in a book.
 type item struct{ part, mimeType, properties string }
 
-// book contains the data of a book's package document.
+// book contains the information in a book's package document.
 type book struct {
 	info  document.Info
 	items map[string]item
-	spine []string // ids of items in reading order
-	toc   string   // id of the EPUB 2 table of contents
+	spine []string // ids of items, in reading order
+	toc   string   // id of the table of contents in the format of EPUB 2
 }
 
-// EPUB reads a book.
+// EPUB reads an EPUB book.
 func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	a, err := pack.Open(in.Content)
 	if err != nil {
@@ -40,7 +40,8 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return document.Info{}, err
 	}
 
-	// The pages often do not contain their titles, so the table of contents supplies them.
+	// Many pages do not contain their own titles, so the titles are read from the table of
+	// contents.
 	titles, err := b.titles(a)
 	if err != nil {
 		return b.info, err
@@ -60,7 +61,7 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		}
 		it := b.items[id]
 		content, err := a.Read(it.part)
-		// A book with some missing parts is still useful.
+		// A missing part is skipped, because the rest of the book is still useful.
 		if errors.Is(err, pack.ErrNoPart) {
 			missing++
 			continue
@@ -81,8 +82,8 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return b.info, nil
 }
 
-// isTextPage reports whether an item is a page of text. A table of contents is not, because it
-// repeats the headings of the chapters.
+// isTextPage reports whether an item is a page of text. A table of contents is not read as a page,
+// because it repeats the headings of the chapters.
 func isTextPage(it item) bool {
 	for p := range strings.FieldsSeq(it.properties) {
 		if p == "nav" {
@@ -92,14 +93,14 @@ func isTextPage(it item) bool {
 	return strings.Contains(it.mimeType, "html") || it.mimeType == "" || strings.HasSuffix(it.mimeType, "/xml")
 }
 
-// checkEncryption fails if a book's text is encrypted. Encrypted fonts are common and do not
-// matter.
+// checkEncryption fails if a book's text is encrypted. It accepts encrypted fonts, which are
+// common.
 func checkEncryption(a *pack.Archive) error {
 	locked := &document.Failure{
 		Code: document.Encrypted, Message: "The book is copy-protected and cannot be read.",
 	}
 
-	// Most books have no such file.
+	// Most books do not contain this file.
 	e, err := a.XML("META-INF/encryption.xml")
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil
@@ -134,7 +135,8 @@ func open(a *pack.Archive) (*book, error) {
 		return nil, err
 	}
 
-	// The manifest precedes the spine, so the spine's ids can be checked while reading.
+	// The manifest precedes the spine, so the ids in the spine can be checked while the document is
+	// read.
 	b := &book{items: map[string]item{}}
 	err = e.Each(func(s xml.StartElement) error { return b.element(e, s, path.Dir(root)) })
 	if err != nil {
@@ -146,7 +148,7 @@ func open(a *pack.Archive) (*book, error) {
 	return b, nil
 }
 
-// element processes an element of the package document. dir is the document's folder.
+// element processes an element of the package document. dir is the folder of the package document.
 func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	switch s.Name.Local {
 	case "title", "language":
@@ -154,7 +156,7 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 		if err != nil {
 			return err
 		}
-		// The first title is the main title.
+		// A book may have several titles. The first is the main title.
 		if s.Name.Local == "title" && b.info.Title == "" {
 			b.info.Title = text
 		} else if s.Name.Local == "language" && b.info.Language == "" {
@@ -167,7 +169,7 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	case "spine":
 		b.toc = pack.Attr(s, "toc")
 	case "itemref":
-		// An id without an item would be a page without content.
+		// An id in the spine without an item is ignored, because the page would have no content.
 		if id := pack.Attr(s, "idref"); b.items[id].part != "" {
 			b.spine = append(b.spine, id)
 		}
@@ -175,22 +177,22 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	return nil
 }
 
-// place returns the part of a book that a link refers to, relative to folder dir. It returns "" for
-// a link that leads outside of the book.
+// place returns the part of a book to which a link in the folder dir refers. It returns "" for a
+// link that leads outside of the book.
 func place(dir, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {
 		href = plain
 	}
 
-	// A colon means a complete address, which leads outside.
+	// A link with a colon is a complete address, which leads outside of the book.
 	if href == "" || strings.Contains(href, ":") {
 		return ""
 	}
 	return strings.TrimPrefix(path.Join("/", dir, href), "/")
 }
 
-// rootFile returns the path of the package document.
+// rootFile returns the path of the package document in the book's archive.
 func rootFile(a *pack.Archive) (string, error) {
 	e, err := a.XML("META-INF/container.xml")
 	if errors.Is(err, pack.ErrNoPart) {
@@ -202,7 +204,7 @@ func rootFile(a *pack.Archive) (string, error) {
 
 	root, found := "", false
 	err = e.Each(func(s xml.StartElement) error {
-		// A container can list several versions of the book; the first is the default.
+		// A container may list several versions of the book. The first is the default.
 		if s.Name.Local == "rootfile" && !found {
 			root, found = place("", pack.Attr(s, "full-path")), true
 		}
@@ -218,7 +220,7 @@ func rootFile(a *pack.Archive) (string, error) {
 	return "", incomplete()
 }
 
-// incomplete returns the failure for a book without a reading order.
+// incomplete returns the failure for a book that has no reading order.
 func incomplete() error {
 	return &document.Failure{Code: document.Damaged, Message: "The book is damaged: its reading order (spine) is missing."}
 }

@@ -11,11 +11,11 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// titles returns the titles of a book's parts according to its table of contents.
+// titles returns the titles of a book's parts, as listed in the book's table of contents.
 func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 	titles := map[string]string{}
 	for _, it := range b.items {
-		// EPUB 3 marks its table of contents with the property "nav".
+		// In EPUB 3, the table of contents has the property "nav".
 		if !slices.Contains(strings.Fields(it.properties), "nav") {
 			continue
 		}
@@ -38,18 +38,18 @@ func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 	return titles, b.oldTitles(a, titles)
 }
 
-// enter records the title of a part unless the part already has a title.
+// enter records the title of a part, unless the part already has a title.
 func enter(titles map[string]string, part, title string) {
-	if titles[part] == "" { // the first of several entries for a part names the part's beginning
+	if titles[part] == "" { // if a part has several entries, the first one is the title
 		titles[part] = title
 	}
 }
 
-// oldTitles reads the titles from the table of contents of EPUB 2.
+// oldTitles reads the titles from a table of contents in the format of EPUB 2.
 func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	part := b.items[b.toc].part
 	for _, it := range b.items {
-		// Some books do not name the table of contents in the spine.
+		// In some books, the spine does not state which item is the table of contents.
 		if part == "" && it.mimeType == "application/x-dtbncx+xml" {
 			part = it.part
 		}
@@ -63,9 +63,9 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 		return err
 	}
 
-	// The text of an entry precedes its link.
+	// In an entry, the text precedes the link.
 	title := ""
-	_ = e.Each(func(s xml.StartElement) (err error) { // titles are optional
+	_ = e.Each(func(s xml.StartElement) (err error) { // errors are ignored, because titles are optional
 		switch s.Name.Local {
 		case "text":
 			title, err = e.Text()

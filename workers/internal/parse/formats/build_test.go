@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// file is a part of an archive.
+// file is a file in an archive.
 type file struct{ name, content string }
 
 // archive returns a ZIP archive with the given parts.
@@ -47,7 +47,8 @@ func contentTypes(part, kind string) file {
 		`<Override PartName="/` + part + `" ContentType="` + kind + `"/></Types>`}
 }
 
-// rels returns the relationships of a part: pairs of a kind and a target.
+// rels returns the file with the relationships of a part. pairs alternate between kinds and
+// targets.
 func rels(of string, pairs ...string) file {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">`)
@@ -61,7 +62,7 @@ func rels(of string, pairs ...string) file {
 const wordSpace = ` xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + office + `" ` +
 	`xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape"`
 
-// word returns a Word document with this body.
+// word returns a Word document with the given body.
 func word(tb testing.TB, body string, more ...file) []byte {
 	tb.Helper()
 	files := []file{
@@ -74,7 +75,7 @@ func word(tb testing.TB, body string, more ...file) []byte {
 
 const drawSpace = ` xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:r="` + office + `"`
 
-// shape returns a slide's shape with paragraphs.
+// shape returns a shape of a slide that contains paragraphs.
 func shape(holder string, paragraphs ...string) string {
 	var b strings.Builder
 	b.WriteString(`<p:sp><p:nvSpPr><p:cNvPr id="2" name="x"/><p:nvPr>`)
@@ -95,7 +96,7 @@ func slidePart(attributes, shapes string) string {
 
 const packageSpace = `<package xmlns="http://www.idpf.org/2007/opf" version="3.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>Book</dc:title><dc:language>en</dc:language></metadata>`
 
-// book returns an EPUB book of chapters.
+// book returns an EPUB book that consists of chapters.
 func book(tb testing.TB, chapters []string, more ...file) []byte {
 	tb.Helper()
 	var items, spine strings.Builder

@@ -1,3 +1,3 @@
 // Package formats lists the readers that are written in Go. The caller adds the PDF reader, which
-// runs other programs.
+// runs external programs.
 package formats

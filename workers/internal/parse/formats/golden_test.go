@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is read as what is to be read")
 
-// samples returns documents of every format: those in testdata, and generated ones.
+// samples returns documents in every format: those in testdata, and generated documents.
 func samples(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	all := map[string][]byte{}

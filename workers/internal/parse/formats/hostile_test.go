@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// hostile returns malicious documents with the expected results: the code of a failure, or "" if
-// the document has text.
+// hostile returns malicious documents. The expected result is the code of a failure, or "" if the
+// document has text.
 func hostile(tb testing.TB) []hostileCase {
 	tb.Helper()
 	deepXML := strings.Repeat("<w:sdt>", 1_000_000)
@@ -112,13 +112,13 @@ type hostileCase struct {
 	name, file string
 	content    []byte
 	code       document.Code
-	has        string // text that the failure's message or the document must contain
+	has        string // text that must occur in the failure's message or in the document
 }
 
-// These are limits for reading a malicious document. They are several times the actual usage.
+// Limits for reading a malicious document. They are several times as large as the actual usage.
 const (
 	maxTime   = 2 * time.Minute
-	maxMemory = 2 << 30 // bytes allocated in total
+	maxMemory = 2 << 30 // total number of allocated bytes
 )
 
 func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
@@ -151,7 +151,7 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
 	}
 }
 
-// deflated returns content compressed for an archive.
+// deflated returns compressed content and its header, for use in an archive.
 func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	tb.Helper()
 	var packed bytes.Buffer
@@ -170,7 +170,7 @@ func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	}, packed.Bytes()
 }
 
-// raw adds an unchanged part to an archive.
+// raw adds a part to an archive without compressing or checking it.
 func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byte) {
 	tb.Helper()
 	h.Name = name
@@ -183,7 +183,7 @@ func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byt
 	}
 }
 
-// bombs returns a Word document with parts that inflate to size bytes each.
+// bombs returns a Word document whose parts each have the given size when decompressed.
 func bombs(tb testing.TB, parts, size int) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -200,7 +200,8 @@ func bombs(tb testing.TB, parts, size int) []byte {
 	return b.Bytes()
 }
 
-// lyingArchive returns an archive that declares a much smaller size than its part inflates to.
+// lyingArchive returns an archive that declares a size much smaller than the actual size of its
+// part.
 func lyingArchive(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -216,7 +217,7 @@ func lyingArchive(tb testing.TB) []byte {
 	return b.Bytes()
 }
 
-// overlapping returns an archive whose directory refers to the same content many times.
+// overlapping returns an archive whose directory contains many entries for the same content.
 func overlapping(tb testing.TB) []byte {
 	tb.Helper()
 	content := word(tb, `<w:p><w:r><w:t>Words</w:t></w:r></w:p>`)
@@ -250,8 +251,8 @@ func lockedArchive(tb testing.TB) []byte {
 	return content
 }
 
-// compoundFile returns the beginning of a file in Microsoft's compound format with the name of a
-// stream.
+// compoundFile returns the beginning of a file in Microsoft's compound format that contains the
+// name of a stream.
 func compoundFile(stream string) []byte {
 	b := make([]byte, 2048)
 	copy(b, "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")

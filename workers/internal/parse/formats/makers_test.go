@@ -12,11 +12,11 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// python is the interpreter with Debian's packages of Python libraries.
+// python is the interpreter for which Debian packages Python libraries.
 const python = "/usr/bin/python3"
 
-// texts contains the text of documents that other programs write: lines in several scripts, a list,
-// and a table.
+// texts contains the text of the documents that other programs write: lines in several scripts, a
+// list, and a table.
 var texts = []string{
 	"All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience (Article 1).",
 	"Alle Menschen sind frei und gleich an Würde und Rechten geboren; „Größe“ – 1.234,50 €.",
@@ -30,7 +30,7 @@ var texts = []string{
 	"Αλλά ο κωδικός ERR-4021 στην έκδοση v1.2 & <ετικέτα> παραμένει.",
 }
 
-// maker is a program that writes documents. It reads the texts as lines of its standard input.
+// maker is a program that writes a document. It reads the texts from standard input, one per line.
 type maker struct{ library, file, program string }
 
 var makers = []maker{
@@ -68,8 +68,8 @@ b.add_item(epub.EpubNav())
 epub.write_epub(out, b, {})`},
 }
 
-// TestMakers reads documents written by other programs, if these programs are installed. The result
-// must contain the words of the documents.
+// TestMakers reads documents that other programs have written, if these programs are installed. The
+// result must contain the words of the documents.
 func TestMakers(t *testing.T) {
 	t.Parallel()
 	for _, m := range makers {
@@ -107,7 +107,7 @@ func (m maker) write(t *testing.T) []byte {
 	return content
 }
 
-// found returns the share of the words in a text that another text contains at least as often.
+// found returns the fraction of the words in a text that occur in another text at least as often.
 func found(in, among string) float64 {
 	have := map[string]int{}
 	for _, w := range words(among) {
@@ -124,7 +124,7 @@ func found(in, among string) float64 {
 	return float64(n) / float64(max(len(all), 1))
 }
 
-// words returns the words of a text. Text without spaces is split into characters.
+// words returns the words of a text. In scripts without spaces, each character is a word.
 func words(s string) []string {
 	var all []string
 	for _, w := range strings.FieldsFunc(parse.Clean(s), func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) }) {
@@ -137,11 +137,11 @@ func words(s string) []string {
 	return all
 }
 
-// TestDocumentation reads documentation in installed Debian packages.
+// TestDocumentation reads the documentation in installed Debian packages.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	count := 0
-	for pattern, whole := range map[string]bool{ // whole: the file consists of words of the text
+	for pattern, whole := range map[string]bool{ // whole means that the file consists of words of the text
 		"/usr/share/doc/*/*.html": false, "/usr/share/doc/*/html/index.html": false, "/usr/share/doc/*/*.md": false,
 		"/usr/share/doc/*/README": true, "/usr/share/doc/*/copyright": true,
 	} {

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// numbered repeats a format with increasing numbers up to a size.
+// numbered repeats a format with increasing numbers until the text has the given size.
 func numbered(format string, size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -19,7 +19,7 @@ func numbered(format string, size int) string {
 	return b.String()
 }
 
-// slide returns a presentation with one slide.
+// slide returns a presentation with one slide that contains the given shapes.
 func slide(tb testing.TB, shapes string) []byte {
 	tb.Helper()
 	return archive(
@@ -29,8 +29,8 @@ func slide(tb testing.TB, shapes string) []byte {
 	)
 }
 
-// TestNoInputIsReadInQuadraticTime reads texts that took earlier versions minutes or several GiB.
-// Now each takes about a second. The time limit is that of text formats.
+// TestNoInputIsReadInQuadraticTime reads texts for which earlier versions needed minutes or several
+// GiB. Now each takes about a second. The time limit is that of text formats.
 func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // it measures time
 	const size = 800_000
 	repeated := func(s string) string { return strings.Repeat(s, size/len(s)) }

@@ -1,3 +1,2 @@
-// Package markup reads HTML, XHTML and Markdown as blocks of the text that a reader of the page
-// sees.
+// Package markup reads HTML, XHTML and Markdown. It returns the visible text of a page as blocks.
 package markup

@@ -13,10 +13,10 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// declared matches a page's declaration of its encoding.
+// declared matches the declaration of the encoding in a page.
 var declared = regexp.MustCompile(`(?i)(?:<\?xml[^>]{0,200}?encoding|<meta[^>]{0,500}?charset)\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
 
-// HTML reads a page.
+// HTML reads an HTML document.
 func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	doc, err := page(in.Content, in.Charset)
 	if err != nil {
@@ -30,7 +30,7 @@ func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, 
 	return info, err
 }
 
-// XHTML reads a page that is part of another document.
+// XHTML reads a page that is part of another document, such as a book.
 func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 	doc, err := page(content, "")
 	if err != nil {
@@ -41,7 +41,7 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 }
 
 // writePage writes the text of a page. It omits navigation menus, unless the page has no other
-// text.
+// text. skipped reports whether it omitted any.
 func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	w := walk{out: out, hidden: hiddenByStyle(doc)}
 	before := out.Remaining()
@@ -55,7 +55,7 @@ func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	return w.skipped, w.err
 }
 
-// hiddenByStyle returns the class names and ids that the page's style sheets hide.
+// hiddenByStyle returns the class names and ids of elements that the page's style sheets hide.
 func hiddenByStyle(doc *html.Node) invisible.Names {
 	names := invisible.Names{}
 	for n := range doc.Descendants() {
@@ -66,7 +66,8 @@ func hiddenByStyle(doc *html.Node) invisible.Names {
 	return names
 }
 
-// page decodes and parses a page. said is the encoding that the sender declared, or "".
+// page decodes and parses a page. said is the encoding that the sender declared, or "" if none is
+// declared.
 func page(content []byte, said string) (*html.Node, error) {
 	if m := declared.FindSubmatch(content[:min(len(content), 4096)]); m != nil && said == "" {
 		said = string(m[1])
@@ -82,15 +83,15 @@ func page(content []byte, said string) (*html.Node, error) {
 	return doc, nil
 }
 
-// outermost matches the start tags of html and body. The parser merges the attributes of repeated
-// tags into the first tag, which takes quadratic time.
+// outermost matches the start tags of html and body. If a page repeats these tags, the parser
+// merges their attributes, which takes quadratic time.
 var outermost = regexp.MustCompile(`(?i)<(?:html|body)\s[^>]*>`)
 
-// maxOutermost is the number of html and body tags that keep their attributes. Concatenated pages
-// have only a few such tags.
+// maxOutermost is the number of html and body tags that keep their attributes. Even a page that is
+// a concatenation of several pages has only a few of them.
 const maxOutermost = 20
 
-// stripRepeated removes the attributes of the html and body tags after the first maxOutermost.
+// stripRepeated removes the attributes of all html and body tags after the first maxOutermost tags.
 func stripRepeated(text string) string {
 	seen := 0
 	return outermost.ReplaceAllStringFunc(text, func(tag string) string {
@@ -104,7 +105,8 @@ func stripRepeated(text string) string {
 // selfClosing matches self-closing elements of XHTML.
 var selfClosing = regexp.MustCompile(`<([a-zA-Z][a-zA-Z0-9]*)((?:\s+[^<>"'=]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*/>`)
 
-// expandSelfClosing rewrites self-closing elements as pairs of start and end tags, which HTML requires.
+// expandSelfClosing replaces each self-closing element of XHTML with a start tag and an end tag,
+// because HTML has no self-closing elements.
 func expandSelfClosing(text string) string {
 	return selfClosing.ReplaceAllStringFunc(text, func(tag string) string {
 		name := strings.ToLower(selfClosing.FindStringSubmatch(tag)[1])

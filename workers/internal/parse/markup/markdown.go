@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// nested matches a line with more than 50 levels of quotes or lists at its beginning. Real texts
-// contain no such line, and parsing it is very slow.
+// nested matches a line that begins with more than 50 levels of quotes or lists. Ordinary texts
+// contain no such line, and parsing it would be very slow.
 var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]?){51}`)
 
 // Markdown reads GitHub Flavored Markdown.
@@ -58,8 +58,8 @@ func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.
 	return info, err
 }
 
-// frontMatter removes the metadata block at the beginning of a text. It returns the title and the
-// language in the block.
+// frontMatter removes the metadata block from the beginning of a text. It returns the remaining
+// text, and the title and language in the block.
 func frontMatter(text string) (string, document.Info) {
 	var info document.Info
 	for _, fence := range []string{"---\n", "+++\n"} {
@@ -73,7 +73,7 @@ func frontMatter(text string) (string, document.Info) {
 			switch end := strings.TrimSpace(l); {
 			case end == strings.TrimSpace(fence) || end == "..." && fence == "---\n":
 				return strings.Join(lines[i+1:], ""), info
-			case i == 0 && (end == "" || value == "" && name == l): // not metadata but a text under a horizontal rule
+			case i == 0 && (end == "" || value == "" && name == l): // not metadata, but text after a horizontal line
 				return text, document.Info{}
 			case name == "title":
 				info.Title = value
@@ -85,7 +85,7 @@ func frontMatter(text string) (string, document.Info) {
 	return text, document.Info{}
 }
 
-// tooDeep reports whether a paragraph has more than 200 nested opening brackets.
+// tooDeep reports whether a paragraph has more than 200 levels of opening brackets.
 func tooDeep(text string) bool {
 	depth := 0
 	for i := range len(text) {

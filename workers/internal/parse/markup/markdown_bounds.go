@@ -10,20 +10,20 @@ import (
 	"parley/workers/internal/document"
 )
 
-// These limits keep the time for parsing Markdown linear. The parser compares each delimiter in a
-// block with all previous delimiters, scans the rest of the line for each link, and searches the
-// list of footnotes for each footnote mark. Real texts are far below the limits.
+// Limits that keep the time for parsing Markdown linear. The parser compares each delimiter in a
+// block with all previous delimiters. It scans the rest of the line for each link, and searches the
+// list of footnotes for each footnote mark. Ordinary texts are far below the limits.
 const (
-	maxSteps       = 100_000_000 // maximum number of comparisons of delimiters and links: about half a second
+	maxSteps       = 100_000_000 // comparisons of delimiters, and bytes scanned for links; takes about half a second
 	maxDestination = 4096        // bytes of a link's address
-	maxFootnotes   = 50_000_000  // maximum product of the numbers of footnote marks and footnotes: about a second
-	maxTableCells  = 1_000_000   // including missing cells at the ends of rows
+	maxFootnotes   = 50_000_000  // number of footnote marks times number of footnotes; takes about a second
+	maxTableCells  = 1_000_000   // cells of tables, including cells that are missing at the ends of rows
 	maxPipes       = 10_000      // escaped pipes
 	maxDefinitions = 200         // link definitions in consecutive lines
 )
 
-// bounded rewrites a text so that it can be parsed in linear time. It fails for nesting and tables
-// beyond the limits.
+// bounded changes a text so that it can be parsed in linear time. It fails if nesting or tables
+// exceed the limits.
 func bounded(text string) (string, error) {
 	if nested.MatchString(text) || tooDeep(text) {
 		return "", &document.Failure{
@@ -43,8 +43,8 @@ func bounded(text string) (string, error) {
 	return separateDefinitions(text), nil
 }
 
-// tooWide reports whether the tables of a text have too many cells. The parser adds cells to each
-// row until it has as many as the delimiter row.
+// tooWide reports whether the tables of a text have too many cells. Cells that are missing in a row
+// count, because the parser adds them.
 func tooWide(text string) bool {
 	columns, cells := 0, 0
 	for line := range strings.Lines(text) {
@@ -63,8 +63,8 @@ func tooWide(text string) bool {
 	return false
 }
 
-// separateDefinitions inserts empty lines into long sequences of link definitions. This does not
-// change their meaning.
+// separateDefinitions inserts empty lines into long sequences of link definitions. The definitions
+// keep their meaning.
 func separateDefinitions(text string) string {
 	if strings.Count(text, "\n[")+strings.Count(text, " [")+strings.Count(text, ">[") <= maxDefinitions {
 		return text
@@ -86,24 +86,24 @@ func separateDefinitions(text string) string {
 	return b.String()
 }
 
-// footnoted reports whether footnotes should be parsed: a text with too many footnotes is parsed
+// footnoted reports whether footnotes should be parsed. A text with too many footnotes is parsed
 // without them.
 func footnoted(text string) bool {
 	return strings.Count(text, "[^")*strings.Count(text, "]:") <= maxFootnotes
 }
 
-// bounds is an inline parser that limits the time spent on a block. Beyond the limit, it treats
-// delimiters and brackets as text. It runs before the parsers for emphasis and links.
+// bounds is an inline parser that limits the time spent on a block. When the limit is reached, it
+// treats delimiters and brackets as plain text. It runs before the parsers for emphasis and links.
 type bounds struct {
-	steps int      // cost so far, in the document
+	steps int      // cost so far, for the whole document
 	block ast.Node // the block that is being parsed
-	marks int      // marks in the block so far
+	marks int      // number of marks in the block so far
 }
 
-// Trigger returns the characters that begin or end emphasis, links and images.
+// Trigger returns the characters with which emphasis, links and images begin or end.
 func (*bounds) Trigger() []byte { return []byte("*_~[]!") }
 
-// Parse returns nil if the following parsers should handle the character.
+// Parse returns nil to pass the character to the parsers that follow.
 func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	line, segment := block.PeekLine()
 	if b.block != parent {
@@ -136,8 +136,8 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 	return ast.NewTextSegment(segment.WithStop(segment.Start + n))
 }
 
-// destination returns the number of bytes that the link parser scans to find the end of a link's
-// address, at most maxDestination.
+// destination returns how many bytes the link parser will scan for the end of a link's address, up
+// to maxDestination.
 func destination(line []byte) int {
 	line = line[:min(len(line), maxDestination)]
 	angled, opened := false, 0

@@ -6,7 +6,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// BookPage reads a page of a book. If the page has no heading, title becomes its heading.
+// BookPage reads a page of a book. If the page has no heading, title is added as its heading.
 func BookPage(content []byte, title string, out *parse.Writer) error {
 	doc, err := page(content, "")
 	if err != nil {
@@ -31,7 +31,7 @@ func hasHeading(doc *html.Node) bool {
 	return false
 }
 
-// Link is a hyperlink of a page.
+// Link is a hyperlink in a page.
 type Link struct{ Address, Text string }
 
 // Links returns the hyperlinks of a page in order.

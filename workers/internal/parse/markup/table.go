@@ -10,13 +10,13 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// Limits on tables. Columns beyond maxColumns are dropped.
+// Limits of tables. Columns beyond maxColumns are dropped.
 const (
 	maxColumns = 1000
 	maxSpan    = 1000
 )
 
-// table writes the rows of a data table. The content of a layout table is written as normal text.
+// table writes a data table row by row. It writes the content of a layout table as ordinary text.
 func (w *walk) table(n *html.Node) {
 	kind, level := w.kind, w.level
 	defer func() { w.kind, w.level = kind, level }()
@@ -34,7 +34,7 @@ func (w *walk) table(n *html.Node) {
 		}
 	}
 
-	var below map[int]int // columns occupied by cells from earlier rows, and the number of further rows that each one occupies
+	var below map[int]int // columns that cells of earlier rows occupy, with the number of further rows for which they are occupied
 	for _, row := range rows {
 		if w.err != nil {
 			return
@@ -64,7 +64,7 @@ func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	return rows
 }
 
-// isLayoutTable reports whether a table only arranges the page and contains no data.
+// isLayoutTable reports whether a table is used only for the layout of a page and contains no data.
 func isLayoutTable(n *html.Node, rows []*html.Node) bool {
 	if role := attr(n, "role"); role == "presentation" || role == "none" {
 		return true
@@ -100,12 +100,12 @@ func cellsFor(row *html.Node) []*html.Node {
 	return cells
 }
 
-// row returns the texts of a row by column. below contains the columns that cells from earlier rows
-// occupy, and left is the value of below for the next row. head is true if the row is a header row.
+// row returns the texts of a row by column. below contains the columns that cells of earlier rows
+// occupy. left is the same for the next row. head reports whether this is a header row.
 func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
 	left = map[int]int{}
 	head = true
-	pass := func() { // skip columns that a cell of an earlier row occupies
+	pass := func() { // skips columns that cells of earlier rows occupy
 		for below[len(texts)] > 0 && len(texts) < maxColumns {
 			if below[len(texts)] > 1 {
 				left[len(texts)] = below[len(texts)] - 1

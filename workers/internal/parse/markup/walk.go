@@ -14,16 +14,16 @@ import (
 
 // walk visits each element of a page once, and writes the page's blocks.
 type walk struct {
-	hidden  invisible.Names // class names and ids that the page's style sheets hide
+	hidden  invisible.Names // class names and ids of elements that the page's style sheets hide
 	out     *parse.Writer
 	text    strings.Builder // text of the current block
-	space   bool            // a space is needed before the next word
+	space   bool            // a space must be written before the next word
 	kind    document.Kind   // kind of the current block
 	level   int
 	mark    string // bullet or number of the next list item
-	pre     int    // depth in preformatted text
-	menus   bool   // include navigation
-	skipped bool   // navigation with text was omitted
+	pre     int    // number of enclosing preformatted elements
+	menus   bool   // true to include navigation
+	skipped bool   // true if navigation with text was omitted
 	err     error
 }
 
@@ -45,7 +45,7 @@ var blocks = map[string]bool{
 	"tbody": true, "td": true, "tfoot": true, "th": true, "thead": true, "tr": true, "ul": true,
 }
 
-// children reads the children of an element, and numbers list items.
+// children reads the children of an element. It also numbers the items of lists.
 func (w *walk) children(n *html.Node) {
 	number := start(n)
 	for c := n.FirstChild; c != nil && w.err == nil; c = c.NextSibling {
@@ -80,7 +80,7 @@ func (w *walk) node(n *html.Node) {
 	}
 }
 
-// element reads an element unless it is hidden, dropped or navigation.
+// element reads an element. It skips hidden elements, dropped elements and navigation.
 func (w *walk) element(n *html.Node) {
 	switch {
 	case dropped[n.Data] || invisible.Element(n, w.hidden) || permalink(n):
@@ -140,7 +140,7 @@ func (w *walk) block(n *html.Node) {
 	w.kind, w.level = kind, level
 }
 
-// words adds text to the current block.
+// words adds text to the current block, with collapsed white space unless it is preformatted.
 func (w *walk) words(s string) {
 	if w.pre > 0 {
 		w.text.WriteString(s)
@@ -192,7 +192,7 @@ func (w *walk) inline(n *html.Node) string {
 	return strings.TrimSpace(in.text.String())
 }
 
-// within collects the text of an element's children without writing a block.
+// within reads an element's children into the current block, without beginning new blocks.
 func (w *walk) within(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
@@ -229,8 +229,8 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// permalink reports whether a link's text is only a symbol. Such links lead from a heading to
-// itself, or between a text and its footnotes.
+// permalink reports whether the text of a link is only a symbol. Such a link leads from a heading
+// to itself, or connects a text with its footnotes.
 func permalink(n *html.Node) bool {
 	if n.Data != "a" {
 		return false

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// word reads one Word document.
+// word is the state of the reader for one Word document.
 type word struct {
 	ctx     context.Context //nolint:containedctx // used only during the call to DOCX
 	e       *pack.Elements
@@ -20,12 +20,12 @@ type word struct {
 	styles  styles
 	chosen  choices
 	notes   map[string][]string // paragraphs of footnotes and endnotes, by kind and id
-	holding int                 // if above 0, blocks are collected in held instead of being written
+	holding int                 // while positive, blocks are collected in held instead of being written
 	held    []document.Block
-	due     []string                    // ids of notes whose marks have been read
-	page    int                         // 0: the document has no page breaks
-	breaks  func(xml.StartElement) bool // reports whether an element ends a page
-	row     *tableRow                   // the innermost open row
+	due     []string                    // ids of notes whose marks were read since the last paragraph was written
+	page    int                         // current page, or 0 if the document has no page breaks
+	breaks  func(xml.StartElement) bool // reports whether an element is a page break
+	row     *tableRow                   // innermost table row that is being read
 	deleted bool
 }
 
@@ -71,8 +71,8 @@ func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// leftOut returns notes about content that was not read. rels contains the document's
-// relationships.
+// leftOut returns notes about content that was not read, such as comments. rels contains the
+// relationships of the document.
 func (w *word) leftOut(rels map[string]relation) []string {
 	var notes []string
 	if related(rels, "header") != "" || related(rels, "footer") != "" {
@@ -90,8 +90,8 @@ func (w *word) leftOut(rels map[string]relation) []string {
 	return notes
 }
 
-// findPageBreaks determines how pages end: at the page breaks that Word stored when it rendered the
-// document or, if there are none, at explicit page breaks.
+// findPageBreaks determines which elements are page breaks. These are the breaks that Word stored
+// when it rendered the document or, if there are none, the explicit page breaks.
 func (w *word) findPageBreaks(content []byte) {
 	switch {
 	case bytes.Contains(content, []byte("lastRenderedPageBreak")):
@@ -129,14 +129,14 @@ func (w *word) body(content []byte) error {
 	return w.flushNotes()
 }
 
-// on returns the value of a property element that is either on or off.
+// on returns the value of a property that is either on or off.
 func on(s xml.StartElement) bool {
 	val := pack.Attr(s, "val")
 	return val != "0" && val != "false" && val != "off"
 }
 
-// readNotes reads footnotes or endnotes. Each note is written after the paragraph that refers to
-// the note.
+// readNotes reads the footnotes or endnotes of a document. Each note is written later, after the
+// paragraph that refers to it.
 func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	if part == "" {
 		return nil
@@ -159,8 +159,7 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	})
 }
 
-// hold calls read, and returns the texts of the blocks that read would write instead of writing the
-// blocks.
+// hold calls read and returns the texts of the blocks that read would otherwise write.
 func (w *word) hold(read func() error) ([]string, error) {
 	before := w.held
 	w.held = nil
@@ -182,7 +181,8 @@ var ignoredElements = map[string]bool{
 	"customXmlPr": true, "smartTagPr": true, "tblPrEx": true, "fldData": true,
 }
 
-// skipIgnored skips an element that is not read, and reports whether it did.
+// skipIgnored skips an element whose content is not part of the text, and reports whether it did
+// so.
 func (w *word) skipIgnored(s xml.StartElement) (bool, error) {
 	name := s.Name.Local
 	if !ignoredElements[name] && !w.chosen.skip(name, w.e.Depth()) {
@@ -192,7 +192,7 @@ func (w *word) skipIgnored(s xml.StartElement) (bool, error) {
 	return true, w.e.Skip()
 }
 
-// each calls f for each child of the current element, except ignored elements.
+// each calls f for each child of the current element. It skips ignored elements.
 func (w *word) each(f func(s xml.StartElement) error) error {
 	return w.e.Each(func(s xml.StartElement) error {
 		if skipped, err := w.skipIgnored(s); skipped || err != nil {
@@ -215,7 +215,7 @@ func (w *word) blocks() error {
 	})
 }
 
-// put writes a block. While hold is running, put collects the block's text instead.
+// put writes a block. While hold is running, put keeps the block's text instead.
 func (w *word) put(b document.Block) error {
 	if strings.TrimSpace(b.Text) == "" {
 		return nil
@@ -227,7 +227,7 @@ func (w *word) put(b document.Block) error {
 	return w.out.Put(b)
 }
 
-// flushNotes writes the notes to which the text since the last call refers.
+// flushNotes writes the notes whose marks were read since the last call.
 func (w *word) flushNotes() error {
 	if w.holding > 0 {
 		return nil
@@ -246,7 +246,7 @@ func (w *word) flushNotes() error {
 	return nil
 }
 
-// nextPage begins the next page. Inside a table, it records the page break in the current row.
+// nextPage begins the next page. Inside of a table, it records the page break in the current row.
 func (w *word) nextPage() error {
 	switch {
 	case w.page == 0:

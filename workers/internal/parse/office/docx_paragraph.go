@@ -12,15 +12,15 @@ import (
 type wordParagraph struct {
 	text  strings.Builder
 	style string
-	level int // the outline level set in the paragraph itself; -1 if not set
+	level int // outline level that is set in the paragraph itself, or -1 if none is set
 	list  int // 1: a list item; -1: not a list item; 0: not set
 	boxes []document.Block
 }
 
-// paragraph reads and writes a paragraph. Its text boxes and footnotes follow it.
+// paragraph reads and writes a paragraph, followed by its text boxes and footnotes.
 func (w *word) paragraph() error {
 	p := &wordParagraph{level: -1}
-	reading := false // the current element contains text
+	reading := false // true while the current element contains text
 	for depth := w.e.Depth(); w.e.Depth() >= depth; {
 		t, err := w.e.Next()
 		if err != nil {
@@ -53,7 +53,7 @@ func (w *word) paragraph() error {
 	return w.flushNotes()
 }
 
-// inside processes an element in a paragraph.
+// inside processes an element inside of a paragraph.
 func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 	if skipped, err := w.skipIgnored(s); skipped || err != nil {
 		return err
@@ -75,13 +75,14 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 		w.due = append(w.due, strings.TrimSuffix(s.Name.Local, "Reference")+pack.Attr(s, "id"))
 	case "txbxContent":
 		return w.box(p)
-	case "p", "tbl": // only damaged files contain these inside a paragraph
+	case "p", "tbl": // only damaged files contain these elements in a paragraph
 		p.text.WriteByte('\n')
 	}
 	return nil
 }
 
-// splitPage handles a page break inside a paragraph. It first writes the text before the break.
+// splitPage handles a page break in the middle of a paragraph. It writes the text before the break
+// first.
 func (w *word) splitPage(p *wordParagraph) error {
 	if w.holding == 0 && strings.TrimSpace(p.text.String()) != "" {
 		if err := w.writeParagraph(p); err != nil {

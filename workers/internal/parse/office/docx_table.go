@@ -10,11 +10,12 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxSpan is the maximum number of columns in a row, and of columns that one cell spans.
+// maxSpan is the maximum number of columns in a row. It is also the maximum number of columns that
+// a cell spans.
 const maxSpan = 1000
 
-// tableRow is a row that is being read. A page break inside a row is moved before the row if no
-// part of the row was read yet, and otherwise after the row. Several cells may report the same
+// tableRow is a row that is being read. A page break inside of a row is moved: before the row if no
+// part of the row has been read yet, otherwise after the row. Several cells may report the same
 // break.
 type tableRow struct {
 	cells         []string
@@ -29,9 +30,9 @@ func (r *tableRow) touch() {
 	}
 }
 
-// pageBreak records a page break in the row.
+// pageBreak records a page break inside of the row.
 func (r *tableRow) pageBreak(w *word) {
-	if w.holding > 1 { // the break is in a nested table
+	if w.holding > 1 { // the break is inside of a nested table
 		return
 	}
 	if r.touched {
@@ -41,13 +42,13 @@ func (r *tableRow) pageBreak(w *word) {
 	}
 }
 
-// table reads a table. A table with a single column only arranges the page, so its content is
-// written as normal text.
+// table reads a table. A table with a single column is only used for layout, so its content is
+// written as ordinary text.
 func (w *word) table() error {
 	outer := w.row
 	defer func() { w.row = outer }()
 	columns, rows := 0, 0
-	var first *tableRow // held back until a second row shows that this is a real table
+	var first *tableRow // kept back until a second row shows that this is a data table
 	err := w.e.Each(func(s xml.StartElement) (err error) {
 		switch s.Name.Local {
 		case "tblGrid":
@@ -83,8 +84,8 @@ func (w *word) table() error {
 	return w.flushNotes()
 }
 
-// writeRows writes row r. If the table's first row was held back, writeRows first writes that row
-// (first), as a header if it looks like a header.
+// writeRows writes the row r. If the table's first row was kept back, it is passed as first and
+// written before r, as a header if it looks like one.
 func (w *word) writeRows(first, r *tableRow, columns int) error {
 	if first != nil {
 		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))
@@ -95,7 +96,7 @@ func (w *word) writeRows(first, r *tableRow, columns int) error {
 	return w.writeRow(r)
 }
 
-// grid counts the columns of a table.
+// grid returns the number of columns that a table declares.
 func (w *word) grid() (columns int, err error) {
 	err = w.e.Each(func(s xml.StartElement) error {
 		if s.Name.Local == "gridCol" {
@@ -106,7 +107,7 @@ func (w *word) grid() (columns int, err error) {
 	return columns, err
 }
 
-// writeRow writes a row, with its page breaks.
+// writeRow writes a row and its page breaks.
 func (w *word) writeRow(r *tableRow) error {
 	w.row = nil
 	if r.before {
@@ -144,7 +145,7 @@ func (w *word) tableRow() (*tableRow, error) {
 	return r, err
 }
 
-// headRow reads a row's properties, and reports whether the row is a header row.
+// headRow reads the properties of a row, and reports whether the row is a header row.
 func (w *word) headRow() (head bool, err error) {
 	err = w.e.Each(func(s xml.StartElement) error {
 		if s.Name.Local == "tblHeader" {

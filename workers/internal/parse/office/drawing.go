@@ -10,22 +10,22 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxTitle is the length of a title, in bytes, above which no further paragraphs are added, because
-// each addition copies the title.
+// maxTitle is the maximum number of bytes of a title to which further paragraphs are added. The
+// limit is needed because each addition copies the title.
 const maxTitle = 10_000
 
 // drawing reads the shapes of a slide, of its notes, or of a diagram.
 type drawing struct {
 	e       *pack.Elements
 	chosen  choices
-	notes   bool // read only the text of speaker notes
+	notes   bool // true to read only the text of speaker notes
 	diagram bool
 	title   string
 	hidden  bool
 	blocks  []document.Block
 	holder  string // type of the shape's placeholder: title, body, …; "" for none
-	rows    bool   // the first row of the table is a header
-	row     int    // number of the row in the table
+	rows    bool   // true if the first row of the current table is a header
+	row     int    // number of the current row in the table
 }
 
 // read reads all shapes of the part.
@@ -60,8 +60,8 @@ func (d *drawing) element(s xml.StartElement) error {
 	return nil
 }
 
-// paragraph reads a paragraph. In a title placeholder, its text becomes the title. In a body
-// placeholder, the paragraph is a list item unless it has no bullet.
+// paragraph reads a paragraph. In a title placeholder, the text becomes the slide's title. In a
+// body placeholder, the paragraph is a list item unless it has no bullet.
 func (d *drawing) paragraph() error {
 	text, bullet, err := d.words()
 	if err != nil || strings.TrimSpace(text) == "" {
@@ -95,7 +95,7 @@ func (d *drawing) paragraph() error {
 }
 
 // words reads the text of a paragraph. bullet is positive if the paragraph has a bullet, negative
-// if it must not have one, and 0 if this is not specified.
+// if it must have none, and 0 if neither is specified.
 func (d *drawing) words() (text string, bullet int, err error) {
 	var b strings.Builder
 	reading := false
@@ -136,7 +136,7 @@ func (d *drawing) words() (text string, bullet int, err error) {
 
 // tableRow reads a row of a table.
 func (d *drawing) tableRow() error {
-	var cells [][]string // the paragraphs of each cell
+	var cells [][]string // paragraphs of each cell
 	err := d.e.Each(func(s xml.StartElement) error {
 		switch s.Name.Local {
 		case "tc":

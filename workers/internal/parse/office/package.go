@@ -10,10 +10,10 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// relation is a relationship from one part of a package to another part.
+// relation is a relationship from one part of an Office package to another part.
 type relation struct{ kind, part string }
 
-// relations returns the relationships of a part by id.
+// relations returns the relationships of a part by their ids.
 func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	dir, name := path.Split(of)
 	e, err := a.XML(dir + "_rels/" + name + ".rels")
@@ -39,7 +39,8 @@ func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	return all, err
 }
 
-// related returns the part with a relationship of this kind, or "".
+// related returns the part to which a relationship of the given kind refers, or "" if there is
+// none.
 func related(all map[string]relation, kind string) string {
 	for _, r := range all {
 		if r.kind == kind {
@@ -49,7 +50,8 @@ func related(all map[string]relation, kind string) string {
 	return ""
 }
 
-// mainPart returns the main part of a package.
+// mainPart returns the main part of a package, or the part usual if the package does not state its
+// main part. It fails if neither exists.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {
@@ -64,7 +66,7 @@ func mainPart(a *pack.Archive, usual string) (string, error) {
 	return "", &document.Failure{Code: document.Damaged, Message: "The document is damaged: its main part is missing."}
 }
 
-// properties returns a package's title and language.
+// properties returns the title and the language of a package.
 func properties(a *pack.Archive) (document.Info, error) {
 	var info document.Info
 	e, err := a.XML("docProps/core.xml")
@@ -72,7 +74,7 @@ func properties(a *pack.Archive) (document.Info, error) {
 		return info, ignoreMissing(err)
 	}
 
-	_ = e.Each(func(s xml.StartElement) (err error) { // ignore errors in metadata
+	_ = e.Each(func(s xml.StartElement) (err error) { // errors are ignored, because metadata is optional
 		switch s.Name.Local {
 		case "title":
 			info.Title, err = e.Text()
@@ -84,7 +86,7 @@ func properties(a *pack.Archive) (document.Info, error) {
 	return info, nil
 }
 
-// ignoreMissing returns nil if the error is that of a missing part.
+// ignoreMissing returns nil if err means that a part is missing, and otherwise err.
 func ignoreMissing(err error) error {
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil
@@ -92,12 +94,12 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// choices selects one of several alternatives. Documents contain alternative forms of the same
-// content for different versions of programs. The keys are the depths of groups of alternatives;
-// the values say whether an alternative in the group has been taken.
+// choices selects one of several alternatives. A document may contain the same content in
+// alternative forms for different versions of a program. The keys are the depths of groups of
+// alternatives. A value is true when an alternative of the group has been selected.
 type choices map[int]bool
 
-// skip reports whether an element at a depth is an alternative that is not selected.
+// skip reports whether the element at this depth is an alternative that is not selected.
 func (c choices) skip(name string, depth int) bool {
 	switch name {
 	case "AlternateContent":

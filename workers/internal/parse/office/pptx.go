@@ -26,7 +26,7 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err != nil {
 		return info, err
 	}
-	if strings.EqualFold(info.Title, "PowerPoint Presentation") { // the default title that PowerPoint sets
+	if strings.EqualFold(info.Title, "PowerPoint Presentation") { // the default title of PowerPoint
 		info.Title = ""
 	}
 
@@ -90,7 +90,7 @@ func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	return slides, err
 }
 
-// slide is the text of a slide.
+// slide is the text of a slide, before it is written.
 type slide struct {
 	title  string
 	blocks []document.Block
@@ -114,7 +114,7 @@ func (s *slide) write(out *parse.Writer, page int) error {
 	return nil
 }
 
-// readSlide reads a slide with its notes and diagrams.
+// readSlide reads a slide, including its notes and diagrams.
 func readSlide(a *pack.Archive, part string) (*slide, error) {
 	s := &slide{}
 	e, err := a.XML(part)

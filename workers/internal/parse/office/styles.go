@@ -9,22 +9,23 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// style contains the settings of a paragraph style from which headings and lists are recognized.
+// style contains those settings of a paragraph style by which headings and list items are
+// recognized.
 type style struct {
 	name    string
 	basedOn string
-	outline int // 1 to 9: heading level; 0: text; -1: not set
+	outline int // heading level from 1 to 9, 0 for text, -1 if not set
 	list    bool
 }
 
 type styles map[string]*style
 
-// headingName matches the names of heading styles in many languages.
+// headingName matches the names that heading styles have in various languages.
 var headingName = regexp.MustCompile(`(?i)^(?:heading|überschrift|berschrift|titre|título|titulo|titolo|kop|rubrik|overskrift|otsikko|nadpis|nagłówek|nagwek|` +
 	`címsor|cmsor|başlık|balk|titlu|naslov|заголовок|επικεφαλίδα|כותרת|عنوان|标题|標題|見出し|제목|หัวเรื่อง)[ _-]?([1-9])$`)
 
-// readStyles reads the paragraph styles. It ignores the language in the styles, which is usually
-// that of the program and not that of the text.
+// readStyles reads the paragraph styles. It ignores their language, which is usually the language
+// of the program and not of the text.
 func readStyles(a *pack.Archive, part string) (styles, error) {
 	all := styles{}
 	e, err := a.XML(part)
@@ -50,8 +51,8 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	return all, err
 }
 
-// maxName is the maximum length, in bytes, of a style's names and values, because these are
-// examined for every paragraph.
+// maxName is the maximum number of bytes of a style's names and values. It is limited because they
+// are examined for every paragraph.
 const maxName = 200
 
 func (s *style) set(what, val string) {
@@ -68,7 +69,7 @@ func (s *style) set(what, val string) {
 	}
 }
 
-// outline converts an outline level to a heading level. 0 means normal text.
+// outline converts an outline level to a heading level, or to 0 for ordinary text.
 func outline(val string) int {
 	n, err := strconv.Atoi(val)
 	if err != nil || n < 0 || n > 8 {
@@ -77,8 +78,8 @@ func outline(val string) int {
 	return n + 1
 }
 
-// level returns the heading level of a style, from the style itself or the styles on which it is
-// based. 0 means normal text.
+// level returns the heading level of a style, or 0 for ordinary text. The level may be set in the
+// style itself or in a style on which it is based.
 func (all styles) level(id string) int {
 	for range 20 {
 		s := all[id]
@@ -108,7 +109,7 @@ func named(name string) int {
 	return 0
 }
 
-// listed reports whether paragraphs with a style are list items.
+// listed reports whether paragraphs with the given style are list items.
 func (all styles) listed(id string) bool {
 	for range 20 {
 		s := all[id]

@@ -16,15 +16,15 @@ import (
 
 // Limits of a workbook.
 const (
-	maxUnzipped = 256 << 20  // bytes of all parts
-	maxCells    = 10_000_000 // includes empty cells before filled cells
-	maxText     = 256 << 20  // maximum number of bytes in the texts of cells, including spaces: many cells may share one text
-	lookAhead   = 20         // number of rows from which a table's width is determined
+	maxUnzipped = 256 << 20  // bytes of all parts when decompressed
+	maxCells    = 10_000_000 // cells, including empty cells before cells with text
+	maxText     = 256 << 20  // bytes of the texts of all cells; many cells may share one text in the file
+	lookAhead   = 20         // number of rows from which the width of a table is determined
 )
 
-// XLSX reads an Excel workbook. Each sheet is a page with its name as heading.
+// XLSX reads an Excel workbook. Each sheet is a page whose heading is the name of the sheet.
 func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
-	a, err := pack.Open(in.Content) // check the archive before the library reads it
+	a, err := pack.Open(in.Content) // the archive is checked before the library reads it
 	if err != nil {
 		return document.Info{}, err
 	}
@@ -38,7 +38,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	}
 
 	f, err := excelize.OpenReader(bytes.NewReader(in.Content), excelize.Options{
-		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // equal limits, so that the library writes no temporary files
+		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // with equal limits, the library writes no temporary files
 		ShortDatePattern: "yyyy-mm-dd", LongDatePattern: "yyyy-mm-dd", LongTimePattern: "hh:mm:ss",
 	})
 	if err != nil {
@@ -63,7 +63,8 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// unreadable converts an error of the library to a failure if the cause is known.
+// unreadable converts an error of the library to a failure if the cause is known. It returns other
+// errors unchanged.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
@@ -77,7 +78,7 @@ func unreadable(err error) error {
 	}
 }
 
-// checkParts checks the small XML parts of a workbook as strictly as the parts of other formats.
+// checkParts checks the small XML parts of a workbook, as strictly as the parts of other formats.
 func checkParts(a *pack.Archive) error {
 	for _, name := range a.Names() {
 		lower := strings.ToLower(name)
@@ -98,7 +99,7 @@ func checkParts(a *pack.Archive) error {
 	return nil
 }
 
-// workbook writes the sheets of a workbook.
+// workbook is the state of the reader for one workbook.
 type workbook struct {
 	ctx   context.Context //nolint:containedctx // used only during the call to XLSX
 	file  *excelize.File
@@ -116,7 +117,7 @@ func (w *workbook) sheet(name string) error {
 	rows, err := w.file.Rows(name)
 	if err != nil {
 		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells and was omitted.", parse.Line(name, 100)))
-		return nil // not a table: this is a chart sheet
+		return nil // a chart sheet, which has no rows
 	}
 	defer rows.Close()
 	t := &sheetRows{out: w.out}
@@ -154,7 +155,7 @@ func (w *workbook) sheet(name string) error {
 	return t.begin()
 }
 
-// sheetRows writes the rows of a sheet. It holds back the first rows until the width of the table
+// sheetRows writes the rows of a sheet. It keeps back the first rows until the width of the table
 // is known.
 type sheetRows struct {
 	out   *parse.Writer
@@ -162,7 +163,7 @@ type sheetRows struct {
 	begun bool
 }
 
-// add writes a row. Until begin is called, it holds back the row.
+// add writes a row. Before begin is called, it keeps the row back.
 func (t *sheetRows) add(cells []string) error {
 	if parse.Cells(cells) == "" {
 		return nil
@@ -176,7 +177,7 @@ func (t *sheetRows) add(cells []string) error {
 	return t.begin()
 }
 
-// begin writes the rows that were held back: titles above the table, the table's header, and its
+// begin writes the rows that were kept back: titles above the table, the table's header, and its
 // first rows.
 func (t *sheetRows) begin() error {
 	if t.begun {
@@ -188,7 +189,7 @@ func (t *sheetRows) begin() error {
 		widest = max(widest, filled(cells))
 	}
 
-	head := true // the next row may be a header
+	head := true // true if the next row may be a header
 	for i, cells := range t.first {
 		var err error
 		if head && widest > 1 && filled(cells) == 1 {

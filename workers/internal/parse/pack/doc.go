@@ -1,3 +1,3 @@
-// Package pack opens the ZIP archives of document formats. It inflates only the parts that are
-// read, bounds their size, and never opens an archive inside an archive.
+// Package pack opens the ZIP archives of document formats. It decompresses only the parts that are
+// read, and limits their size. It never opens an archive inside of an archive.
 package pack

@@ -17,10 +17,10 @@ import (
 // Limits of an archive.
 const (
 	maxEntries = 10_000
-	maxEntry   = 128 << 20 // inflated size of an entry, in bytes
-	maxAll     = 512 << 20 // inflated size of all entries, in bytes, as declared
-	maxRead    = 384 << 20 // inflated size of all entries that are read, in bytes
-	ratioFrom  = 8 << 20   // an entry larger than this and maxRatio times its compressed size is a bomb
+	maxEntry   = 128 << 20 // bytes of a decompressed entry
+	maxAll     = 512 << 20 // declared bytes of all entries when decompressed
+	maxRead    = 384 << 20 // bytes of all entries that are read, when decompressed
+	ratioFrom  = 8 << 20   // an entry is a bomb if it is larger than this and maxRatio times as large as its compressed form
 	maxRatio   = 400
 )
 
@@ -28,19 +28,19 @@ const (
 type Archive struct {
 	parts map[string]*zip.File
 	names []string
-	room  int64 // number of bytes that may still be inflated
+	room  int64 // number of bytes that may still be decompressed
 }
 
-// ErrNoPart reports that an archive does not contain a part.
+// ErrNoPart means that an archive does not contain the requested part.
 var ErrNoPart = errors.New("the archive does not have this part")
 
-// Open checks an archive without inflating it. Its errors are *document.Failure.
+// Open checks an archive without decompressing it. Its errors are of type *document.Failure.
 func Open(content []byte) (*Archive, error) {
 	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // reading the directory needs memory, so count its entries first
 		return nil, tooMany()
 	}
 
-	// Insecure names are no reason to reject the archive: partName ignores them.
+	// Insecure names are not an error here, because partName ignores entries with such names.
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, damaged("The file is damaged: it is not a complete ZIP archive, as its format requires.")
@@ -60,7 +60,8 @@ func Open(content []byte) (*Archive, error) {
 			continue
 		}
 
-		// Office programs compare names without case. Of two equal names, the first counts.
+		// Office programs compare names without regard to case. If two names are equal, the first
+		// entry is used.
 		if key := strings.ToLower(name); a.parts[key] == nil {
 			a.parts[key] = f
 			a.names = append(a.names, name)
@@ -69,8 +70,8 @@ func Open(content []byte) (*Archive, error) {
 	return a, nil
 }
 
-// partName returns the normalized name of an entry. It returns false if the entry must be ignored,
-// for example because its name leads out of the archive.
+// partName returns the normalized name of an entry. It returns false if the entry is ignored, for
+// example because its name leads out of the archive.
 func partName(name string) (string, bool) {
 	name = strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/")
 	if name == "" || strings.ContainsAny(name, "\x00:") || path.Clean(name) != strings.TrimSuffix(name, "/") || strings.HasPrefix(name, "..") {
@@ -79,14 +80,14 @@ func partName(name string) (string, bool) {
 	return name, true
 }
 
-// checkEntries rejects archives that programs for documents do not write: decompression bombs, and
-// archives with overlapping entries.
+// checkEntries rejects decompression bombs and archives with overlapping entries. Programs that
+// write documents do not create such archives.
 func checkEntries(files []*zip.File) error {
 	type extent struct{ from, to int64 }
 	places := make([]extent, 0, len(files))
 	var all uint64
 	for _, f := range files {
-		// The sizes are declared by the sender, so the sum must not overflow.
+		// The sender declares the sizes, so they are limited to keep the sum from overflowing.
 		all += min(f.UncompressedSize64, 1<<40)
 		if all > maxAll {
 			return bomb("its parts expand to more than %d MiB", maxAll>>20)
@@ -101,7 +102,8 @@ func checkEntries(files []*zip.File) error {
 		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
 
-	// Overlapping entries share compressed bytes, so a small file can expand to a huge size.
+	// Overlapping entries share compressed bytes, so a small archive could have a huge decompressed
+	// size.
 	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(places); i++ {
 		if places[i].from < places[i-1].to {
@@ -111,14 +113,14 @@ func checkEntries(files []*zip.File) error {
 	return nil
 }
 
-// Names returns the names of all parts, in the archive's order.
+// Names returns the names of all parts in the order of the archive.
 func (a *Archive) Names() []string { return a.names }
 
 // Has reports whether a part exists.
 func (a *Archive) Has(name string) bool { return a.parts[key(name)] != nil }
 
-// Read inflates a part. It returns ErrNoPart if the archive does not contain the part. Any other
-// error is a *document.Failure.
+// Read decompresses a part. It returns ErrNoPart if the archive does not contain the part. Any
+// other error is of type *document.Failure.
 func (a *Archive) Read(name string) ([]byte, error) {
 	f := a.parts[key(name)]
 	if f == nil {
@@ -128,7 +130,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 		return nil, &document.Failure{Code: document.Encrypted, Message: "The document is protected by a password."}
 	}
 
-	// The declared size may be wrong, so the inflated bytes are limited as well.
+	// The declared size may be wrong, so the number of decompressed bytes is limited as well.
 	limit := min(int64(maxEntry), a.room)
 	if f.UncompressedSize64 > uint64(limit) {
 		return nil, bomb("its parts expand to more than the limit")
@@ -150,7 +152,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	return content, nil
 }
 
-// key returns the normalized form of a part's name, under which parts are stored.
+// key returns the form of a part's name under which the part is stored.
 func key(name string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/"))
 }
@@ -162,12 +164,14 @@ func tooMany() error {
 	}
 }
 
-// bomb returns the failure for an archive that expands too much. how describes what expands.
+// bomb returns the failure for an archive that is too large when decompressed. how describes the
+// excess.
 func bomb(how string, args ...any) error {
 	return &document.Failure{Code: document.TooLarge, Message: "The file is too large when decompressed: " + fmt.Sprintf(how, args...) + "."}
 }
 
-// damaged returns the failure for an archive that cannot be read, with a message for the uploader.
+// damaged returns the failure for an archive that cannot be read. message is for the person who
+// uploaded the document.
 func damaged(message string) error {
 	return &document.Failure{Code: document.Damaged, Message: message}
 }

@@ -16,14 +16,14 @@ import (
 // maxDepth is the maximum nesting depth of elements.
 const maxDepth = 200
 
-// Elements reads the tokens of an XML part: the starts and ends of elements, and character data. It
+// Elements reads the tokens of an XML part: starts and ends of elements, and character data. It
 // fails for entity declarations and for elements that are nested too deeply.
 type Elements struct {
 	decoder *xml.Decoder
 	depth   int
 }
 
-// XML opens a part as XML.
+// XML returns a reader of the XML in a part.
 func (a *Archive) XML(name string) (*Elements, error) {
 	content, err := a.Read(name)
 	if err != nil {
@@ -38,10 +38,10 @@ func NewElements(content []byte) *Elements {
 		content = []byte(decoded)
 	}
 
-	// The decoder supports only UTF-8, so other encodings need a reader.
+	// The decoder supports only UTF-8, so it needs a function that converts other encodings.
 	d := xml.NewDecoder(bytes.NewReader(content))
 	d.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
-		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // the text is already decoded
+		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // the text has already been decoded
 			return r, nil
 		}
 		return charset.NewReaderLabel(label, r)
@@ -49,7 +49,7 @@ func NewElements(content []byte) *Elements {
 	return &Elements{decoder: d}
 }
 
-// Next returns the next token, or io.EOF at the end.
+// Next returns the next token, or io.EOF after the last one.
 func (e *Elements) Next() (xml.Token, error) {
 	for {
 		t, err := e.decoder.Token()
@@ -74,7 +74,7 @@ func (e *Elements) Next() (xml.Token, error) {
 		case xml.CharData:
 			return t, nil
 		case xml.Directive:
-			// Entities can expand to enormous texts.
+			// Entity declarations are rejected, because entities can expand to enormous texts.
 			if bytes.Contains(t, []byte("[")) || bytes.Contains(t, []byte("ENTITY")) {
 				return nil, damaged("The document was rejected: its XML declares custom entities.")
 			}
@@ -82,8 +82,8 @@ func (e *Elements) Next() (xml.Token, error) {
 	}
 }
 
-// Each calls f for each descendant of the element whose start was read last, or of the whole
-// document. If f reads an element to its end, Each skips the element's children.
+// Each calls f for each descendant of the element that was started last, or of the whole document.
+// If f reads an element to its end, Each skips the children of that element.
 func (e *Elements) Each(f func(s xml.StartElement) error) error {
 	for depth := e.depth; e.depth >= depth; {
 		t, err := e.Next()
@@ -93,7 +93,7 @@ func (e *Elements) Each(f func(s xml.StartElement) error) error {
 		if err != nil {
 			return err
 		}
-		// f may read further tokens, so the depth is compared again in each round.
+		// f may read tokens, so the depth is checked again in each iteration.
 		if s, ok := t.(xml.StartElement); ok {
 			if err := f(s); err != nil {
 				return err
@@ -103,7 +103,7 @@ func (e *Elements) Each(f func(s xml.StartElement) error) error {
 	return nil
 }
 
-// Skip skips the element whose start was read last.
+// Skip skips the rest of the element that was started last.
 func (e *Elements) Skip() error {
 	for depth := e.depth; e.depth >= depth; {
 		if _, err := e.Next(); err != nil {
@@ -113,7 +113,7 @@ func (e *Elements) Skip() error {
 	return nil
 }
 
-// Attr returns an attribute of an element by its local name, or "".
+// Attr returns the value of an element's attribute with the given local name, or "".
 func Attr(s xml.StartElement, name string) string {
 	for _, a := range s.Attr {
 		if a.Name.Local == name {
@@ -123,10 +123,10 @@ func Attr(s xml.StartElement, name string) string {
 	return ""
 }
 
-// Depth returns the nesting depth of the element whose start was read last.
+// Depth returns the nesting depth of the element that was started last.
 func (e *Elements) Depth() int { return e.depth }
 
-// Text returns the character data in the element whose start was read last.
+// Text returns the character data in the element that was started last.
 func (e *Elements) Text() (string, error) {
 	var b bytes.Buffer
 	for depth := e.depth; e.depth >= depth; {

@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// BenchmarkLayout measures the processing from the output of pdftotext to the written blocks. It
-// uses the file in the environment variable PDF, or 36 generated pages.
+// BenchmarkLayout measures the steps from the output of pdftotext to the written blocks. It uses
+// the file named by the environment variable PDF, or 36 generated pages.
 func BenchmarkLayout(b *testing.B) {
 	path := os.Getenv("PDF")
 	if path == "" {

@@ -9,7 +9,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// extracted is the content read from a document.
+// extracted is the content that was read from a document.
 type extracted struct {
 	info   document.Info
 	blocks []document.Block
@@ -17,7 +17,7 @@ type extracted struct {
 	pages  int
 }
 
-// page returns the text of a page.
+// page returns the text of the page with the given number.
 func (d extracted) page(n int) string {
 	var parts []string
 	for _, b := range d.blocks {

@@ -20,8 +20,8 @@ import (
 
 const (
 	ocrDPI     = 300
-	ocrPixels  = 3500 // pixels of an image's longer side
-	lookPixels = 300  // size, in pixels, of the image that is used to check whether a page is blank
+	ocrPixels  = 3500 // pixels of the longer side of an image
+	lookPixels = 300  // pixels of the longer side of the image from which a blank page is recognized
 	maxLooks   = 40
 	// ocrShare is the fraction of the time limit after which no further images are read.
 	ocrShare     = 0.75
@@ -29,22 +29,22 @@ const (
 	tsvSize      = 16 << 20
 	// minConfidence is the minimum confidence, out of 100, of a recognized word.
 	minConfidence = 20
-	// recognizedScale enlarges the body height of recognized pages, on which the height of a line
-	// depends on its letters and is less precise.
+	// recognizedScale enlarges the body height of recognized pages. On such pages, the height of a
+	// line is less precise, because it depends on the letters in the line.
 	recognizedScale = 1.25
 )
 
-// images recognizes the text of pages without words, and records the pages that it could not read.
+// images recognizes the text of pages without words, and records which pages it could not read.
 type images struct {
 	config     Config
 	began      time.Time
 	asked      bool
 	langs      string // languages in the form that tesseract expects; "" if images are not read
 	looks      int
-	blank      []int // pages without content, or on which no words were recognized
-	unread     []int // pages not read because tesseract is missing
-	late       []int // pages that were not read because time had run out
-	failed     []int // pages on which pdftoppm or tesseract failed
+	blank      []int // pages that are empty, or on which no words were recognized
+	unread     []int // pages that were not read because tesseract is not installed
+	late       []int // pages that were not read because the time was used up
+	failed     []int // pages for which pdftoppm or tesseract failed
 	recognized []int
 	scratch    string
 }
@@ -84,7 +84,7 @@ func (m *images) read(ctx context.Context, p *page) error {
 	return ctx.Err()
 }
 
-// available reports whether tesseract can be used. It runs the check only once.
+// available reports whether tesseract can be used. It checks this only once.
 func (m *images) available(ctx context.Context) bool {
 	if m.asked {
 		return m.langs != ""
@@ -107,8 +107,8 @@ func (m *images) available(ctx context.Context) bool {
 
 var language = regexp.MustCompile(`^[a-z]{3}(?:_[A-Za-z]+)*$`)
 
-// languages converts tesseract's list of languages to the value of its language option. English
-// comes first, because tesseract prefers the first language.
+// languages converts the list of languages that tesseract prints to the value of tesseract's
+// language option. English comes first, because tesseract prefers the first language.
 func languages(list string) string {
 	var names []string
 	for name := range strings.FieldsSeq(list) {
@@ -131,7 +131,7 @@ func languages(list string) string {
 	return strings.Join(names[:min(len(names), maxLanguages)], "+")
 }
 
-// outOfTime reports whether the fraction ocrShare of the time limit has passed.
+// outOfTime reports whether more than the fraction ocrShare of the time limit is used up.
 func (m *images) outOfTime() bool {
 	if limit := m.config.Wall; limit > 0 && time.Since(m.began) > part(limit) {
 		return true
@@ -142,7 +142,7 @@ func (m *images) outOfTime() bool {
 
 func part(d time.Duration) time.Duration { return time.Duration(ocrShare * float64(d)) }
 
-// render writes a page as a grey image. If that fails, the result image is nil.
+// render renders a page as a grey image and writes it to a file. If that fails, image is nil.
 func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte, path string) {
 	if m.scratch == "" {
 		dir, err := os.MkdirTemp("", "pages-")
@@ -167,9 +167,9 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 	return image, path
 }
 
-// uniform reports whether all pixels of a PGM image have the same shade.
+// uniform reports whether all pixels of a PGM image have the same brightness.
 func uniform(image []byte) bool {
-	for range 3 { // the header lines: kind, size and depth
+	for range 3 { // skip the three header lines: kind, size and depth
 		_, rest, found := bytes.Cut(image, []byte("\n"))
 		if !found {
 			return true
@@ -198,8 +198,8 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 	m.recognized = append(m.recognized, p.number)
 }
 
-// fill adds the words that tesseract recognized to a page. Each word gets the height of its line,
-// because the height of a word depends on its letters.
+// fill adds the words that tesseract recognized to a page. The height of a word depends on its
+// letters, so each word gets the height of its line.
 func (p *page) fill(tsv io.Reader, pixel float64) error {
 	width, height := p.width, p.height
 	number := p.number
@@ -215,15 +215,15 @@ func (p *page) fill(tsv io.Reader, pixel float64) error {
 	return nil
 }
 
-// recognizedBody returns the body height of a recognized page, in the form that writePage expects.
+// recognizedBody returns the body height of a recognized page for writePage.
 func (p *page) recognizedBody() float64 {
 	own := sizes{}
 	own.add(p)
 	return recognizedScale * own.body()
 }
 
-// notes returns notes about pages that were not read or may contain errors, for the person who
-// uploaded the document.
+// notes returns notes for the person who uploaded the document, about pages that were not read or
+// may contain errors.
 func (m *images) notes() (list []string) {
 	for _, n := range []struct {
 		pages     []int
@@ -249,10 +249,11 @@ func (m *images) notes() (list []string) {
 	return list
 }
 
-// noTextFailure returns the failure if the whole document has no text (empty), and nil otherwise.
+// noTextFailure returns the reason why no text was found if empty is true, which means that the
+// whole document has no text. Otherwise it returns nil.
 func (m *images) noTextFailure(empty bool) error {
 	if m.scratch != "" {
-		_ = os.RemoveAll(m.scratch) // the sandbox removes what remains
+		_ = os.RemoveAll(m.scratch) // files that cannot be removed are removed with the sandbox
 	}
 	switch {
 	case !empty:
@@ -267,7 +268,7 @@ func (m *images) noTextFailure(empty bool) error {
 	}
 }
 
-// ranges formats page numbers as "3, 5 to 9 and 12".
+// ranges formats page numbers as a text such as "3, 5 to 9 and 12".
 func ranges(pages []int) string {
 	var parts []string
 	for i := 0; i < len(pages); {

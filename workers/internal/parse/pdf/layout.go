@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// maxHeadingLines and maxHeadingSize (in bytes) limit the length of a heading. Longer text with
-	// the height of a heading is text in large print.
+	// maxHeadingLines and maxHeadingSize, in bytes, limit the length of a heading. Longer text of
+	// the same height is considered text in large print.
 	maxHeadingLines = 4
 	maxHeadingSize  = 250
 	stepsPerPoint   = 4 // heights are rounded to quarters of a point
 )
 
-// levels contains the minimum height of the headings of each level, starting with level 1, as a
-// multiple of the body height.
+// levels contains the minimum height of headings for each level, beginning with level 1. The
+// heights are multiples of the body height.
 var levels = []float64{1.7, 1.38, 1.17}
 
-// sizes counts the bytes of text of each height. The most frequent height is the body height: the
-// height of normal text.
+// sizes contains the number of bytes of text for each height. The most frequent height is the body
+// height, which is the height of ordinary text.
 type sizes map[int]int
 
 // add adds the text of a page to the counts.
@@ -38,7 +38,7 @@ func (s sizes) add(p *page) {
 	}
 }
 
-// body returns the most frequent height of text.
+// body returns the body height.
 func (s sizes) body() float64 {
 	best := 0
 	for size, n := range s {
@@ -49,8 +49,8 @@ func (s sizes) body() float64 {
 	return float64(best) / stepsPerPoint
 }
 
-// lineHeight returns the height of most of a line's text. A single high character must not make a
-// line a heading.
+// lineHeight returns the height of most of the text in a line, so that a single high character does
+// not make the line a heading.
 func (p *page) lineHeight(l line) float64 {
 	best, maximum := 0.0, 0
 	for i := l.first; i < l.end; i++ {
@@ -88,11 +88,11 @@ type layout struct {
 	kind   document.Kind
 	level  int
 	box    box
-	number int // number of the last numbered list item
+	number int // number of the last item of a numbered list
 	err    error
 }
 
-// writePage calls put with the blocks of a page. body is the document's body height.
+// writePage calls put with each block of a page. body is the body height of the document.
 func writePage(p *page, body float64, put func(document.Block) error) error {
 	l := &layout{page: p, body: max(body, p.ownBody()), leftToRight: p.leftToRight(), put: put}
 	for i := 0; i < len(p.blocks); i++ {
@@ -112,11 +112,11 @@ func writePage(p *page, body float64, put func(document.Block) error) error {
 	return l.err
 }
 
-// enoughOwn is the number of bytes of text above which a page has its own body height. A page may
-// use a font whose letters are higher, at the same size, than those of the document's main font.
+// enoughOwn is the number of bytes of text from which a page's own body height is determined. The
+// font of a page may have higher letters than the document's main font at the same size.
 const enoughOwn = 300
 
-// ownBody returns the page's own body height, or 0 if the page has too little text.
+// ownBody returns the body height of the page itself, or 0 if the page has too little text.
 func (p *page) ownBody() float64 {
 	if len(p.text) < enoughOwn {
 		return 0
@@ -126,7 +126,7 @@ func (p *page) ownBody() float64 {
 	return own.body()
 }
 
-// hyphenated reports whether the last paragraph ends in the middle of a word.
+// hyphenated reports whether the last paragraph ends in the middle of a word, so that it continues.
 func (l *layout) hyphenated() bool {
 	n := len(l.parts)
 	return n > 0 && l.kind == document.Paragraph && strings.HasSuffix(l.parts[n-1], "-")
@@ -159,7 +159,7 @@ func (l *layout) block(b block) {
 	}
 }
 
-// add appends a line to the block that is being assembled, or begins a new block.
+// add appends a line to the block that is being assembled, or begins another block.
 func (l *layout) add(kind document.Kind, ln line) {
 	text := l.page.lineText(ln, l.leftToRight)
 	if text == "" {
@@ -184,9 +184,9 @@ func (l *layout) end() {
 	l.parts, l.kind, l.level = l.parts[:0], "", 0
 }
 
-// join joins lines to running text. It removes a hyphen at the end of a line if the letters on both
-// sides are lower-case; other hyphens are part of numbers and names. It inserts spaces between
-// lines, except in scripts without spaces.
+// join joins lines to running text. It removes a hyphen from the end of a line if the letters on
+// both sides are lower-case; other hyphens are part of numbers and names. It inserts a space
+// between lines, except in scripts without spaces.
 func join(lines []string) string {
 	var b strings.Builder
 	for i, text := range lines {
@@ -214,7 +214,7 @@ func join(lines []string) string {
 	return b.String()
 }
 
-// numbered matches a heading with a section number: "2.1 Building".
+// numbered matches a heading with a section number, such as "2.1 Building".
 var numbered = regexp.MustCompile(`^(\d{1,2}(?:\.\d{1,2}){1,4})\.? +\p{Lu}.*[^.…\d\s]$`)
 
 // headingLevel returns the level of a heading, or 0 if the block is not a heading.
@@ -243,7 +243,8 @@ func (l *layout) headingLevel(b block) int {
 	return 0
 }
 
-// measure returns the minimum height of a block's lines, and the bytes of their text.
+// measure returns the minimum height of the lines in a block, and the number of bytes of their
+// text.
 func (l *layout) measure(b block) (height float64, letters int) {
 	for i, ln := range l.page.lines[b.first:b.end] {
 		letters += ln.size(l.page)
@@ -254,8 +255,8 @@ func (l *layout) measure(b block) (height float64, letters int) {
 	return height, letters
 }
 
-// isContentsEntry reports whether a block is an entry in a table of contents: dots lead to a page
-// number.
+// isContentsEntry reports whether a block is an entry of a table of contents, in which dots lead to
+// a page number.
 func (l *layout) isContentsEntry(b block) bool {
 	text := l.page.lineText(l.page.lines[b.end-1], l.leftToRight)
 	return strings.Contains(text, ". . .") || strings.Contains(text, "....") || strings.Contains(text, "……")
@@ -272,7 +273,7 @@ func (l *layout) hasLetters(b block) bool {
 	return false
 }
 
-// beginsItem reports whether a line begins a list item: with a bullet, or with the next number.
+// beginsItem reports whether a line begins a list item, with a bullet or with the next number.
 func (l *layout) beginsItem(ln line, first bool) bool {
 	if ln.end-ln.first < 2 {
 		return false
@@ -291,7 +292,7 @@ func (l *layout) beginsItem(ln line, first bool) bool {
 	return true
 }
 
-// itemNumber returns the number in "1.", "1)" or "(1)".
+// itemNumber returns the number in a mark such as "1.", "1)" or "(1)".
 func itemNumber(mark string) (int, bool) {
 	mark = strings.TrimPrefix(mark, "(")
 	if len(mark) < 2 || len(mark) > 4 || mark[len(mark)-1] != '.' && mark[len(mark)-1] != ')' {
@@ -307,8 +308,8 @@ func itemNumber(mark string) (int, bool) {
 	return n, true
 }
 
-// indented reports whether line i of a block begins a paragraph: the line is indented, and the
-// lines before and after it are not.
+// indented reports whether the line with the index i begins a paragraph. Such a line is indented,
+// but the lines before and after it are not.
 func (l *layout) indented(b block, i int) bool {
 	if i == b.first || i+1 >= b.end || !l.leftToRight {
 		return false

@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// readPages reads generated pages.
+// readPages creates a PDF with the given pages and reads it.
 func readPages(t *testing.T, pages ...pdftest.Page) extracted {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "document.pdf")
@@ -21,7 +21,8 @@ func readPages(t *testing.T, pages ...pdftest.Page) extracted {
 	return mustRead(t, path)
 }
 
-// at returns the PDF operators that draw a text at x and y, measured from the upper left corner.
+// at returns the PDF operators that draw a text at the position x, y, measured from the upper left
+// corner.
 func at(size, x, y int, text string) string {
 	return fmt.Sprintf("BT /F1 %d Tf 1 0 0 1 %d %d Tm (%s) Tj ET\n", size, x, 792-y, text)
 }
@@ -36,7 +37,7 @@ func body(y int) string {
 	return b.String()
 }
 
-// outline formats the kind and the beginning of each block.
+// outline returns the kind and the beginning of each block.
 func outline(d extracted) string {
 	var b strings.Builder
 	for _, x := range d.blocks {
@@ -129,7 +130,7 @@ func TestRotatedPagesAndTheirPlaces(t *testing.T) {
 			t.Errorf("page %d: %+v", i+1, b)
 		}
 	}
-	// On a page rotated clockwise, a position 72 from the left and 80 from the top becomes a
+	// The page is rotated clockwise. A position 72 from the left and 80 from the top becomes a
 	// position 80 from the right.
 	first, second := d.blocks[0].Box, d.blocks[1].Box
 	if first[0] < 71 || first[0] > 73 || first[1] < 65 || first[3] > 85 {

@@ -16,10 +16,10 @@ const MIMEType = "application/pdf"
 
 // Config configures a Reader.
 type Config struct {
-	Path  string // path of the document's file, for poppler
-	NoOCR bool   // do not read images, even if tesseract is installed
-	// CPU and Wall are the time limits of the whole process. When most of either limit is used up,
-	// no further images are read. 0 means no limit.
+	Path  string // path of the document's file, which poppler reads
+	NoOCR bool   // if true, images are not read even if tesseract is installed
+	// CPU and Wall are the time limits of the whole process; 0 means no limit. When most of either
+	// limit is used up, no further images are read.
 	CPU, Wall time.Duration
 }
 
@@ -29,14 +29,14 @@ func Reader(c Config) parse.Reader {
 		ctx, stop := context.WithCancel(ctx)
 		r := &reading{out: out, images: newImages(c), sizes: sizes{}, ranges: newRangeReader(c.Path)}
 		defer r.ranges.reading.Wait()
-		defer stop() // if read fails, end the programs that are still running
+		defer stop() // if reading fails, end the programs that are still running
 		return r.read(ctx, c.Path)
 	}
 }
 
 const (
 	// ahead is the number of pages from which the body height is determined before the first page
-	// is written. Fewer pages suffice if they contain enoughText.
+	// is written. Fewer pages suffice if they contain enoughText bytes.
 	ahead      = 5
 	enoughText = 4000 // bytes
 )
@@ -48,18 +48,18 @@ type reading struct {
 	ranges  *rangeReader
 	sizes   sizes
 	seen    int     // bytes of text read
-	waiting []*page // pages that were read but not yet written
-	last    int     // last page read
+	waiting []*page // pages that have been read but not written
+	last    int     // number of the last page that was read
 	damaged bool
 }
 
-// pdfInfo is the output of pdfinfo.
+// pdfInfo is the information that pdfinfo prints about a document.
 type pdfInfo struct {
 	pages int
 	title string
 }
 
-// read reads the document at path. It starts to read the first pages before the number of pages is
+// read reads the document at path. It begins with the first pages before the number of pages is
 // known.
 func (r *reading) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan pdfInfo, 1)
@@ -76,7 +76,7 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 		}
 	}
 
-	if known.pages == 0 { // a single process reads all pages
+	if known.pages == 0 { // one process reads all pages
 		stop()
 		first = r.ranges.begin(ctx, 1, 0)
 	}
@@ -96,7 +96,8 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 	return info, r.images.noTextFailure(r.out.Empty())
 }
 
-// all writes all pages: first those of the range that is already being read, and then the others.
+// all writes all pages: first those of the range first, which is already being read, and then the
+// others.
 func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {
@@ -115,7 +116,7 @@ func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
 	return r.flush(ctx)
 }
 
-// follow writes the pages of a range.
+// follow writes the pages of a range while they are being read.
 func (r *reading) follow(ctx context.Context, part *pageRange) error {
 	for p, more := part.take(); more; p, more = part.take() {
 		if err := r.take(ctx, p); err != nil {
@@ -126,7 +127,8 @@ func (r *reading) follow(ctx context.Context, part *pageRange) error {
 	return part.err
 }
 
-// take adds a page to the waiting pages. Once the body height is known, it writes all of these.
+// take adds a page to the waiting pages. When the body height is known, it writes the waiting
+// pages.
 func (r *reading) take(ctx context.Context, p *page) error {
 	r.sizes.add(p)
 	r.seen += len(p.text)
@@ -137,7 +139,7 @@ func (r *reading) take(ctx context.Context, p *page) error {
 	return r.flush(ctx)
 }
 
-// flush writes the waiting pages.
+// flush writes all waiting pages.
 func (r *reading) flush(ctx context.Context) error {
 	body := r.sizes.body()
 	for _, p := range r.waiting {
@@ -163,11 +165,12 @@ func (r *reading) flush(ctx context.Context) error {
 	return nil
 }
 
-// maxInfo is the maximum number of bytes read from the output of pdfinfo. For a normal document, the output is much shorter.
+// maxInfo is the maximum number of bytes that are read from pdfinfo. The output for an ordinary
+// document is much shorter.
 const maxInfo = 64 << 10
 
-// ask runs pdfinfo. If pdfinfo cannot open the document, pdftotext cannot open it either and
-// reports the reason, so errors are ignored here.
+// ask runs pdfinfo. Errors are ignored: if pdfinfo cannot open the document, pdftotext cannot open
+// it either and reports the reason.
 func ask(ctx context.Context, path string) (a pdfInfo) {
 	text, err := output(ctx, maxInfo, nil, "pdfinfo", "-enc", "UTF-8", path)
 	if err != nil {

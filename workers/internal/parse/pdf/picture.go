@@ -17,18 +17,18 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// Limits of a picture. Together with its words it fits into one message of the bus.
+// Limits of a picture. A picture and its words must fit into one message of the bus.
 const (
-	PicturePixels   = 1500      // of the longer side
-	MaxPictureBytes = 450 << 10 // of the encoded picture
+	PicturePixels   = 1500      // pixels of the longer side
+	MaxPictureBytes = 450 << 10 // bytes of the encoded picture
 	MaxPictureWords = 3000
 	MaxWordBytes    = 100
 
 	pictureText = 48 << 10 // bytes of all words
 )
 
-// pictureFormats are the options of pdftoppm for a picture, best first. A page with photographs may
-// be too large as PNG.
+// pictureFormats lists pdftoppm's options for a picture, in order of preference. A page with
+// photographs may be too large in the format PNG.
 var pictureFormats = []struct {
 	mimeType string
 	options  []string
@@ -40,7 +40,7 @@ var pictureFormats = []struct {
 
 var errPicture = &document.Failure{Code: document.TooLarge, Message: "The page is too large for a picture."}
 
-// Picture returns a page of the document at path as a picture, with the page's words.
+// Picture returns a picture of one page of the document at path, together with the page's words.
 func Picture(ctx context.Context, path string, number int) (domain.PagePicture, error) {
 	text, err := pageText(ctx, path, number)
 	if err != nil {
@@ -51,7 +51,8 @@ func Picture(ctx context.Context, path string, number int) (domain.PagePicture, 
 		return domain.PagePicture{}, err
 	}
 
-	// The page may be rotated, so only its longer side is the same in both outputs.
+	// The page may be rotated, so width and height may be exchanged. Only the longer side is the
+	// same in both outputs.
 	longer := max(text.width, text.height)
 	if longer <= 0 {
 		return domain.PagePicture{}, errDamaged
@@ -72,7 +73,7 @@ func pageText(ctx context.Context, path string, number int) (*page, error) {
 
 	text := &page{}
 	err = newScanner(p.stdout, number, 1).next(text)
-	_, _ = io.Copy(io.Discard, p.stdout) // the program blocks until all of its output is read
+	_, _ = io.Copy(io.Discard, p.stdout) // the program blocks until its whole output is read
 	if failed := p.finish(); failed != nil {
 		return nil, failed
 	}
@@ -82,7 +83,7 @@ func pageText(ctx context.Context, path string, number int) (*page, error) {
 	return text, err
 }
 
-// renderPicture renders a page in the first format that is small enough.
+// renderPicture renders a page in the first format in which the picture is small enough.
 func renderPicture(ctx context.Context, path string, number int) (domain.PagePicture, image.Config, error) {
 	n := strconv.Itoa(number)
 	for _, format := range pictureFormats {
@@ -103,7 +104,7 @@ func renderPicture(ctx context.Context, path string, number int) (domain.PagePic
 	return domain.PagePicture{}, image.Config{}, errPicture
 }
 
-// pictureWords returns the words of a page, up to the limits of a picture.
+// pictureWords returns the words of a page as far as the limits of a picture allow.
 func pictureWords(p *page) []domain.PageWord {
 	words, size := []domain.PageWord{}, 0
 	for i, w := range p.words {
@@ -119,5 +120,5 @@ func pictureWords(p *page) []domain.PageWord {
 	return words
 }
 
-// rounded returns a length in tenths of a point.
+// rounded rounds a length in points to tenths of a point.
 func rounded(points float64) float64 { return math.Round(points*10) / 10 }

@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// complaintSize is the number of bytes of a program's error output that are kept.
+// complaintSize is the number of bytes of a program's standard error that are kept.
 const complaintSize = 16 << 10
 
 // program is a running program of poppler or tesseract.
@@ -23,7 +23,7 @@ type program struct {
 	said   complaint
 }
 
-// complaint keeps the beginning of a program's error output.
+// complaint keeps the beginning of a program's standard error.
 type complaint struct{ kept bytes.Buffer }
 
 // Write accepts all bytes but keeps only the first complaintSize bytes.
@@ -32,7 +32,7 @@ func (c *complaint) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// start starts a program. finish must be called afterwards.
+// start starts a program. The caller must call finish afterwards.
 func start(ctx context.Context, env []string, name string, args ...string) (*program, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -67,7 +67,7 @@ func output(ctx context.Context, maximum int64, env []string, name string, args 
 }
 
 // finish waits until the program has exited. If the program could not read the document, finish
-// returns the reason.
+// returns the reason as an error.
 func (p *program) finish() error {
 	err := p.cmd.Wait()
 	if err == nil {
@@ -81,12 +81,12 @@ func (p *program) finish() error {
 	return explain(status, p.said.kept.String())
 }
 
-// damaged reports whether the file is damaged and poppler repaired it as well as possible.
+// damaged reports whether poppler found the file damaged and repaired it as far as possible.
 func (p *program) damaged() bool {
 	return strings.Contains(p.said.kept.String(), "Syntax Error")
 }
 
-// Exit codes of poppler.
+// Exit codes of poppler's programs.
 const (
 	exitPermission = 3
 )
@@ -115,7 +115,8 @@ var (
 	}
 )
 
-// explain returns the failure for a program that did not succeed. said is its error output.
+// explain returns the failure for a program that did not succeed. said is the program's standard
+// error.
 func explain(status syscall.WaitStatus, said string) *document.Failure {
 	if status.Signaled() {
 		switch status.Signal() { //nolint:exhaustive // any other signal is a crash
@@ -123,7 +124,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 			return errCPU
 		case syscall.SIGXFSZ:
 			return errFiles
-		case syscall.SIGKILL: // sent only by the kernel, if memory runs out or the CPU limit is far exceeded
+		case syscall.SIGKILL: // only the kernel sends this signal: if memory is exhausted or the CPU limit is far exceeded
 			return errMemory
 		case syscall.SIGABRT:
 			if outOfMemory(said) {
@@ -140,7 +141,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 		return errMemory
 	case status.ExitStatus() == exitPermission:
 		return errForbidden
-	default: // 1: the file cannot be opened; other codes: the file has no pages
+	default: // 1 means that the file cannot be opened, other codes that it has no pages
 		return errDamaged
 	}
 }

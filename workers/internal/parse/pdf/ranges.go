@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// firstPages is the number of pages that are read before the total number of pages is known. A
-	// document with fewer pages needs only one process.
+	// firstPages is the number of pages that are read before the total number of pages is known.
+	// For a document with fewer pages, one process suffices.
 	firstPages = 16
-	// rangePages is the number of pages in each further range. It is small enough to keep all
-	// processes busy, and large enough that opening the document once per range costs little.
+	// rangePages is the number of pages in each further range. It is small enough that all
+	// processes have work, and large enough that opening the document for each range costs little.
 	rangePages = 32
-	// maxProcesses is the number of processes that read one document at the same time. Other
-	// documents are read concurrently, too.
+	// maxProcesses is the number of processes that read one document simultaneously. It is small
+	// because other documents are being read at the same time.
 	maxProcesses = 4
-	// roomAhead is the maximum number of bytes in a range that wait in memory until the earlier
-	// ranges are written. Beyond that, the range's process waits.
+	// roomAhead is the maximum number of bytes of a range that wait in memory until earlier ranges
+	// are written. When it is reached, the process that reads the range waits.
 	roomAhead = 8 << 20 // bytes
 )
 
-// pageRange is a range of pages that one process reads.
+// pageRange is a range of pages that is read by one process.
 type pageRange struct {
 	first, last int // last is 0 if the range ends with the document
 	pages       chan *page
-	held        atomic.Int64 // size in bytes of the pages in the channel pages
+	held        atomic.Int64 // bytes of the pages in the channel pages
 	freed       chan struct{}
 
-	// The fields below are valid only after pages is closed.
+	// The fields below are valid only after the channel pages is closed.
 	lastRead int // last page read
 	damaged  bool
 	err      error
@@ -43,7 +43,7 @@ func newRange(first, last int) *pageRange {
 	return &pageRange{first: first, last: last, pages: make(chan *page, rangePages), freed: make(chan struct{}, 1)}
 }
 
-// read runs pdftotext for the range. spare contains page objects that can be reused.
+// read runs pdftotext for the range. spare contains page objects for reuse.
 func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	defer close(r.pages)
 	args := []string{"-tsv", "-enc", "UTF-8", "-f", strconv.Itoa(r.first)}
@@ -70,7 +70,7 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	r.damaged = text.damaged()
 }
 
-// scan forwards the pages that a process outputs, until it ends.
+// scan passes on the pages in the output of a process until the output ends.
 func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) error {
 	for {
 		p, _ := spare.Get().(*page)
@@ -87,7 +87,7 @@ func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) e
 	}
 }
 
-// put passes a page on. It waits if too many bytes from the range are in memory.
+// put passes a page on. Before that, it waits while too many bytes of the range are in memory.
 func (r *pageRange) put(ctx context.Context, p *page) error {
 	r.held.Add(p.size())
 	select {
@@ -98,7 +98,7 @@ func (r *pageRange) put(ctx context.Context, p *page) error {
 	}
 }
 
-// wait waits until there is room for another page.
+// wait waits until there is enough room for another page.
 func (r *pageRange) wait(ctx context.Context) error {
 	for r.held.Load() > roomAhead {
 		select {
@@ -110,7 +110,7 @@ func (r *pageRange) wait(ctx context.Context) error {
 	return nil
 }
 
-// take returns the next page, or false if there is none.
+// take returns the next page of the range. It returns false if there is none.
 func (r *pageRange) take() (*page, bool) {
 	p, more := <-r.pages
 	if !more {
@@ -119,19 +119,19 @@ func (r *pageRange) take() (*page, bool) {
 	r.held.Add(-p.size())
 	select {
 	case r.freed <- struct{}{}:
-	default: // it was already notified
+	default: // a notification is already pending
 	}
 	return p, true
 }
 
-// abandon kills a program whose output is no longer needed. It returns the error why.
+// abandon kills a program whose output is no longer needed. It returns the reason as an error.
 func abandon(p *program, why error) error {
 	_ = p.cmd.Process.Kill() // the program may have exited already
 	_ = p.cmd.Wait()         // it was killed
 	return why
 }
 
-// rangeReader reads ranges with a few concurrent processes, one for each range.
+// rangeReader reads several ranges at the same time, each with one process.
 type rangeReader struct {
 	path    string
 	spare   sync.Pool
@@ -143,7 +143,7 @@ func newRangeReader(path string) *rangeReader {
 	return &rangeReader{path: path, slots: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxProcesses))}
 }
 
-// begin starts to read a range when a slot is free. It returns nil if ctx ends first.
+// begin starts to read a range as soon as a slot is free. It returns nil if ctx ends before.
 func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	select {
 	case r.slots <- struct{}{}:
@@ -158,8 +158,8 @@ func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	return part
 }
 
-// beginAll starts to read all pages from first to last, in ranges. A range never waits for a later
-// range.
+// beginAll starts to read the pages from first to last, divided into ranges. Ranges are started in
+// order, so a range never waits for a later one.
 func (r *rangeReader) beginAll(ctx context.Context, first, last int) <-chan *pageRange {
 	parts := make(chan *pageRange, cap(r.slots))
 	r.reading.Go(func() {

@@ -45,8 +45,8 @@ func TestRangesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// A range whose pages are not needed yet pauses when its memory is full. It continues when pages
-// are taken from it.
+// A range whose pages are not needed yet pauses when it has used its memory. It continues when
+// pages are taken from it.
 func TestARangeWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	part := newRange(1, 3)
@@ -74,7 +74,7 @@ func TestARangeWaitsForRoom(t *testing.T) {
 	}
 }
 
-// Reading ends when its context ends, whatever it is waiting for.
+// Reading ends when its context ends, also while it waits.
 func TestReadingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const last = firstPages + 6*rangePages

@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// minRows is the minimum number of rows of a table. A table with two columns needs minPairRows
-	// rows, because the columns may be two separate texts.
+	// minRows is the minimum number of rows of a table. A table with two columns must have
+	// minPairRows rows, because two columns may also be separate texts.
 	minRows     = 2
 	minPairRows = 3
-	// sameLine is the maximum vertical distance between two cells of a row, as a share of their
-	// height.
+	// sameLine is the maximum vertical distance between cells of the same row, as a fraction of
+	// their height.
 	sameLine = 0.35
 )
 
-// row is a row of a table. It consists of the blocks from first up to, but not including, end.
-// These blocks are side by side, and each is a single line.
+// row is a row of a table. It consists of the blocks from first up to, but not including, end. The
+// blocks are side by side, and each has a single line.
 type row struct{ first, end int }
 
-// cells returns the number of cells in rows.
+// cells returns the total number of cells in rows.
 func cells(rows []row) int { return rows[len(rows)-1].end - rows[0].first }
 
-// table returns the rows of the table that begins with block first, or nil. It accepts only clear
-// tables: poppler outputs them row by row, each cell is a block with one line, and the columns are
-// consistent. Other text is written in poppler's order.
+// table returns the rows of the table that begins with the block first, or nil if there is no
+// table. It accepts only clear tables: poppler must output the cells row by row, each cell must be
+// a block with one line, and the columns must be consistent. Other text is written in poppler's
+// order.
 func (l *layout) table(first int) (rows []row) {
 	var columns []box
 	for at := first; at < len(l.page.blocks); {
@@ -46,7 +47,7 @@ func (l *layout) table(first int) (rows []row) {
 	return rows
 }
 
-// rowEnd returns the index after the last block of the row that begins with block first.
+// rowEnd returns the index after the last block of the row that begins with the block first.
 func (l *layout) rowEnd(first int) int {
 	blocks := l.page.blocks
 	end := first
@@ -68,8 +69,8 @@ func (l *layout) rowEnd(first int) int {
 	return end
 }
 
-// fits reports whether each cell in a row belongs to a different column, and widens the columns to
-// fit the cells. The first row defines the columns.
+// fits reports whether the cells of a row belong to different columns. If so, it widens the columns
+// to contain the cells. The first row defines the columns.
 func (l *layout) fits(r row, columns *[]box) bool {
 	found := make([]int, 0, r.end-r.first)
 	for _, cell := range l.page.blocks[r.first:r.end] {
@@ -87,8 +88,8 @@ func (l *layout) fits(r row, columns *[]box) bool {
 	return l.widen(r, found, columns)
 }
 
-// widen widens the columns to fit the cells in a row. found contains the column of each cell. widen
-// returns false if a cell has no column, or if two cells have the same column.
+// widen widens columns so that they contain the cells of a row. found contains the column of each
+// cell. widen returns false if a cell has no column, or if two cells have the same column.
 func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	begins := len(*columns) == 0
 	seen := map[int]bool{}
@@ -109,8 +110,8 @@ func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	return true
 }
 
-// writeRows writes a table. The first row is a header if it contains no digits and every other row
-// contains some.
+// writeRows writes a table. The first row is the header if it contains no digits and every other
+// row contains some.
 func (l *layout) writeRows(rows []row) {
 	head := !l.hasDigit(rows[0])
 	for _, r := range rows[1:] {

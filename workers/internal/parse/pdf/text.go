@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	// wordGap is the minimum space between two words of a line, as a share of their height. Poppler
-	// divides words at any space, however narrow. It also divides words where the font changes,
-	// although there is almost no space.
+	// wordGap is the minimum space between two words in a line, as a fraction of their height.
+	// Poppler also separates words at narrower spaces, and where only the font changes.
 	wordGap = 0.02
-	// wideGap is the minimum space between two words in scripts without spaces, as a share of their
-	// height.
+	// wideGap is the minimum space between two words in scripts without spaces, as a fraction of
+	// their height.
 	wideGap = 0.6
 )
 
 // lineText returns the text of a line in reading order. leftToRight is the direction of the page.
 func (p *page) lineText(l line, leftToRight bool) string {
 	var b strings.Builder
-	b.Grow(max(l.size(p), 0) + l.end - l.first) // words are separated by single spaces
+	b.Grow(max(l.size(p), 0) + l.end - l.first) // a single space is added between words
 	turned := false
 	for i := l.first; i < l.end; i++ {
 		if i > l.first && p.apart(i-1, i) {
@@ -41,11 +40,11 @@ func (p *page) lineText(l line, leftToRight bool) string {
 	return expand(text)
 }
 
-// apart reports whether there is a space between two consecutive words of a line.
+// apart reports whether two consecutive words of a line are separated by a space.
 func (p *page) apart(i, j int) bool {
 	a, b := &p.words[i], &p.words[j]
 	gap, size := max(b.x0-a.x1, a.x0-b.x1), min(a.height(), b.height())
-	if upright := max(b.y0-a.y1, a.y0-b.y1); upright > gap { // the line is vertical, so use the vertical distance
+	if upright := max(b.y0-a.y1, a.y0-b.y1); upright > gap { // the line is vertical, so the vertical distance counts
 		gap, size = upright, min(a.width(), b.width())
 	}
 	if unspaced(lastRune(p.word(i))) && unspaced(firstRune(p.word(j))) {
@@ -54,7 +53,7 @@ func (p *page) apart(i, j int) bool {
 	return gap >= wordGap*size
 }
 
-// leftToRight reports whether most of the page is written from left to right.
+// leftToRight reports whether most text of the page is written from left to right.
 func (p *page) leftToRight() bool {
 	balance := 0
 	if !hasRightToLeft(p.text) {
@@ -72,11 +71,11 @@ func (p *page) leftToRight() bool {
 	return balance >= 0
 }
 
-// hasRightToLeft reports whether a text contains right-to-left letters. There are none below
-// U+0590.
+// hasRightToLeft reports whether a text contains right-to-left letters. All such letters are at or
+// above U+0590.
 func hasRightToLeft(text []byte) bool {
 	for i := 0; i < len(text); {
-		if text[i] < 0xD6 { // the first byte of every character below U+0580 is less than this
+		if text[i] < 0xD6 { // the first byte of a character above U+057F is at least 0xD6
 			i++
 			continue
 		}
@@ -89,7 +88,7 @@ func hasRightToLeft(text []byte) bool {
 	return false
 }
 
-// class returns L, R, EN for any digit, or ON for any other character.
+// class returns the direction of a character: L, R, EN for any digit, or ON for other characters.
 func class(r rune) bidi.Class {
 	properties, _ := bidi.LookupRune(r)
 	switch c := properties.Class(); c {
@@ -104,9 +103,9 @@ func class(r rune) bidi.Class {
 	}
 }
 
-// reorder converts a line from visual order, beginning at the left, to reading order. It reverses
-// the characters within each run of right-to-left text. On a right-to-left page, it also reverses
-// the order of the runs. Neutral characters inside a run belong to the run.
+// reorder converts a line from visual order, which begins at the left, to reading order. It
+// reverses the characters in each sequence of right-to-left text. On a right-to-left page, it also
+// reverses the order of the sequences. Neutral characters inside of a sequence belong to it.
 func reorder(seen []rune, leftToRight bool) string {
 	if !leftToRight {
 		slices.Reverse(seen)
@@ -127,8 +126,8 @@ func reorder(seen []rune, leftToRight bool) string {
 	return string(marksBehind(seen))
 }
 
-// against reports whether r begins a run against the page's direction. along reports whether r ends
-// such a run.
+// against reports whether r begins a sequence against the direction of the page. along reports
+// whether r ends such a sequence.
 func against(r rune, leftToRight bool) bool {
 	c := class(r)
 	if leftToRight {
@@ -145,9 +144,9 @@ func along(r rune, leftToRight bool) bool {
 	return c == bidi.R
 }
 
-// marksBehind moves the vowel signs of right-to-left letters behind their letters. After the
-// reversal, the signs precede their letters, unless the document stores its lines backwards. A word
-// that begins with a sign shows that the signs must be moved.
+// marksBehind moves vowel signs of right-to-left letters after their letters. Reversed text has the
+// signs before their letters, unless the document stores its lines backwards. The signs are moved
+// if a word begins with one.
 func marksBehind(text []rune) []rune {
 	wrong := false
 	for i, r := range text {
@@ -168,7 +167,7 @@ func marksBehind(text []rune) []rune {
 	return text
 }
 
-// expand replaces ligatures and presentation forms by letters.
+// expand replaces ligatures and presentation forms with letters.
 func expand(text string) string {
 	if strings.IndexFunc(text, isShape) < 0 {
 		return text
@@ -190,7 +189,7 @@ func isShape(r rune) bool {
 	return r >= 0xFB00 && r <= 0xFDFF && r != 0xFD3E && r != 0xFD3F || r >= 0xFE70 && r <= 0xFEFC
 }
 
-// unspaced reports whether r belongs to a script without spaces between words.
+// unspaced reports whether r belongs to a script that has no spaces between words.
 func unspaced(r rune) bool {
 	if r < 0x0E00 {
 		return false

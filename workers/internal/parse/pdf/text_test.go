@@ -6,7 +6,7 @@ import (
 
 func TestReorder(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct { // parentheses stay in visual order, because only the font determines which of them opens
+	for _, c := range []struct { // parentheses stay in visual order, because only the font determines which one opens
 		seen        string
 		leftToRight bool
 		want        string

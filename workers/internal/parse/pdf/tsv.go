@@ -28,7 +28,7 @@ func (b box) with(o box) box {
 func (b box) height() float64 { return b.y1 - b.y0 }
 func (b box) width() float64  { return b.x1 - b.x0 }
 
-// word is a run of characters without spaces. from and to are offsets in the page's text.
+// word is a sequence of characters without spaces. from and to are offsets in the text of the page.
 type word struct {
 	box
 
@@ -50,7 +50,8 @@ type block struct {
 	flow       int
 }
 
-// page is a page with the layout that poppler determined. Page objects are reused.
+// page is a page with the layout that poppler has determined. Page objects are reused for other
+// pages.
 type page struct {
 	number        int
 	width, height float64
@@ -59,14 +60,14 @@ type page struct {
 	lines         []line
 	blocks        []block
 	flows         int
-	logical       bool // words are in reading order, also in right-to-left text
+	logical       bool // true if the words are in reading order, even in right-to-left text
 }
 
 func (p *page) reset(number int) {
 	*p = page{number: number, text: p.text[:0], words: p.words[:0], lines: p.lines[:0], blocks: p.blocks[:0]}
 }
 
-// size returns the approximate size of the page in memory, in bytes.
+// size returns the approximate number of bytes that the page occupies in memory.
 func (p *page) size() int64 {
 	const perWord, perLine, perBlock = 48, 48, 56
 	return int64(len(p.text) + perWord*len(p.words) + perLine*len(p.lines) + perBlock*len(p.blocks))
@@ -74,8 +75,8 @@ func (p *page) size() int64 {
 
 func (p *page) word(i int) []byte { return p.text[p.words[i].from:p.words[i].to] }
 
-// Columns of the rows. The third column of pdftotext is the number of a flow, which has several
-// blocks. The third column of tesseract is the number of a block, which has several paragraphs.
+// Columns of a row. The third column differs: for pdftotext, it is the number of a flow, which has
+// several blocks. For tesseract, it is the number of a block, which has several paragraphs.
 const (
 	tsvLevel = iota
 	tsvPage
@@ -92,7 +93,7 @@ const (
 	tsvColumns
 )
 
-// Levels of rows.
+// Levels of rows: page, block, line and word.
 const (
 	pageLevel = '1'
 	lineLevel = '4'
@@ -100,23 +101,23 @@ const (
 )
 
 // scanner reads the rows that pdftotext -tsv and tesseract print. There is a row for each page,
-// block, line and word, and the rows for its parts follow. The scanner does not trust the output,
-// because the words in a document may contain newlines and tabs.
+// block, line and word; rows for the parts of an element follow the row for the element. The words
+// of a document may contain newlines and tabs, so the scanner does not trust the output.
 type scanner struct {
 	in    *bufio.Reader
-	unit  float64 // size of the program's unit of length, in points
-	long  []byte  // a row longer than the buffer
-	read  int     // number of the last page that began
-	ahead box     // box of that page, until next returns the page
-	begun bool    // ahead is valid
+	unit  float64 // size of the program's unit of length in points
+	long  []byte  // current row if it is longer than the buffer
+	read  int     // number of the last page that has begun
+	ahead box     // box of the page that has begun, until next returns that page
+	begun bool    // true if ahead is valid
 
-	flow       []byte // flow of the last row
-	block      bool   // the next word begins a block
-	line       bool   // the next word begins a line
-	insideWord bool   // the last row was a word that continues after a newline
+	flow       []byte // number of the flow in the last row
+	block      bool   // true if the next word begins a block
+	line       bool   // true if the next word begins a line
+	insideWord bool   // true if the last row was a word, which may continue after a newline
 }
 
-// newScanner returns a scanner. first is the number of the first page, and unit the size of the
+// newScanner returns a scanner of r. first is the number of the first page. unit is the size of the
 // program's unit of length in points.
 func newScanner(r io.Reader, first int, unit float64) *scanner {
 	return &scanner{in: bufio.NewReaderSize(r, scanBuffer), unit: unit, read: first - 1}
@@ -124,7 +125,7 @@ func newScanner(r io.Reader, first int, unit float64) *scanner {
 
 var errTooMuch = &document.Failure{Code: document.TooLarge, Message: "A page of the PDF has more text than the maximum."}
 
-// next reads the next page into p. It returns io.EOF if there is none.
+// next reads the next page into p. It returns io.EOF if there is no further page.
 func (s *scanner) next(p *page) error {
 	inside := false
 	for {
@@ -178,15 +179,16 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 	return nil
 }
 
-// begin begins the next page. A word may look like the row of a page. The page numbers stay correct
-// nevertheless, because pages are numbered consecutively here.
+// begin begins the next page. The text of a word may look like a row for a page. The page numbers
+// nevertheless stay correct, because begin ignores any row whose number is not the next one.
 func (s *scanner) begin(cells *[tsvColumns][]byte) {
 	if string(cells[tsvPage]) == strconv.Itoa(s.read+1) {
 		s.read, s.ahead, s.begun, s.insideWord = s.read+1, s.place(cells), true, false
 	}
 }
 
-// continueWord appends a row to the last word, because a newline in the word's text split the row.
+// continueWord appends a row to the last word. The row is a part of that word, whose text contains
+// a newline.
 func (s *scanner) continueWord(p *page, row []byte) {
 	if s.insideWord {
 		p.text = append(append(p.text, ' '), row...)
@@ -194,8 +196,8 @@ func (s *scanner) continueWord(p *page, row []byte) {
 	}
 }
 
-// word adds a word to the page, and extends the boxes of its line and block. It ignores words below
-// minConfidence, which are mostly stains on the paper.
+// word adds a word to the page, and extends the boxes of the word's line and block. It ignores
+// words below minConfidence, which are mostly stains on the paper.
 func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
 	text := bytes.TrimSpace(cells[tsvText])
 	if s.insideWord = decimal(cells[tsvConfidence]) >= minConfidence && len(text) > 0; !s.insideWord {
@@ -232,7 +234,7 @@ func (s *scanner) place(cells *[tsvColumns][]byte) box {
 	return box{x, y, x + decimal(cells[tsvWidth])*s.unit, y + decimal(cells[tsvHeight])*s.unit}
 }
 
-// row returns the next row without its newline. It is valid until the next call.
+// row returns the next row without its newline. The row is valid until the next call.
 func (s *scanner) row() ([]byte, error) {
 	l, err := s.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -244,7 +246,7 @@ func (s *scanner) row() ([]byte, error) {
 	return bytes.TrimRight(l, "\r\n"), nil
 }
 
-// rest reads the rest of a row that is longer than the buffer. It reads at most maxLine bytes.
+// rest reads the rest of a row that is longer than the buffer, up to maxLine bytes.
 func (s *scanner) rest(l []byte) ([]byte, error) {
 	s.long = append(s.long[:0], l...)
 	for {
@@ -261,11 +263,11 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 
 const maxPlace = 1e6 // in points; larger than any page
 
-// maxDigits is the maximum number of digits with which a number always fits into an int64.
+// maxDigits is the largest number of digits with which every number fits into an int64.
 const maxDigits = 18
 
-// decimal parses a number as poppler prints it. It returns 0 for any other text, and for numbers
-// larger than any page.
+// decimal parses a number in the format of poppler. It returns 0 for any other text, and for
+// numbers that are larger than any page.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))
 	if len(digits) > maxDigits {

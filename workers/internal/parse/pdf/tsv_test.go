@@ -11,8 +11,8 @@ import (
 
 const tsvHead = "level\tpage_num\tpar_num\tblock_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n"
 
-// tsvRow returns a row in poppler's format: its level, the numbers of its page and flow, its
-// position and its text.
+// tsvRow returns a row in the format of poppler, with the given level, page, flow, position and
+// text.
 func tsvRow(level, page, flow, position, text string) string {
 	return level + "\t" + page + "\t" + flow + "\t0\t0\t0\t" + strings.ReplaceAll(position, " ", "\t") + "\t100\t" + text + "\n"
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// startMutex serializes the starts of programs, because startWithinLimit changes this process's
-// limit.
+// startMutex serializes starts of programs, because startWithinLimit temporarily changes the limit
+// of this process.
 var startMutex sync.Mutex
 
-// startWithinLimit starts a program that may use the processor time that remains within this
-// process's limit. The kernel applies the limit to each process separately. The program inherits
-// this process's soft limit, so startWithinLimit lowers the soft limit during the start. If this
-// process reaches the lowered limit during the start, nothing happens, because Go ignores SIGXCPU.
+// startWithinLimit starts a program that may use the processor time that is left to this process.
+// The kernel applies the limit to each process separately, and a program inherits the soft limit of
+// the process that starts it. So the soft limit is lowered during the start. If this process
+// reaches the lowered limit in the meantime, it continues, because Go ignores SIGXCPU.
 func startWithinLimit(start func() error) error {
 	startMutex.Lock()
 	defer startMutex.Unlock()
@@ -35,7 +35,7 @@ func startWithinLimit(start func() error) error {
 	return start()
 }
 
-// cpuTime returns the processor time used by this process and its finished children.
+// cpuTime returns the processor time used by this process and by its children that have ended.
 func cpuTime() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

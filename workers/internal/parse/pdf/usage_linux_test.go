@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// rationOf is an environment variable that contains the limit of processor time, in seconds, that
+// rationOf is an environment variable. Its value is the limit of processor time, in seconds, that
 // the process of this test sets for itself.
 const rationOf = "PARLEY_TEST_RATION"
 
-// TestProgramsMayTakeWhatIsLeft starts the test binary again, because the limit applies to a whole
-// process. Programs that this process starts get only the remaining time.
+// TestProgramsMayTakeWhatIsLeft starts the test binary again, because the limit applies to the
+// whole process. Programs that this process starts get only the processor time that remains.
 func TestProgramsMayTakeWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(rationOf) != "" {
@@ -43,7 +43,7 @@ func testRation(t *testing.T) {
 	}
 	limit(seconds)
 	said, err := output(t.Context(), 100, nil, "sh", "-c", "ulimit -S -t")
-	if err != nil || strings.TrimSpace(string(said)) != "8" { // some of the nine seconds have been used
+	if err != nil || strings.TrimSpace(string(said)) != "8" { // some of the nine seconds have already been used
 		t.Errorf("%s, %v", said, err)
 	}
 	var is syscall.Rlimit

@@ -9,15 +9,15 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// Limits of delimited values.
+// Limits on delimited values.
 const (
-	maxQuoted  = 256 << 10 // maximum number of bytes in a quoted cell; if no closing quote follows within them, the quote is ordinary text
-	maxScanned = 32 << 20  // maximum number of bytes scanned in vain for closing quotes; beyond that, quotes are text
-	maxCells   = 16_384    // cells of a row
+	maxQuoted  = 256 << 10 // bytes up to the closing quote of a cell; if there is none within this limit, the quote is ordinary text
+	maxScanned = 32 << 20  // bytes scanned for closing quotes that do not exist; beyond this limit, all quotes are ordinary text
+	maxCells   = 16_384    // cells in a row
 	sampleRows = 50        // number of rows from which the delimiter is detected
 )
 
-// CSV reads delimited values and detects the delimiter.
+// CSV reads delimited values. It detects the delimiter.
 func CSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	return document.Info{}, table(ctx, in, out, 0)
 }
@@ -27,7 +27,7 @@ func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info,
 	return document.Info{}, table(ctx, in, out, '\t')
 }
 
-// table reads delimited values. If delimiter is 0, it is detected.
+// table reads delimited values. If delimiter is 0, table detects it.
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)
@@ -35,14 +35,15 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 		delimiter, text = l[4], rest
 	}
 
-	// Some programs write other delimiters into files with the extension .tsv.
+	// Some programs write other delimiters into files with the extension .tsv, so the delimiter is
+	// detected if the text contains no tab.
 	if delimiter == 0 || delimiter == '\t' && !strings.Contains(text, "\t") {
 		delimiter = delimiterFor(text)
 	}
 	return rowsFor(ctx, records{text: text, delimiter: delimiter}, out)
 }
 
-// rowsFor writes the rows: titles above the table, its header, and its data.
+// rowsFor writes the rows of a table: titles above the table, its header, and its data.
 func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 	widest := usualWidth(rows)
 	first := true
@@ -68,17 +69,17 @@ func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 	return nil
 }
 
-// records splits a text into rows.
+// records divides a text into rows.
 type records struct {
 	text      string
 	delimiter byte
-	scanned   int // bytes scanned without finding a closing quote
+	scanned   int // bytes scanned for closing quotes that do not exist
 }
 
-// more reports whether there is another row.
+// more reports whether there is a further row.
 func (r *records) more() bool { return r.text != "" }
 
-// next reads a row. A quoted cell may contain delimiters, newlines and doubled quotes.
+// next reads a row. A cell in quotes may contain delimiters, newlines and doubled quotes.
 func (r *records) next() []string {
 	var cells []string
 	for {
@@ -92,9 +93,9 @@ func (r *records) next() []string {
 	}
 }
 
-// cell reads a cell. end is true if it was the last cell in its row.
+// cell reads a cell. end is true if the cell is the last one in its row.
 func (r *records) cell() (cell string, end bool) {
-	// Spaces before an opening quote are allowed, but only a few.
+	// A few spaces before an opening quote are allowed.
 	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
 	if strings.HasPrefix(body, `"`) && r.scanned < maxScanned {
 		body = r.text[min(len(r.text), 64)-len(body)+1:]
@@ -114,7 +115,7 @@ func (r *records) cell() (cell string, end bool) {
 	return cell, r.pass(r.text[i:])
 }
 
-// pass skips the character after a cell. It returns true at the end of the row.
+// pass skips the delimiter or newline after a cell. It returns true at the end of the row.
 func (r *records) pass(rest string) (end bool) {
 	if rest == "" {
 		r.text = ""
@@ -124,8 +125,8 @@ func (r *records) pass(rest string) (end bool) {
 	return rest[0] == '\n'
 }
 
-// quoted reads a cell up to its closing quote. ok is false if there is no closing quote that is
-// followed by a delimiter or the end of the row.
+// quoted reads a cell up to its closing quote. ok is false if no closing quote is followed by a
+// delimiter or the end of the row.
 func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	head := s[:min(len(s), maxQuoted)]
 	for i := 0; i < len(head); i++ {
@@ -135,7 +136,7 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 		}
 		i += n
 
-		// Two quotes in a quoted cell mean one quote.
+		// In a quoted cell, two quotes stand for one quote.
 		if i+1 < len(s) && s[i+1] == '"' {
 			i++
 			continue
@@ -148,7 +149,8 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	return "", "", false
 }
 
-// delimiterFor returns the delimiter with which the numbers of cells in the first rows differ the least.
+// delimiterFor returns the delimiter for which the first rows have the most similar numbers of
+// cells.
 func delimiterFor(text string) byte {
 	best, limit := byte(','), 0
 	for _, d := range []byte(",;\t|") {
@@ -163,7 +165,8 @@ func delimiterFor(text string) byte {
 			}
 		}
 
-		// The number of equally wide rows matters most; the width decides between equal numbers.
+		// The delimiter with the most rows of equal width is best. If several are equally good, the
+		// width decides.
 		for n, rows := range counts {
 			if score := rows*100 + min(n, 50); score > limit {
 				best, limit = d, score

@@ -14,17 +14,17 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// Limits on a JSON document, and on an object that becomes a row.
+// Limits of a JSON document, and of an object that is written as a row.
 const (
 	maxNesting = 200
-	maxPairs   = 1000 // values collected from one object
+	maxPairs   = 1000 // values that are collected from one object
 	maxColumns = 40
-	maxCell    = 400  // maximum number of bytes in a value of a row
-	maxLines   = 1500 // maximum number of bytes in a paragraph that consists of values
+	maxCell    = 400  // bytes of a value in a row
+	maxLines   = 1500 // bytes of a paragraph that consists of values
 )
 
-// JSON reads JSON and JSON Lines. An object in an array becomes a row; any other value becomes a
-// line that begins with its path.
+// JSON reads JSON and JSON Lines. An object in an array is written as a row if possible. Any other
+// value is written as a line that begins with the value's path.
 func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	values, deep := survey(text)
@@ -40,7 +40,7 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		return info, writeText(ctx, text, out)
 	}
 
-	// Several values mean JSON Lines, which are read like the elements of an array.
+	// A text with several values is JSON Lines. The values are read like the elements of an array.
 	r := jsonReader{ctx: ctx.Err, tokens: tokens(text), out: out}
 	var top pairs
 	var err error
@@ -55,14 +55,15 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return document.Info{}, r.lines(&top)
 }
 
-// tokens returns a decoder that allows duplicate names and replaces unpaired surrogates with U+FFFD.
+// tokens returns a decoder that allows duplicate names and replaces unpaired surrogates with
+// U+FFFD.
 func tokens(text string) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBufferString(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // survey counts the consecutive JSON values in a text. deep is true if the values are nested too
-// deeply. values is 0 if the text is not JSON. If there are several values and the first is a
-// scalar, the text does not count as JSON.
+// deeply. values is 0 if the text is not JSON. A text with several values is not considered JSON if
+// the first value is a scalar.
 func survey(text string) (values int, deep bool) {
 	in := tokens(text)
 	scalar := false

@@ -13,23 +13,23 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// jsonReader reads a document value by value. It keeps only the values of a single object in
+// jsonReader reads a JSON document value by value. It keeps at most the values of one object in
 // memory.
 type jsonReader struct {
 	ctx    func() error
 	tokens *jsontext.Decoder
 	out    *parse.Writer
-	head   []string // column names in the last header row
-	table  string   // path of their array
+	head   []string // column names in the last header row that was written
+	table  string   // path of the array to which the last header row belongs
 }
 
 // pair is a value with its path.
 type pair struct{ path, text string }
 
-// pairs contains values of an object that were read but not yet written.
+// pairs contains values of an object that have been read but not written.
 type pairs struct {
 	all     []pair
-	flushed bool // some values were already written as lines, so the object cannot become a row
+	flushed bool // true if some values were already written as lines, so that the object cannot become a row
 }
 
 // next reads a value.
@@ -41,7 +41,7 @@ func (r *jsonReader) next(path string, into *pairs) error {
 	return r.value(path, t, into)
 }
 
-// value reads the value that begins with token t.
+// value reads the value whose first token is t.
 func (r *jsonReader) value(path string, t jsontext.Token, into *pairs) error {
 	switch t.Kind() {
 	case '[':
@@ -53,7 +53,8 @@ func (r *jsonReader) value(path string, t jsontext.Token, into *pairs) error {
 	}
 }
 
-// scalar returns the text of a value that is neither an object nor an array; null is "".
+// scalar returns the text of a value that is neither an object nor an array. The text of null is
+// "".
 func scalar(t jsontext.Token) string {
 	if t.Kind() == 'n' {
 		return ""
@@ -61,7 +62,7 @@ func scalar(t jsontext.Token) string {
 	return t.String()
 }
 
-// object reads the pairs of an object whose opening brace was read.
+// object reads the pairs of an object. Its opening brace has already been read.
 func (r *jsonReader) object(path string, into *pairs) error {
 	for {
 		t, err := r.tokens.ReadToken()
@@ -77,11 +78,12 @@ func (r *jsonReader) object(path string, into *pairs) error {
 	}
 }
 
-// maxPath is the maximum length, in bytes, of the path of a value. It is limited because every value is written with its path.
+// maxPath is the maximum number of bytes of a value's path. It is limited because each value is
+// written together with its path.
 const maxPath = 1000
 
-// join returns the path of the value with this name in an object. path is the object's path. If
-// path is already too long, join returns path itself.
+// join returns the path of the value with the given name in an object. path is the path of the
+// object, which is returned unchanged if it is too long.
 func join(path, name string) string {
 	if len(path) > maxPath {
 		return path
@@ -95,12 +97,12 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// elements reads the values of an array, or the consecutive values of a document.
+// elements reads the values of an array, or all values of a document that contains several.
 func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
 	for i := 0; ; i++ {
-		// Reading a large array takes long, so cancellation is checked regularly.
+		// Reading a large array may take long, so cancellation is checked regularly.
 		if i%1000 == 0 && r.ctx() != nil {
 			return r.ctx()
 		}
@@ -112,7 +114,7 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 			return fmt.Errorf("reading an element: %w", err)
 		}
 
-		// Scalars are joined to a list of words; objects and arrays are written separately.
+		// Scalars are collected in one line. Objects and arrays are written separately.
 		if kind := t.Kind(); kind == '{' || kind == '[' {
 			if err := r.element(path, index(path, i), t, into); err != nil {
 				return err
@@ -123,7 +125,7 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 			words = append(words, word)
 			size += len(word)
 		}
-		// A long array must not become one huge paragraph.
+		// Without this limit, a long array would become one huge paragraph.
 		if size > maxLines {
 			if err := r.add(path, strings.Join(words, ", "), into); err != nil {
 				return err
@@ -138,8 +140,8 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 	return r.add(path, strings.Join(words, ", "), into)
 }
 
-// index returns the path of element i of an array. Like join, it returns path itself if path is too
-// long.
+// index returns the path of the element i of an array. path is the path of the array, which is
+// returned unchanged if it is too long.
 func index(path string, i int) string {
 	if len(path) > maxPath {
 		return path
@@ -147,9 +149,9 @@ func index(path string, i int) string {
 	return fmt.Sprintf("%s[%d]", path, i)
 }
 
-// element reads an object or array that is an element of an array.
+// element reads an object or an array that is an element of an array. opens is its first token.
 func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pairs) error {
-	if err := r.lines(into); err != nil { // write the values before it
+	if err := r.lines(into); err != nil { // write the values that precede this element
 		return err
 	}
 
@@ -165,20 +167,20 @@ func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pai
 	return r.lines(&own)
 }
 
-// rowLike reports whether an object's values are few and short enough for a row.
+// rowLike reports whether the values of an object are few and short enough for a row.
 func rowLike(all []pair) bool {
 	return len(all) > 0 && len(all) <= maxColumns && !slices.ContainsFunc(all, func(p pair) bool { return len(p.text) > maxCell })
 }
 
-// row writes an object as a row. It first writes a header row if the object has a name that the
-// last header row does not contain.
+// row writes an object as a row. If the last header row lacks a name of the object, row writes a
+// new header row first.
 func (r *jsonReader) row(table, path string, all []pair) error {
 	names := make([]string, len(all))
 	for i, p := range all {
 		names[i] = strings.TrimPrefix(p.path[len(path):], ".")
 	}
 
-	// Rows of the same array share a header, so the columns of a table are named only once.
+	// Rows of the same array share a header row, so the column names are written only once.
 	if r.table != table || !within(names, r.head) {
 		r.table, r.head = table, names
 		head := slices.Clone(names)
@@ -194,7 +196,7 @@ func (r *jsonReader) row(table, path string, all []pair) error {
 
 	cells := make([]string, len(r.head))
 	for i, p := range all {
-		// An object may contain the same name twice.
+		// An object may contain the same name several times. The values are joined.
 		if at := slices.Index(r.head, names[i]); cells[at] == "" {
 			cells[at] = p.text
 		} else {
@@ -214,7 +216,7 @@ func within(names, head []string) bool {
 	return len(head) > 0
 }
 
-// add collects a value. When there are maxPairs values, it writes them.
+// add collects a value. When maxPairs values are collected, add writes them.
 func (r *jsonReader) add(path, text string, into *pairs) error {
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -226,7 +228,7 @@ func (r *jsonReader) add(path, text string, into *pairs) error {
 	return nil
 }
 
-// lines writes values as lines, each of which begins with the value's path.
+// lines writes values as lines. Each line begins with the path of its value.
 func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {
@@ -249,7 +251,7 @@ func (r *jsonReader) lines(of *pairs) error {
 	return r.paragraph(b.String())
 }
 
-// paragraph writes a paragraph, which ends a table, so the next row gets a new header.
+// paragraph writes a paragraph. A paragraph ends a table, so the next row gets a new header row.
 func (r *jsonReader) paragraph(text string) error {
 	if text == "" {
 		return nil

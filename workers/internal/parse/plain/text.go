@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// Text reads plain text. Empty lines separate paragraphs.
+// Text reads plain text, in which empty lines separate paragraphs.
 func Text(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	return document.Info{}, writeText(ctx, text, out)
@@ -25,7 +25,8 @@ func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	passages := 0
 	for l := range strings.SplitSeq(text, "\n") {
 		l = strings.TrimRightFunc(l, unicode.IsSpace)
-		// A file without empty lines must not be collected in memory as one passage.
+		// A file may have no empty lines. The number of lines is limited so that they need not all
+		// be in memory.
 		if l != "" && len(lines) < 10_000 {
 			lines = append(lines, l)
 			continue
@@ -44,13 +45,13 @@ func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	return passage(lines, out)
 }
 
-// passage writes consecutive lines without an empty line between them.
+// passage writes consecutive lines that have no empty line between them.
 func passage(lines []string, out *parse.Writer) error {
 	if len(lines) == 0 {
 		return nil
 	}
 
-	// A heading may be followed by its text without an empty line.
+	// A heading may be followed by text without an empty line between them.
 	if level, title, rest, ok := heading(lines); ok {
 		if err := out.Heading(level, title); err != nil {
 			return err
@@ -70,10 +71,11 @@ func passage(lines []string, out *parse.Writer) error {
 	}
 }
 
-// numbered matches a numbered heading: "2.1 Scope", "Chapter 4: Findings".
+// numbered matches a numbered heading such as "2.1 Scope" or "Chapter 4: Findings".
 var numbered = regexp.MustCompile(`^(?:(?:[1-9][0-9]?\.){1,4}[1-9]?[0-9]?|(?i:chapter|section|part|appendix|kapitel|abschnitt|teil|chapitre|capítulo) (?:[0-9]{1,3}|[IVXLC]{1,6}|[A-Z])[.:]?)\s+\p{Lu}[^.!?;]*$`)
 
-// heading separates an underlined or numbered heading from the lines after it.
+// heading separates a heading, which is underlined or numbered, from the lines that follow it. ok
+// is false if lines do not begin with a heading.
 func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	first := strings.TrimSpace(lines[0])
 	length := utf8.RuneCountInString(first)
@@ -81,14 +83,16 @@ func heading(lines []string) (level int, title string, rest []string, ok bool) {
 		return 0, "", nil, false
 	}
 
-	// An underline is about as long as its heading; a line of dashes elsewhere separates sections.
+	// An underline is about as long as its heading. A line of dashes with another length separates
+	// sections.
 	if len(lines) > 1 && !strings.ContainsAny(lines[0][:1], " \t") {
 		if mark := underline(lines[1]); mark != 0 && abs(utf8.RuneCountInString(lines[1])-length) <= max(2, length/2) && underline(first) == 0 {
 			return strings.IndexByte("=-~^", mark) + 1, first, lines[2:], true
 		}
 	}
 
-	// A numbered line within a paragraph is part of its text.
+	// A numbered line is a heading only if it stands alone. Within a paragraph, it is part of the
+	// text.
 	if len(lines) == 1 && length <= 80 && numbered.MatchString(first) {
 		number, _, _ := strings.Cut(first, " ")
 		return 1 + strings.Count(strings.Trim(number, "."), "."), first, nil, true
@@ -96,8 +100,8 @@ func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	return 0, "", nil, false
 }
 
-// underline returns the character of which a line consists if the line can underline a heading, or
-// 0.
+// underline returns the character of a line that can underline a heading, because the line consists
+// only of this character. For other lines it returns 0.
 func underline(l string) byte {
 	if len(l) < 3 || !strings.ContainsRune("=-~^", rune(l[0])) || strings.Trim(l, l[:1]) != "" {
 		return 0
@@ -111,7 +115,7 @@ func abs(n int) int { return max(n, -n) }
 // bullet matches the beginning of a list item.
 var bullet = regexp.MustCompile(`^\s*(?:[-*•·‣◦▪–]|\(?[0-9]{1,3}[.)]|\(?[a-z][.)])\s+\S`)
 
-// listed reports whether lines are a list: the first line begins an item, and each other line
+// listed reports whether lines are a list: the first line begins an item, and each further line
 // begins an item or is indented.
 func listed(lines []string) bool {
 	if !bullet.MatchString(lines[0]) {
@@ -142,8 +146,7 @@ func items(lines []string, out *parse.Writer) error {
 	return nil
 }
 
-// aligned reports whether lines use spaces for indentation or columns, so that the spaces must be
-// kept.
+// aligned reports whether lines use spaces for indentation or columns. Such spaces must be kept.
 func aligned(lines []string) bool {
 	if len(lines) < 2 {
 		return false
@@ -161,8 +164,7 @@ func aligned(lines []string) bool {
 	return columns*2 > len(lines) || indented == len(lines) && uneven(lines)
 }
 
-// uneven reports whether some lines are indented in a way that does not occur in an indented
-// paragraph.
+// uneven reports whether lines are indented differently from the lines of an indented paragraph.
 func uneven(lines []string) bool {
 	first := indent(lines[0])
 	for _, l := range lines[1:] {
@@ -175,8 +177,8 @@ func uneven(lines []string) bool {
 
 func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
-// wrapped reports whether lines are a single wrapped paragraph: all lines except the last are about
-// equally long.
+// wrapped reports whether lines are a single paragraph that was wrapped. In such a paragraph, all
+// lines but the last are about equally long.
 func wrapped(lines []string) bool {
 	if len(lines) == 1 {
 		return true
@@ -198,8 +200,8 @@ func wrapped(lines []string) bool {
 	return short*5 <= len(lines)-1
 }
 
-// width returns the approximate width of a line in columns. East Asian characters are two columns
-// wide.
+// width returns the approximate width of a line in columns. An East Asian character has the width
+// of two columns.
 func width(l string) int {
 	n := 0
 	for _, r := range l {
@@ -214,8 +216,8 @@ func ideographic(r rune) bool {
 	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFF60 || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// joined joins wrapped lines with spaces. It inserts no space after a hyphen or between characters
-// of scripts without spaces.
+// joined joins wrapped lines with spaces. It adds no space after a hyphen, and none between
+// characters of scripts without spaces.
 func joined(lines []string) string {
 	var b strings.Builder
 	var last, before rune

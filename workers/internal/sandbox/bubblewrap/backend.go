@@ -19,7 +19,7 @@ import (
 	"parley/workers/internal/sandbox/seccomp"
 )
 
-// Config configures a Backend.
+// Config configures a Backend that uses bwrap. Empty fields have defaults.
 type Config struct {
 	Bwrap  string // path of bwrap; "" means the bwrap in PATH
 	Python string // the interpreter in sandboxes; "" means /usr/bin/python3
@@ -68,8 +68,8 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 		return nil, err
 	}
 
-	// Without cgroups, memory is measured per process. Then the filter also forbids memory that
-	// these measurements miss.
+	// Without cgroups, memory is measured per process. The filter then also forbids kinds of memory
+	// that such measurements would miss.
 	filter, err := seccomp.Filter(groups == nil)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,8 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 			"Memory, processes and CPU time of a sandbox are monitored, not limited by the kernel: %s.", whyNot))
 	}
 
-	// launcher depends on the thread that starts sandboxes, so it runs on that thread.
+	// The result of launcher depends on the thread that starts sandboxes, so launcher runs on that
+	// thread.
 	b.thread = host.NewThread()
 	_ = b.thread.Do(context.Background(), func() error { // cannot fail: the thread is new, and ctx has no deadline
 		b.bwrap = launcher(bwrap)
@@ -111,8 +112,8 @@ func orDefault(s, other string) string {
 	return s
 }
 
-// program returns the path of bwrap. It rejects a setuid program, because the kernel clears the
-// parent death signal when such a program starts.
+// program returns the path of bwrap. It rejects a setuid program: when such a program starts, the
+// kernel clears its parent death signal, and the sandbox could outlive the worker.
 func program(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -142,7 +143,7 @@ func interpreter(path string) (string, error) {
 // Name returns the backend's name in the settings.
 func (b *Backend) Name() string { return "bubblewrap" }
 
-// Notes lists the limits that this machine cannot enforce, so that they are only watched.
+// Notes describes the limits that this machine cannot enforce and that are only monitored.
 func (b *Backend) Notes() []string { return b.notes }
 
 // Start starts a command in a new sandbox. It returns before the command runs.
@@ -150,21 +151,21 @@ func (b *Backend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, er
 	return b.start(ctx, c)
 }
 
-// start does the same as Start but returns the concrete type.
+// start does the same as Start but returns the concrete type *box.
 func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 	if err := check(c); err != nil {
 		return nil, err
 	}
 
-	// Many sandboxes may start simultaneously. Close waits for all of them, because it takes the
-	// lock for writing.
+	// Many sandboxes may start simultaneously, so each start holds the lock for reading. Close
+	// takes the lock for writing and so waits for all of them.
 	b.starting.RLock()
 	defer b.starting.RUnlock()
 	if b.closed {
 		return nil, errClosed
 	}
 
-	// After an error, abandon releases what prepare has created so far.
+	// If a step fails, abandon releases the resources that prepare has created.
 	x := &box{backend: b, limits: c.Limits, givesWay: c.GivesWay, owner: b.owners.take(), done: make(chan struct{})}
 	if err := x.prepare(c); err != nil {
 		x.abandon()
@@ -205,7 +206,7 @@ func (b *Backend) Close() error {
 	return b.groups.Close()
 }
 
-// end forbids further starts, kills all sandboxes and ends the thread.
+// end prevents further starts, kills all sandboxes and ends the thread.
 func (b *Backend) end() {
 	b.starting.Lock()
 	b.closed = true

@@ -16,7 +16,7 @@ import (
 	"parley/workers/internal/sandbox/proctree"
 )
 
-// firstFile is the descriptor that the first of exec.Cmd.ExtraFiles has in the child.
+// firstFile is the descriptor number that the child sees for the first file in exec.Cmd.ExtraFiles.
 const firstFile = 3
 
 // box is one sandbox.
@@ -25,8 +25,8 @@ type box struct {
 	owner      int // id of the user who owns its processes
 	limits     sandbox.Limits
 	cmd        *exec.Cmd
-	childFiles []*os.File // files passed to the child, which this process does not use
-	gate       *os.File   // write end of the pipe with the arguments for which bwrap waits
+	childFiles []*os.File // files passed to the child; this process does not use them
+	gate       *os.File   // write end of the pipe from which bwrap reads its last arguments
 	stdin      *os.File
 	stdout     *host.Output
 	stderr     host.Head
@@ -41,14 +41,14 @@ type box struct {
 	givesWay bool // lower the priority after the processor time sandbox.GiveWayAfter
 }
 
-// prepare creates everything that is needed to start the sandbox.
+// prepare creates the pipes, files and arguments that a sandbox needs before it can start.
 func (x *box) prepare(c sandbox.Command) error {
 	x.cmd = &exec.Cmd{Path: x.backend.bwrap[0], Env: []string{}, Dir: "/", Stderr: &x.stderr}
 	if err := x.pipes(); err != nil {
 		return err
 	}
 
-	// bwrap reads the filter, the files and the arguments from inherited descriptors. So nothing is
+	// bwrap reads the filter, the files and the arguments from inherited descriptors, so nothing is
 	// written to the host's disk.
 	filter, err := x.passContent("filter", x.backend.filter)
 	if err != nil {
@@ -74,8 +74,8 @@ func (x *box) prepare(c sandbox.Command) error {
 		return err
 	}
 
-	// The command line shows only descriptors, and the arguments stay out of the host's list of
-	// processes.
+	// The command line contains only descriptor numbers, so the host's list of processes does not
+	// show the arguments.
 	given := []string{"--args", strconv.Itoa(waits), "--args", strconv.Itoa(number), "--"}
 	x.cmd.Args = slices.Concat(x.backend.bwrap, given, c.Args)
 	x.cmd.SysProcAttr = isolation(x.owner)
@@ -100,9 +100,9 @@ func (x *box) pipes() error {
 	return nil
 }
 
-// openGate creates a pipe from which bwrap reads its last arguments, including the program to run.
-// If this process dies before it writes them, bwrap runs nothing. This covers the time before the
-// kernel has registered that bwrap must die with this process.
+// openGate creates a pipe, the gate, from which bwrap reads its last arguments, including the
+// program to run. If the worker dies before it writes them, bwrap runs nothing. The gate is needed
+// because the kernel registers only some time after the start that bwrap must die with the worker.
 func (x *box) openGate() (int, error) {
 	waits, gate, err := os.Pipe()
 	if err != nil {
@@ -132,8 +132,8 @@ func (x *box) passFile(f *os.File) int {
 
 // launch starts bwrap. It runs on the backend's thread.
 func (x *box) launch() error {
-	// Descriptors are sealed before each start, because libraries may have opened files since the
-	// last one.
+	// Libraries may have opened files since the previous sandbox was started, so descriptors are
+	// sealed before each start.
 	if err := host.SealDescriptors(); err != nil {
 		return err
 	}
@@ -147,7 +147,8 @@ func (x *box) launch() error {
 		return err
 	}
 
-	// bwrap waits at the gate until its attributes are set and its tree is known.
+	// bwrap waits at the gate until its process attributes are set and its process tree is
+	// recorded.
 	err := setAttributes(x.cmd.Process.Pid)
 	if err == nil && x.group == nil {
 		x.tree, err = proctree.Of(x.cmd.Process.Pid)
@@ -168,7 +169,7 @@ func listed(args []string) string { return strings.Join(args, "\x00") + "\x00" }
 // closeChildFiles closes the child's files and the gate.
 func (x *box) closeChildFiles() {
 	for _, f := range x.childFiles {
-		_ = f.Close() // the file was only read or passed on
+		_ = f.Close() // no data can be lost: the file was only read or passed on
 	}
 	x.childFiles = nil
 	if x.gate != nil {
@@ -189,12 +190,13 @@ func (x *box) abandon() {
 	close(x.done)
 }
 
-// wait waits until no process is left in the sandbox, and then releases its resources. Once the
-// first process of a PID namespace has ended, the kernel has killed all others.
+// wait waits until no process is left in the sandbox, and then releases its resources. When the
+// first process of a PID namespace ends, the kernel kills all others in it, so it is enough to wait
+// for bwrap.
 func (x *box) wait() {
-	_ = x.cmd.Wait()    // bwrap's exit status adds nothing to its standard error
+	_ = x.cmd.Wait()    // ignored: bwrap's standard error contains the reason of a failure
 	_ = x.stdin.Close() // no data can be lost
-	x.stdout.Settle()   // all writers are gone
+	x.stdout.Settle()   // all writers have ended
 	x.settleUsage()
 	x.release()
 	x.backend.forget(x)
@@ -205,7 +207,7 @@ func (x *box) wait() {
 // processes have ended.
 func (x *box) release() {
 	if x.group != nil {
-		_ = x.group.Remove() // if this fails, the group is removed when this or another backend is closed or opened
+		_ = x.group.Remove() // a group that cannot be removed now is removed when a backend is closed or opened
 	}
 	x.backend.owners.giveBack(x.owner)
 }
@@ -216,14 +218,14 @@ func (x *box) Stdin() io.WriteCloser { return x.stdin }
 // Stdout returns the command's standard output.
 func (x *box) Stdout() io.Reader { return x.stdout }
 
-// Done returns a channel that is closed when no process in the sandbox is alive.
+// Done returns a channel that is closed when no process is left in the sandbox.
 func (x *box) Done() <-chan struct{} { return x.done }
 
-// Stderr returns the first part of standard error.
+// Stderr returns the first 16 KiB of standard error, from bwrap and the command.
 func (x *box) Stderr() string { return x.stderr.String() }
 
-// Kill kills all processes in the sandbox and waits until they are gone. It kills the first
-// process; the kernel then kills the others in the namespace.
+// Kill kills all processes in the sandbox and waits until they are gone. It signals only the first
+// process of the namespace; when that process dies, the kernel kills the others.
 func (x *box) Kill() {
 	_ = x.cmd.Process.Kill() // the process may have exited already
 	<-x.done

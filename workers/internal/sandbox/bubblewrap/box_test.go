@@ -24,7 +24,7 @@ func TestOnlyWhatIsMeantIsSeen(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
 		t.Helper()
-		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // this process has a descriptor of a file from which bytes were read
+		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // like a file descriptor that this process uses
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,8 +82,8 @@ print(json.dumps({
 	})
 }
 
-// coreLimit returns 1, which this process may set for other processes unless it is root without
-// that capability.
+// coreLimit returns the expected limit on core files. This process may set it for other processes,
+// unless it is root without that capability.
 func coreLimit(t *testing.T) string {
 	t.Helper()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -145,7 +145,7 @@ print("ready", flush=True)
 input()
 raise SystemExit`)
 		c.Limits = testLimits()
-		c.Limits.Memory = 200 << 20 // shared memory is counted once if the sum exceeds the limit
+		c.Limits.Memory = 200 << 20 // when the sum exceeds the limit, shared memory is counted once
 		x := start(t, b, c)
 		if line := make([]byte, 6); !readsFull(x.Stdout(), line) || string(line) != "ready\n" {
 			t.Fatalf("%q %s", line, x.Stderr())

@@ -24,7 +24,7 @@ func testLimits() sandbox.Limits {
 	}
 }
 
-// eachWay runs a test twice: with cgroups, if they are available, and without.
+// eachWay runs a test twice: with cgroups, if they are available, and without cgroups.
 func eachWay(t *testing.T, test func(*testing.T, *Backend)) {
 	t.Helper()
 	t.Run("counted", func(t *testing.T) {
@@ -69,12 +69,12 @@ func start(tb testing.TB, b *Backend, c sandbox.Command) *box {
 	return x
 }
 
-// code returns a command that runs Python.
+// code returns a command that runs Python code.
 func code(text string, args ...string) sandbox.Command {
 	return sandbox.Command{Args: append([]string{python3, "-I", "-S", "-c", text}, args...)}
 }
 
-// said returns the complete output of a sandbox. It fails the test if the sandbox does not end in
+// said returns the complete output of a sandbox. The test fails if the sandbox does not end in
 // time.
 func said(tb testing.TB, x *box) string {
 	tb.Helper()
@@ -90,7 +90,7 @@ func said(tb testing.TB, x *box) string {
 	return string(text)
 }
 
-// until calls yes repeatedly until the result is true. It fails the test if that takes longer than
+// until calls yes repeatedly until it returns true. The test fails if that takes longer than
 // patience.
 func until(tb testing.TB, patience time.Duration, what string, yes func() bool) {
 	tb.Helper()

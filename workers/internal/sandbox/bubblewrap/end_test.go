@@ -25,12 +25,12 @@ import (
 	"parley/workers/internal/sandbox/proctree"
 )
 
-// envWorker makes the test binary act as a worker that repeatedly starts sandboxes. Its value is
-// passed as an argument to the commands in these sandboxes.
+// envWorker is an environment variable that makes the test binary act as a worker, which repeatedly
+// starts sandboxes. Its value is passed to the commands in these sandboxes.
 const envWorker = "PARLEY_TEST_BUBBLEWRAP_WORKER"
 
-// hostile is a program that forks processes which ignore signals and leave their parent. It prints
-// a line once these processes exist.
+// hostile is a program that starts processes which ignore signals and leave their parent. When
+// these processes exist, it prints a line.
 const hostile = `
 import os, signal, sys, time
 for s in range(1, 64):
@@ -63,7 +63,7 @@ print("ready", flush=True)
 while True:
     time.sleep(1000)`
 
-// marked lists the processes on this machine that have the word in their arguments.
+// marked returns the pids of all processes whose arguments contain the given word.
 func marked(tb testing.TB, word string) (pids []int) {
 	tb.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -142,8 +142,8 @@ func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
 	})
 }
 
-// A program runs as the same user as bwrap, the first process of the program's namespace, but
-// cannot kill bwrap.
+// A program cannot kill bwrap, although both run as the same user and bwrap is the first process of
+// an outer namespace.
 func TestAProgramCannotKillBwrap(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -220,8 +220,8 @@ func beWorker() {
 	}
 }
 
-// The worker is killed at various times after the start of a sandbox, so that every stage of the
-// start is tested.
+// The worker is killed at various times after it starts a sandbox, so that each stage of the start
+// is tested.
 func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 	for count := 1; count <= 12; count++ {
@@ -251,8 +251,8 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	}
 }
 
-// A worker may die before the kernel has registered that bwrap must die with the worker. Then bwrap
-// continues with the input that it has received.
+// A worker may die before the kernel has registered that bwrap must die with it. bwrap then
+// continues with the input that it has received so far.
 func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -261,7 +261,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	x := &box{backend: b, limits: c.Limits, owner: b.owners.take(), done: make(chan struct{})}
 	err := x.prepare(c)
 	if err == nil {
-		err = x.gate.Close() // this happens when the worker dies
+		err = x.gate.Close() // also happens when the worker dies
 	}
 	if err == nil {
 		err = x.cmd.Start()
@@ -276,7 +276,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	}
 }
 
-// The tests also pass for an unprivileged user, whose sandboxes must provide the same guarantees.
+// The tests run again as an unprivileged user, whose sandboxes must give the same guarantees.
 func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the other tests
 	if os.Geteuid() != 0 {
 		t.Skip("this user is already unprivileged")

@@ -14,8 +14,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// numbered returns a backend in which the first process of each sandbox has the given pid, as in a
-// container.
+// numbered returns a backend in which the first process of each sandbox has the given pid, like in
+// a container.
 func numbered(t *testing.T, number int) *Backend {
 	t.Helper()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -23,8 +23,8 @@ func numbered(t *testing.T, number int) *Backend {
 	return b
 }
 
-// number returns a pid, at least 3. If taken is true, the pid is in use on this machine; otherwise
-// it is free.
+// number returns a pid of at least 3. If taken is true, a process on this machine has this pid;
+// otherwise, none has.
 func number(t *testing.T, taken bool) int {
 	t.Helper()
 	for n := 3; n < 5000; n++ {
@@ -57,7 +57,7 @@ func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	}
 }
 
-// This is how bwrap fails in a container without the workaround in countingLauncher.
+// Without the workaround in countingLauncher, bwrap fails in this way in a container.
 func TestBwrapNeedsAProcessWithItsChildsPID(t *testing.T) {
 	t.Parallel()
 	free := number(t, false)

@@ -8,8 +8,8 @@ import (
 )
 
 // If the worker is root, each sandbox runs as a different user, so that the kernel's limits per
-// user apply to a single sandbox. The ids lie between the ranges that systemd assigns, so no other
-// user has such an id.
+// user apply to one sandbox. The ids lie between the ranges that systemd assigns, so no other user
+// has such an id.
 const (
 	firstOwner = 60706
 	ownerCount = 61183 - firstOwner + 1
@@ -18,21 +18,21 @@ const (
 // owners assigns users to sandboxes. Several workers on one machine may assign the same user. Their
 // sandboxes then share the limits per user, which only makes the limits stricter.
 type owners struct {
-	own bool // all sandboxes run as this process's user
+	own bool // true if all sandboxes run as this process's user
 
 	mu   sync.Mutex
-	used map[int]int // number of sandboxes of each user
+	used map[int]int // number of sandboxes per user id
 	next int
 }
 
-// newOwners returns an assignment without sandboxes. It begins at a different user in each process,
-// so that several workers rarely share a user.
+// newOwners returns owners without sandboxes. Each process begins with a different user, so that
+// several workers rarely share a user.
 func newOwners() *owners {
 	return &owners{own: !host.MayChangeUser(), used: map[int]int{}, next: os.Getpid() % ownerCount}
 }
 
-// take returns the user with the fewest sandboxes. If there are several, it returns the user that
-// has been unused for the longest time.
+// take returns the user with the fewest sandboxes. Among several such users, it returns the one
+// that has been unused for the longest time.
 func (o *owners) take() int {
 	if o.own {
 		return os.Geteuid()
@@ -40,8 +40,8 @@ func (o *owners) take() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	// The search begins after the last user, so that a user's ended sandboxes have time to
-	// disappear.
+	// The search begins after the user assigned last. So the processes of a user's earlier
+	// sandboxes have time to disappear.
 	best := -1
 	for i := range ownerCount {
 		uid := firstOwner + (o.next+i)%ownerCount
@@ -58,7 +58,7 @@ func (o *owners) take() int {
 	return best
 }
 
-// isOne reports whether a user id lies in this package's range.
+// isOne reports whether a user id lies in the range from which sandboxes get their users.
 func (o *owners) isOne(uid int) bool {
 	if o.own {
 		return uid == os.Geteuid()

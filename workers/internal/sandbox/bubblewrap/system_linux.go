@@ -44,11 +44,14 @@ const countUp = `n=1; while [ "$n" -lt "$0" ]; do : & n=$!; wait; done; exec "$@
 // launcher returns the command that becomes bwrap, without bwrap's arguments. It must be called on
 // the thread that starts sandboxes.
 //
-// bwrap looks up its child in /proc by the pid in the namespace that isolation creates, which is 2.
-// /proc shows this process's namespace, and bwrap exits if it finds no process with that pid there.
-// bwrap uses that process's data only for reports, which are not requested here. On a host, pid 2
-// is always a kernel thread. In a container, pid 2 may not exist; then processes are started until
-// the child gets the pid of this thread, which lives as long as the sandboxes.
+// bwrap looks up its child in /proc by the child's pid, which is 2 in the namespace that isolation
+// creates. But /proc shows the worker's namespace, and bwrap exits if no process has that pid
+// there. bwrap uses the data of the process only for reports, which are not requested here, so any
+// process will do.
+//
+// On a host, pid 2 is always a kernel thread. In a container, pid 2 may not exist. Then processes
+// are started until the child gets the pid of the calling thread, which lives as long as the
+// sandboxes.
 func launcher(bwrap string) []string {
 	name, err := os.ReadFile("/proc/2/comm")
 	if err == nil && string(name) == "kthreadd\n" {
@@ -63,9 +66,13 @@ func countingLauncher(bwrap string, number int) []string {
 	return []string{"/bin/sh", "-c", countUp, strconv.Itoa(number - 1), bwrap}
 }
 
-// setAttributes sets process attributes that bwrap and everything it starts inherit; bwrap waits for it. When the host runs out of memory,
-// sandboxes are killed first. A crashing program's memory is not piped to a core dump handler of the host, because the limit is 1 byte; 0
-// would only forbid core files. Root without CAP_SYS_RESOURCE may not set that limit; in that case the command has to set it.
+// setAttributes sets process attributes of bwrap, which all its processes inherit. bwrap waits at
+// the gate until they are set.
+//
+// When the host runs out of memory, the kernel kills sandboxes first. The limit on core dumps is 1
+// byte: it keeps a crashing program's memory from the host's core dump handler, while a limit of 0
+// would only prevent core files. Root without CAP_SYS_RESOURCE may not set that limit; then the
+// command has to set it.
 func setAttributes(pid int) error {
 	err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
 	if err != nil {
@@ -78,7 +85,7 @@ func setAttributes(pid int) error {
 	return nil
 }
 
-// memoryFile creates a file in memory with the given content. The file's offset is at the beginning.
+// memoryFile creates a file in memory with the given content, positioned at its beginning.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -95,13 +102,13 @@ func memoryFile(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// openFolders opens the folders of the sandbox that the process bwrap has created. It returns nil
-// while the folders do not exist, or if they are inaccessible.
+// openFolders opens the writable folders of a sandbox, found through the process that bwrap has
+// created. It returns nil if the folders do not exist yet or are inaccessible.
 //
-// The program controls these paths. The folders are opened only as paths (O_PATH), without
+// The program controls these paths. So the folders are opened only as paths (O_PATH), without
 // following links. Each must be a tmpfs that belongs to the sandbox's user and has the expected
-// size. While a sandbox is being created, its paths still lead to the host's folders, which do not
-// match.
+// size. While a sandbox is being created, its paths still lead to the host's folders, which fail
+// this check.
 func openFolders(bwrap, owner int, size int64) []*os.File {
 	root, err := os.OpenFile(filepath.Join("/proc", strconv.Itoa(commandFor(bwrap)), "root"), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -126,7 +133,7 @@ func openFolders(bwrap, owner int, size int64) []*os.File {
 	return opened
 }
 
-// commandFor returns the pid of the only child of bwrap, or 0 if there is none.
+// commandFor returns the pid of bwrap's only child, or 0 if bwrap has no child.
 func commandFor(bwrap int) int {
 	id := strconv.Itoa(bwrap)
 	children, err := os.ReadFile(filepath.Join("/proc", id, "task", id, "children"))
@@ -141,9 +148,9 @@ func commandFor(bwrap int) int {
 // lowPriority is the nice value of a sandbox that gives way.
 const lowPriority = 10
 
-// giveWay lowers the priority of a sandbox's command and its process group. Where the kernel
-// schedules by session (autogroup), it lowers the session's priority as well. If neither is
-// permitted, the priority does not change.
+// giveWay lowers the priority of a sandbox's command and its process group. If the kernel schedules
+// by session (autogroup), giveWay lowers the session's priority as well. If neither is permitted,
+// the priority stays the same.
 func giveWay(bwrap int) {
 	command := commandFor(bwrap)
 	if command == 0 {
@@ -166,7 +173,7 @@ func isFolder(fd, owner int, size int64) bool {
 	return int(stat.Uid) == owner && fs.Type == unix.TMPFS_MAGIC && int64(fs.Blocks) == (size+page-1)/page
 }
 
-// folderUsage returns the usage of a folder opened by openFolders.
+// folderUsage returns the number of bytes and of files in a folder opened by openFolders.
 func folderUsage(f *os.File) (bytes int64, count int) {
 	var fs unix.Statfs_t
 	if unix.Fstatfs(int(f.Fd()), &fs) != nil {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// On other systems Open fails, because they have no system call filter. So these functions are
-// never called.
+// Systems other than Linux have no filter of system calls, so Open fails there and the functions of
+// this file are never called.
 
 var errLinux = errors.New("bubblewrap needs Linux")
 

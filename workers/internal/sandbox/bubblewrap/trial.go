@@ -12,14 +12,15 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// tryTime is the time limit of the trial. It is much longer than a sandbox takes to start and exit.
+// tryTime is the time limit of the trial sandbox. A sandbox usually starts and exits in much less
+// time.
 const tryTime = 20 * time.Second
 
-// try starts the interpreter in a sandbox. If that fails, the error states the reason in one
+// try starts the interpreter in a trial sandbox. If that fails, the error states the reason in one
 // sentence.
 func (b *Backend) try(python string) error {
-	// The trial needs the same rights as a later sandbox. A missing right is found at the start of
-	// the worker instead of at the first call.
+	// The trial needs the same rights as a later sandbox. So a missing right is found when the
+	// worker starts, and not at the first call.
 	x, err := b.start(context.Background(), sandbox.Command{
 		Args:   []string{python, "-I", "-S", "-c", "print('started')"},
 		Limits: sandbox.Limits{Memory: 256 << 20, Processes: 16, Files: 1 << 20},

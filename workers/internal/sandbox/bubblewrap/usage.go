@@ -14,19 +14,21 @@ func (x *box) Usage() (sandbox.Usage, error) {
 		return x.last, nil
 	}
 
-	// The priority is lowered during a measurement, so that no sandbox needs a further goroutine.
+	// The priority is lowered here, during a measurement, so that no sandbox needs a goroutine for
+	// it.
 	err := x.measure()
 	if x.givesWay && x.last.CPU >= sandbox.GiveWayAfter {
 		x.givesWay = false
 		if x.group != nil {
-			_ = x.group.GiveWay() // if this fails, the group keeps its share of the processors
+			_ = x.group.GiveWay() // after an error, the group keeps its share of the processors
 		}
 		giveWay(x.cmd.Process.Pid)
 	}
 	return x.last, err
 }
 
-// measure updates the usage, which excludes bwrap's process, and bwrap's memory if known.
+// measure updates the sandbox's usage. The usage excludes the bwrap process, and also the memory of
+// bwrap if it is known.
 func (x *box) measure() error {
 	var u sandbox.Usage
 	var err error
@@ -46,7 +48,8 @@ func (x *box) measure() error {
 	return nil
 }
 
-// measureFolders returns the sum of the folders' usage. It opens them as soon as they exist.
+// measureFolders returns the total usage of the writable folders. It opens the folders as soon as
+// they exist.
 func (x *box) measureFolders() (bytes int64, count int) {
 	if x.folders == nil {
 		x.folders = openFolders(x.cmd.Process.Pid, x.owner, folderSize(x.limits))
@@ -60,14 +63,14 @@ func (x *box) measureFolders() (bytes int64, count int) {
 }
 
 // settleUsage reads the final usage and closes the folders. A cgroup still reports the usage after
-// all its processes have exited.
+// all of its processes have exited.
 func (x *box) settleUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if u := x.last; x.group != nil && x.measure() == nil {
 		x.last.Files, x.last.FileCount = max(u.Files, x.last.Files), max(u.FileCount, x.last.FileCount)
 	}
-	if ended := x.cmd.ProcessState; x.group == nil && ended != nil { // the usage of a short program may not have been measured before
+	if ended := x.cmd.ProcessState; x.group == nil && ended != nil { // a short program may have ended before its usage was measured
 		x.last.CPU = max(x.last.CPU, ended.UserTime()+ended.SystemTime())
 	}
 	x.last.Processes = 0
@@ -76,7 +79,7 @@ func (x *box) settleUsage() {
 	x.folders = nil
 }
 
-// closeAll closes files that were opened only as paths.
+// closeAll closes folders that were opened only as paths.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close() // no data can be lost

@@ -22,7 +22,8 @@ func viewFor(python string, devices []string) []string {
 	}
 	for _, path := range host.OuterLinks {
 		if target, err := os.Readlink(path); err == nil {
-			// On systems with a merged /usr, the link leads to a folder that is bound above.
+			// On systems with a merged /usr, this path is a link into a folder that is already
+			// bound.
 			args = append(args, "--symlink", target, path)
 		} else if _, err := os.Stat(path); err == nil {
 			args = append(args, "--ro-bind", path, path)
@@ -35,9 +36,10 @@ func viewFor(python string, devices []string) []string {
 }
 
 // devicesFor returns the devices that sandboxes contain. They are bound individually, because
-// devices that bwrap creates cannot be opened on a read-only mount. watched is true if memory is
-// measured per process. In that case /dev/zero is omitted: once a process has released a shared
-// mapping of /dev/zero, the mapping's memory is not counted.
+// devices that bwrap creates cannot be opened on a read-only mount.
+//
+// watched is true if memory is measured per process. In that case /dev/zero is omitted: the memory
+// of a shared mapping of /dev/zero is no longer counted once the process has released the mapping.
 func devicesFor(watched bool) []string {
 	devices := []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
 	if !watched {
@@ -46,8 +48,8 @@ func devicesFor(watched bool) []string {
 	return devices
 }
 
-// checkDevices returns an error if a device belongs to one of the users of sandboxes, because that
-// user could change the device for the whole host.
+// checkDevices returns an error if a device belongs to one of the users that sandboxes run as. Such
+// a user could change the device for the whole host.
 func (o *owners) checkDevices(paths []string) error {
 	for _, path := range paths {
 		uid, err := ownerFor(path)
@@ -61,8 +63,9 @@ func (o *owners) checkDevices(paths []string) error {
 	return nil
 }
 
-// arguments returns bwrap's arguments for one sandbox, without the command and without the shared
-// view, which comes first. files are the descriptors of c.Data, followed by those of host.GeneratedFiles.
+// arguments returns bwrap's arguments for one sandbox. It omits the command, and the arguments from
+// viewFor, which come first. files are the descriptors of c.Data, followed by those of
+// host.GeneratedFiles.
 func arguments(c sandbox.Command, filter int, files []int) []string {
 	// --as-pid-1 makes the command the first process of its namespace. --new-session separates it
 	// from the worker's terminal.
@@ -84,15 +87,15 @@ func arguments(c sandbox.Command, filter int, files []int) []string {
 		args = append(args, "--setenv", name, value)
 	}
 
-	// The root becomes read-only last, after all files are in place.
+	// The root becomes read-only last, when all files are in place.
 	return append(args, "--remount-ro", "/", "--chdir", sandbox.WorkDir)
 }
 
-// folders are the writable folders.
+// folders lists the writable folders of a sandbox.
 var folders = []string{sandbox.WorkDir, "/tmp", "/dev/shm"}
 
 // folderSize returns the size limit of one writable folder. The total size of the folders is
-// watched separately. The limit is at least one page, because bwrap rejects the size 0.
+// watched separately. The limit is at least one page, because bwrap rejects a size of 0.
 func folderSize(l sandbox.Limits) int64 { return max(l.Files, int64(os.Getpagesize())) }
 
 // check returns an error for commands that bwrap would misinterpret.
@@ -128,7 +131,7 @@ func check(c sandbox.Command) error {
 	return nil
 }
 
-// checkPlace returns an error for paths at which a file would not survive.
+// checkPlace returns an error unless path is a clean absolute path outside of the writable folders.
 func checkPlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
 		return fmt.Errorf("data %q must have a clean absolute path", path)

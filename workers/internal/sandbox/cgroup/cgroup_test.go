@@ -19,7 +19,7 @@ import (
 
 var limits = sandbox.Limits{Memory: 96 << 20, Processes: 24, Files: 16 << 20}
 
-// soon returns a second, plus the delay of a busy machine.
+// soon returns a second, plus time for the delays of a busy machine.
 func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
 // openRoot opens a Root on this machine.
@@ -60,7 +60,7 @@ func usage(t *testing.T, g *Group) sandbox.Usage {
 	return u
 }
 
-// within waits until is returns true.
+// within waits until is returns true. The test fails if that takes longer than limit.
 func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -123,8 +123,8 @@ func TestAddedProcessIsInTheGroup(t *testing.T) {
 	}
 }
 
-// roughly returns the maximum memory that a child with this usage may appear to use, because the
-// race detector adds shadow memory.
+// roughly returns the maximum memory that a child which uses the given number of bytes may appear
+// to use. The race detector adds shadow memory.
 func roughly(bytes int64) int64 {
 	if testkit.Race {
 		return 4 * bytes
@@ -303,7 +303,7 @@ func TestManyGroupsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// The group of a killed process is removed. The group of a process that is still alive is kept.
+// The group of a killed process is removed, but the group of a live process is kept.
 func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	t.Parallel()
 	openRoot(t)
@@ -340,11 +340,11 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 
 type owning struct {
 	*running
-	inside int    // a process in its group
-	dir    string // its group
+	inside int    // pid of a process in the group
+	dir    string // folder of the group
 }
 
-// owner starts a process that opens its own Root.
+// owner starts a process that opens a Root of its own.
 func owner(t *testing.T) owning {
 	t.Helper()
 	c := command(t, "root", 20)
@@ -376,7 +376,7 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// BenchmarkStartingInAGroup measures a step that every start of a sandbox includes.
+// BenchmarkStartingInAGroup measures a step that is part of each start of a sandbox.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// asChild is the environment variable that makes the test binary act as a program in a sandbox. Its
-// value consists of the program's name and a number.
+// asChild is an environment variable that makes the test binary act as a program in a sandbox. Its
+// value is the name of the program and a number.
 const asChild = "PARLEY_CGROUP_CHILD"
 
-// The main goroutine, on which the children below run, keeps the process's first thread.
+// The children run on the main goroutine, which stays on the process's first thread.
 func init() { runtime.LockOSThread() } //nolint:gochecknoinits // the only place where this is possible
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// spin uses the given amount of processor time, however busy the machine is.
+// spin uses the given amount of processor time, even on a busy machine.
 func spin(limit time.Duration) {
 	for used := time.Duration(0); used < limit; {
 		var u syscall.Rusage
@@ -127,13 +127,13 @@ func child(what string, n int) {
 	}
 }
 
-// running is a child with its output.
+// running is a child process with its output.
 type running struct {
 	*exec.Cmd
 	lines *bufio.Scanner
 }
 
-// command prepares a child.
+// command prepares a child, which acts as the program what with the number n.
 func command(t *testing.T, what string, n int) *running {
 	t.Helper()
 	c := &running{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
@@ -161,7 +161,7 @@ func begin(t *testing.T, g *Group, what string, n int) *running {
 	return c
 }
 
-// says returns the child's next line, or "" at its end.
+// says returns the next line of the child's output, or "" at the end.
 func (c *running) says() string {
 	if !c.lines.Scan() {
 		return ""

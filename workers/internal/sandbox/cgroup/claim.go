@@ -13,17 +13,17 @@ import (
 	"syscall"
 )
 
-// mainName is the name of the cgroup for Parley's own processes in version 2. The cgroup is never
-// removed.
+// mainName is the name of the cgroup that contains Parley's own processes in version 2. This cgroup
+// is never removed.
 const mainName = "parley-main"
 
-// claimed matches the names of the folders that Roots have claimed.
+// claimed matches the names of the folders that processes create for their Roots.
 var claimed = regexp.MustCompile(`^parley-\d+-[0-9a-f]{16}$`)
 
-// claim creates a folder for this process's groups and locks it. The lock ends with the process,
-// even after a crash.
+// claim creates a folder for this process's groups and locks it. The kernel releases the lock when
+// the process ends, even after a crash.
 func claim(parent string) (dir string, lock *os.File, err error) {
-	for range 3 { // another process may clean up the folder before it is locked
+	for range 3 { // repeated, because another process may remove the folder before it is locked
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // never fails
 		dir = filepath.Join(parent, "parley-"+strconv.Itoa(os.Getpid())+"-"+hex.EncodeToString(random[:]))
@@ -50,8 +50,9 @@ func lockFolder(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("opening cgroup: %w", err)
 	}
 
-	// A process that cleaned up may have removed the folder before this lock, and another may have
-	// created a folder with the same name. So the locked file must still be the one at this path.
+	// Before this lock was taken, another process may have removed the folder as unused, and a
+	// third may have created one of the same name. So the locked file must still be the one at this
+	// path.
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		mine, mineErr := f.Stat()
@@ -67,8 +68,8 @@ func lockFolder(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("locking cgroup: %w", err)
 }
 
-// clean removes the folders of processes that no longer run. If a folder cannot be removed now, the
-// next call tries again.
+// clean removes the folders of processes that have ended. A folder that cannot be removed now is
+// removed by a later call.
 func clean(parent string) {
 	names, _ := folders(parent) // an unreadable folder cannot be cleaned
 	for _, name := range names {
@@ -76,7 +77,7 @@ func clean(parent string) {
 			continue
 		}
 
-		// If the lock is free, the owner has died. Its processes may still be alive.
+		// A free lock means that the owner has died. Processes in its groups may still be alive.
 		dir := filepath.Join(parent, name)
 		lock, err := lockFolder(dir)
 		if err != nil {
@@ -89,7 +90,7 @@ func clean(parent string) {
 	}
 }
 
-// removeTree removes a cgroup and all cgroups below it. None of them may contain processes.
+// removeTree removes a cgroup and all cgroups below it, none of which may contain processes.
 func removeTree(dir string) error {
 	names, err := folders(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,14 +99,15 @@ func removeTree(dir string) error {
 	for _, name := range names {
 		err = errors.Join(err, removeTree(filepath.Join(dir, name)))
 	}
-	// A dying process is no longer listed but may still keep the cgroup busy.
+	// The kernel may no longer list a dying process, although the process still keeps the cgroup
+	// busy.
 	if gone := retry(func() error { return syscall.Rmdir(dir) }); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, fmt.Errorf("removing cgroup %s: %w", dir, gone))
 	}
 	return err
 }
 
-// reason returns an explanation for a common error.
+// reason adds an explanation to a common error.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):

@@ -21,7 +21,7 @@ func write(dir, name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// writeIfThere writes to a kernel file. It does nothing if this kernel does not have the file.
+// writeIfThere writes to a kernel file, or does nothing if this kernel does not have the file.
 func writeIfThere(dir, name, value string) error {
 	if err := write(dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -70,8 +70,8 @@ func words(dir, name string) []string {
 	return strings.Fields(string(text))
 }
 
-// pidsIn lists the processes of a cgroup and of all cgroups below it, without zombies. Pid 0 stands
-// for a process in another PID namespace that this process cannot see.
+// pidsIn lists the processes of a cgroup and of all cgroups below it, without zombies. The pid is 0
+// for a process in another PID namespace, which is invisible to this process.
 func pidsIn(dir string) (pids []int, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
@@ -85,7 +85,7 @@ func pidsIn(dir string) (pids []int, err error) {
 		pids = append(pids, pid)
 	}
 
-	// A cgroup may disappear while it is read, because another goroutine removes it.
+	// Another goroutine may remove a cgroup while this loop reads it.
 	below, err := folders(dir)
 	for _, name := range below {
 		more, goneErr := pidsIn(filepath.Join(dir, name))

@@ -12,12 +12,12 @@ import (
 // Group is the cgroup of one sandbox. It is safe for concurrent use until it is removed.
 type Group struct {
 	root *Root
-	dirs []string // one folder for each part (hierarchy) of the root
+	dirs []string // one folder in each hierarchy that the root uses
 }
 
-// Add moves a single process into the group, without the processes that it has started. It takes
-// milliseconds, because the kernel waits for a moment in which no process forks. Use Start for a
-// process that has not been started.
+// Add moves one process into the group; processes that it has started stay outside. Add takes
+// milliseconds, because the kernel waits for a moment in which no process forks. For a process that
+// has not been started, use Start.
 func (g *Group) Add(pid int) error {
 	for _, dir := range g.dirs {
 		if err := write(dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
@@ -27,8 +27,8 @@ func (g *Group) Add(pid int) error {
 	return nil
 }
 
-// Usage returns the usage of all processes in the group. Processes and Memory include the processes
-// that isolate the sandbox.
+// Usage returns the usage of all processes in the group. Processes and Memory include the helper
+// processes that isolate the sandbox.
 func (g *Group) Usage() (u sandbox.Usage, err error) {
 	// In version 1, each controller reports its part of the usage.
 	for i, dir := range g.dirs {
@@ -70,8 +70,8 @@ func (g *Group) Pids() ([]int, error) { return pidsIn(g.dirs[0]) }
 // started in the group.
 func (g *Group) Kill() error {
 	var all []error
-	for _, dir := range g.dirs { // in all parts, because a process may have been added to only some of them
-		_ = writeIfThere(dir, "pids.max", "0") // forbid forks first, in the part that has the pids controller
+	for _, dir := range g.dirs { // in all hierarchies, because a process may have joined only some of them
+		_ = writeIfThere(dir, "pids.max", "0") // prevent forks first, in the hierarchy with the pids controller
 	}
 	for _, dir := range g.dirs {
 		all = append(all, end(dir))

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	killTime  = 5 * time.Second // a thousand times the usual duration, for busy machines
+	killTime  = 5 * time.Second // a thousand times the usual duration, because the machine may be busy
 	firstLook = time.Millisecond
 	lastLook  = 16 * time.Millisecond
 )
@@ -19,8 +19,8 @@ const (
 // errAlive means that a process in a cgroup is still alive.
 var errAlive = errors.New("a process is still running")
 
-// retry calls f with increasing delays. It stops when f succeeds, when f fails for a reason other
-// than a live process, or after killTime.
+// retry calls f with increasing delays. It stops when f succeeds, when f returns an error other
+// than that a process is still alive, or after killTime.
 func retry(f func() error) error {
 	deadline := time.Now().Add(killTime)
 	pause := time.NewTimer(0)
@@ -39,10 +39,10 @@ func retry(f func() error) error {
 	}
 }
 
-// end kills every process in a cgroup and in the cgroups below it, and waits until these processes are gone.
+// end kills all processes in a cgroup and the cgroups below it, and waits until they are gone.
 func end(dir string) error {
-	// From here on, no process in the cgroup can fork, so no child escapes. On kernels without this
-	// file, cgroup.kill has the same effect.
+	// With a limit of 0, no process in the cgroup can fork, so no child escapes. Kernels without
+	// pids.max have cgroup.kill, which has the same effect.
 	_ = write(dir, "pids.max", "0")
 	return retry(func() error {
 		// The list is read again after each kill, until it is empty.
@@ -64,9 +64,9 @@ func end(dir string) error {
 	})
 }
 
-// killAll kills the processes pids that are still in the cgroup. It first opens a handle for each
-// process, and then lists the cgroup again. In this way it never kills another process that has
-// reused a pid.
+// killAll kills those of the given processes that are still in the cgroup. It first opens a handle
+// for each process, and then lists the cgroup again, so that it never kills an unrelated process
+// that has reused a pid.
 func killAll(dir string, pids []int) {
 	held := make(map[int]*os.Process, len(pids))
 	for _, pid := range pids {
@@ -75,8 +75,8 @@ func killAll(dir string, pids []int) {
 		}
 	}
 
-	// A process with an open handle keeps its pid. So a pid that is listed now belongs to the held
-	// process.
+	// A process with an open handle keeps its pid. So a pid that is still listed belongs to the
+	// process for which the handle was opened.
 	still, err := pidsIn(dir)
 	for pid, p := range held {
 		if err == nil && slices.Contains(still, pid) {

@@ -52,8 +52,7 @@ func TestHomeOfThisProcess(t *testing.T) {
 	}
 }
 
-// made creates a folder with the files of a cgroup. The kernel's behavior is tested on machines
-// with cgroups.
+// made creates a folder that contains the files of a cgroup, for tests on machines without cgroups.
 func made(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -208,7 +207,8 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if got := names(t, parent); got != filepath.Base(dir)+" parley-of-somebody" {
 		t.Error(got)
 	}
-	// Unlock explicitly: a program that another test is starting shares the lock until its exec.
+	// Closing the file would not be enough: a program that a parallel test is starting shares the
+	// lock until its exec.
 	if err := errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,14 @@ type mount struct {
 	root    string // the cgroup that is mounted at point
 	point   string
 	version int
-	options string // in version 1, includes the controllers
+	options string // in version 1, the options include the controllers
 }
 
 // mountsIn parses the cgroup mounts in /proc/self/mountinfo.
 func mountsIn(mountinfo string) (mounts []mount) {
 	for line := range strings.Lines(mountinfo) {
-		// A line has a variable number of optional fields before " - ". The file system type
-		// follows it.
+		// In a line of mountinfo, a variable number of optional fields precedes " - ", and the file
+		// system type follows it.
 		left, right, found := strings.Cut(line, " - ")
 		place, kind := strings.Fields(left), strings.Fields(right)
 		if !found || len(place) < 5 || len(kind) < 3 {
@@ -42,11 +42,11 @@ func mountsIn(mountinfo string) (mounts []mount) {
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
 // home returns the folder of this process's cgroup. controller selects the hierarchy in version 1;
-// "" means the only hierarchy of version 2. own is the text of /proc/self/cgroup. found is false if
-// there is no such hierarchy.
+// "" selects the only hierarchy of version 2. own is the text of /proc/self/cgroup. found is false
+// if there is no such hierarchy.
 func home(mounts []mount, own, controller string) (dir string, found bool, err error) {
-	// A hierarchy may be mounted several times, for example in part. The mount that contains this
-	// process's cgroup is used.
+	// A hierarchy may be mounted several times, and a mount may show only a part of it. The mount
+	// that contains this process's cgroup is used.
 	path, found := pathIn(own, controller)
 	if !found {
 		return "", false, nil
@@ -68,7 +68,8 @@ func home(mounts []mount, own, controller string) (dir string, found bool, err e
 	return "", false, nil
 }
 
-// pathIn finds the path of this process's cgroup in own, the text of /proc/self/cgroup.
+// pathIn returns the path of this process's cgroup, which it finds in own, the text of
+// /proc/self/cgroup. controller is the same as for home.
 func pathIn(own, controller string) (path string, found bool) {
 	for line := range strings.Lines(own) {
 		field := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -85,7 +86,7 @@ func hasWord(list, word string) bool { return strings.Contains(","+list+",", ","
 // below returns the part of a path below root. inside is false if the path is not below root, or
 // begins with "..".
 func below(root, path string) (rest string, inside bool) {
-	// In a cgroup namespace, paths outside of the namespace's root begin with "/..".
+	// In a cgroup namespace, a path that begins with "/.." is outside of the namespace's root.
 	if strings.HasPrefix(path, "/..") {
 		return "", false
 	}

@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// spareMemory is added to a sandbox's memory limit for the processes that isolate it and start
-	// its program.
+	// spareMemory is added to a sandbox's memory limit. It is for the processes that isolate the
+	// sandbox and start its program.
 	spareMemory = 64 << 20
-	// spareProcesses is added to a sandbox's limit on processes and threads, for the same reason.
+	// spareProcesses is added to a sandbox's limit on processes and threads, also for the processes
+	// that isolate the sandbox.
 	spareProcesses = 8
 )
 
-// memory returns the limit on all memory, which includes the sandbox's files.
+// memory returns the limit on a cgroup's memory, which includes the files of the sandbox.
 func memory(l sandbox.Limits) int64 { return l.Memory + l.Files + spareMemory }
 
 // part is a Root's folder in one hierarchy. In version 1, each hierarchy has one or more
 // controllers. In version 2, a single hierarchy has all of them.
 type part struct {
-	home        string // the cgroup of this process
-	dir         string // the folder of its groups
+	home        string // folder of this process's cgroup
+	dir         string // folder that contains the groups
 	lock        *os.File
 	controllers []string
 }
@@ -83,13 +84,13 @@ func open(mountinfo, own string) (*Root, error) {
 		if r, err = openV1(mounts, own); err == nil {
 			return r, r.try()
 		}
-		whyNot = err // a machine with the memory controller in version 1 uses version 1
+		whyNot = err // version 1 is used if it has the memory controller on this machine
 	}
 	return nil, whyNot
 }
 
-// try creates a group, and starts a nonexistent program in the group. This requires the same
-// permissions as starting a sandbox.
+// try creates a group and starts a nonexistent program in it, which requires the same permissions
+// as a sandbox.
 func (r *Root) try() error {
 	g, err := r.New(sandbox.Limits{Memory: 64 << 20, Processes: 8})
 	if err == nil {
@@ -104,9 +105,9 @@ func (r *Root) try() error {
 // Version returns the version of the kernel's interface: 1 or 2.
 func (r *Root) Version() int { return r.version }
 
-// New creates a group with these limits; a limit of zero means none. The group's memory limit is
-// the limit on the program and its files plus 64 MiB. Its limit on processes and threads is that of
-// the program plus 8. Processes in the group may belong to any user.
+// New creates a group with the given limits; a limit of zero means no limit. The group's memory
+// limit is the limit on the program and its files plus 64 MiB. Its limit on processes and threads
+// is the program's limit plus 8. Processes in the group may belong to any user.
 func (r *Root) New(l sandbox.Limits) (*Group, error) {
 	// If one of the steps fails, Remove also removes the folders that were already created.
 	g := &Group{root: r}

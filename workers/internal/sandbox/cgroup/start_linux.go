@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Start starts a command as a member of the group. As a result, none of its processes is ever
-// outside the group. Unlike Add, it does not wait for the kernel.
+// Start starts a command as a member of the group, so none of its processes is ever outside the
+// group. Unlike Add, it does not wait for the kernel.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	if g.root.version == 2 {
 		return g.startV2(cmd)
@@ -35,7 +35,7 @@ func (g *Group) startV2(cmd *exec.Cmd) error {
 
 // startV1 starts a command in the group. A new process joins the cgroup of the thread that creates
 // it, so startV1 moves the calling thread into the group, starts the command, and moves the thread
-// back. A thread that moves itself does not wait for other processes. It must be the calling
+// back. A thread can move itself without waiting for other processes. It must be the calling
 // thread, because the command may be set to die with that thread.
 func (g *Group) startV1(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
@@ -43,20 +43,21 @@ func (g *Group) startV1(cmd *exec.Cmd) error {
 	if syscall.Gettid() != os.Getpid() {
 		return g.startHere(cmd)
 	}
-	// This is the process's first thread. The kernel charges the memory of the process to the
-	// cgroup of its first thread, so this thread must not move.
+	// The caller runs on the process's first thread. The kernel charges the memory of a process to
+	// the cgroup of its first thread, so that thread must not move.
 	return g.root.onThread(func() error { return g.startHere(cmd) })
 }
 
-// startHere starts the command from the calling thread, and kills it if the thread cannot move back.
+// startHere starts the command from the calling thread. If the thread cannot move back, startHere
+// kills the command.
 func (g *Group) startHere(cmd *exec.Cmd) error {
 	err := moveThread(g.dirs)
 	if err == nil {
 		err = cmd.Start()
 	}
 
-	// The thread must leave the group in any case. Otherwise its later work would count as the
-	// sandbox's.
+	// The thread must leave the group in any case. Otherwise its later work would count as usage of
+	// the sandbox.
 	homes := make([]string, len(g.dirs))
 	for i := range homes {
 		homes[i] = g.root.parts[i].home
@@ -71,7 +72,7 @@ func (g *Group) startHere(cmd *exec.Cmd) error {
 	return err
 }
 
-// onThread runs f on a thread that lives until the Root is closed. It is used if the caller runs
+// onThread runs f on a thread that lives until the Root is closed. It is needed if the caller runs
 // on the process's first thread.
 func (r *Root) onThread(f func() error) error {
 	r.begin.Do(func() {
@@ -98,8 +99,8 @@ func moveThread(dirs []string) error {
 	return nil
 }
 
-// trialStart starts a program that does not exist. All steps are the same as for a sandbox, up to
-// the point where the new process, which is already in the group, looks for its program.
+// trialStart starts a program that does not exist. It performs all steps of a real start until the
+// new process, which is already in the group, fails to find its program.
 func (g *Group) trialStart() error {
 	cmd := &exec.Cmd{Path: "/nonexistent/parley", Args: []string{"parley"}}
 	err := g.Start(cmd)

@@ -10,5 +10,5 @@ import (
 // Start starts a command in the group.
 func (g *Group) Start(*exec.Cmd) error { return errors.New("cgroups need Linux") }
 
-// trialStart fails like Start.
+// trialStart fails, because cgroups need Linux.
 func (g *Group) trialStart() error { return g.Start(nil) }

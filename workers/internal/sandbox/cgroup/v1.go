@@ -30,9 +30,9 @@ func openV1(mounts []mount, own string) (*Root, error) {
 	return r, nil
 }
 
-// join adds a controller. Several controllers may share a hierarchy.
+// join adds a controller, which may share a hierarchy with other controllers.
 func (r *Root) join(dir, controller string) error {
-	// Systems often mount cpu and cpuacct as one hierarchy.
+	// Many systems mount cpu and cpuacct as one hierarchy.
 	if i := slices.IndexFunc(r.parts, func(p part) bool { return p.home == dir }); i >= 0 {
 		r.parts[i].controllers = append(r.parts[i].controllers, controller)
 		return nil
@@ -55,7 +55,7 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 		limit := strconv.FormatInt(memory(l), 10)
 		all = append(all,
 			write(dir, "memory.limit_in_bytes", limit),
-			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // limits memory plus swap to the same value, so swap is not used
+			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // the limit of memory plus swap is the same, so no swap is used
 			writeIfThere(dir, "memory.swappiness", "0"))             // missing in kernels that do not count swap
 	}
 	if slices.Contains(controllers, "pids") && l.Processes > 0 {
@@ -71,8 +71,8 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 func usageV1(dir, controller string, u *sandbox.Usage) error {
 	switch controller {
 	case "memory":
-		// The page cache counts as memory for the kernel. It is subtracted, because Usage.Memory
-		// does not include files.
+		// The kernel counts the page cache as memory. It is subtracted, because Usage.Memory does
+		// not include files.
 		all, err := number(dir, "memory.usage_in_bytes")
 		files, err2 := keyed(dir, "memory.stat", "total_cache")
 		ended, err3 := keyed(dir, "memory.oom_control", "oom_kill")

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// openV2 creates this process's folder below its cgroup. If a process of Parley has already moved
-// to parley-main, the folder is next to parley-main.
+// openV2 creates this process's folder below the process's cgroup. If an earlier process of Parley
+// has already moved to parley-main, the folder is created next to parley-main.
 func openV2(own string) (*Root, error) {
 	base := own
 	if filepath.Base(own) == mainName {
@@ -28,7 +28,8 @@ func openV2(own string) (*Root, error) {
 		return nil, err
 	}
 
-	// Folders of dead processes are removed first. Their groups may still contain processes.
+	// Folders of dead processes are removed first, because their groups may still contain
+	// processes.
 	clean(base)
 	dir, lock, err := claim(base)
 	if err != nil {
@@ -37,8 +38,8 @@ func openV2(own string) (*Root, error) {
 
 	r := &Root{version: 2, parts: []part{{home: own, dir: dir, lock: lock, controllers: give}}}
 
-	// A cgroup below the root may have either processes or controllers for its children. So the
-	// processes move before the controllers are enabled.
+	// A cgroup below the root may contain either processes or controllers for its children. So the
+	// processes move to another cgroup before the controllers are enabled.
 	undo := func() {}
 	if own == base && isDelegate(base) {
 		undo, err = moveToMain(base)
@@ -74,16 +75,16 @@ func delegable(base string) (give []string, err error) {
 	return give, nil
 }
 
-// isDelegate reports whether a cgroup must not contain processes if it delegates controllers. This
+// isDelegate reports whether a cgroup that delegates controllers must not contain processes. This
 // is true for every cgroup except the root.
 func isDelegate(base string) bool {
 	_, err := os.Stat(filepath.Join(base, "cgroup.type"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// delegate enables the controllers in give for the cgroups directly below a cgroup.
+// delegate makes the controllers in give available to the cgroups directly below dir.
 func delegate(dir string, give []string) error {
-	// A controller that is enabled already, for example by another process of Parley, needs no
+	// A controller that is already enabled, for example by another process of Parley, needs no
 	// permission.
 	have := words(dir, "cgroup.subtree_control")
 	for _, controller := range give {
@@ -101,9 +102,9 @@ func delegate(dir string, give []string) error {
 	return nil
 }
 
-// moveToMain moves this process and the processes that it has started from base to the cgroup
-// parley-main below it. If base contains other processes, moveToMain fails without moving any
-// process, because the owner of these processes may depend on the cgroup.
+// moveToMain moves this process and the processes that it has started from the cgroup base to the
+// cgroup parley-main below it. If base contains any other process, moveToMain fails without moving
+// a process, because the owner of the other process may depend on the cgroup.
 func moveToMain(base string) (undo func(), err error) {
 	undo = func() {}
 	target := filepath.Join(base, mainName)
@@ -115,7 +116,7 @@ func moveToMain(base string) (undo func(), err error) {
 		for _, pid := range moved {
 			_ = write(base, "cgroup.procs", strconv.Itoa(pid)) // a process that has ended need not be moved
 		}
-		_ = syscall.Rmdir(target) // it may contain another process of Parley
+		_ = syscall.Rmdir(target) // fails if the cgroup contains another process of Parley
 	}
 
 	for range 5 { // processes that are started in the meantime are found in the next iteration
@@ -139,7 +140,7 @@ func moveToMain(base string) (undo func(), err error) {
 	return undo, fmt.Errorf("new processes keep being started in %s", base)
 }
 
-// directPids lists the processes of a cgroup itself.
+// directPids lists the processes of the cgroup base, without those of the cgroups below it.
 func directPids(base string) (pids []int, err error) {
 	for _, word := range words(base, "cgroup.procs") {
 		pid, err := strconv.Atoi(word)
@@ -183,7 +184,8 @@ func parentFor(pid int) int {
 	return parent
 }
 
-// named returns the name of a process in parentheses, for an error message, or "" if it has ended.
+// named returns the name of a process in parentheses for an error message, or "" if the process has
+// ended.
 func named(pid int) string {
 	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 	if err != nil {
@@ -192,7 +194,7 @@ func named(pid int) string {
 	return " (" + strings.TrimSpace(string(name)) + ")"
 }
 
-// cpuWeight is the weight of each sandbox when the kernel divides the processors.
+// cpuWeight is the weight of each sandbox when the kernel distributes processor time.
 const cpuWeight = 100
 
 // limitV2 sets the limits of a folder's controllers.
@@ -212,7 +214,8 @@ func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 
 // usageV2 reads a group's usage.
 func usageV2(dir string, u *sandbox.Usage) error {
-	// memory.current includes the page cache and files in memory, which are subtracted.
+	// memory.current includes the page cache and files in memory. Both are subtracted, because
+	// Usage.Memory does not include files.
 	all, err := number(dir, "memory.current")
 	files, err2 := keyed(dir, "memory.stat", "file")
 	ended, err3 := keyed(dir, "memory.events", "oom_kill")

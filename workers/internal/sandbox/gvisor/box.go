@@ -16,15 +16,17 @@ import (
 )
 
 const (
-	// spareMemory is the memory of gVisor itself: its kernel, the process that opens files, and the
-	// page tables of the program's processes. It is added to the memory reserve in package cgroup.
+	// spareMemory is the memory that gVisor itself needs: for its kernel, for the process that
+	// opens files, and for the page tables of the program's processes. It is added to the reserve
+	// of package cgroup.
 	spareMemory = 64 << 20
 	// hostProcesses and hostProcessesEach limit the number of gVisor's processes and threads on the
-	// host: those of gVisor itself, and those that it needs for each process of the program.
+	// host. hostProcesses is the number for gVisor itself, and hostProcessesEach the number for
+	// each process of the program.
 	hostProcesses     = 256
 	hostProcessesEach = 8
 
-	// killTime is the time that the kernel gets to end the namespace. Afterwards, processes are
+	// killTime is the time in which the kernel should end the namespace. Later, processes are
 	// killed individually.
 	killTime = 600 * time.Millisecond
 )
@@ -69,9 +71,9 @@ func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 		return err
 	}
 	args := b.tool.command(x.name, x.dir)
-	// All three streams must be pipes; exec creates the third. If runsc runs as root and finds a
-	// device here, even the host's /dev/null or the worker's terminal, it makes the sandbox's user
-	// the owner of the device.
+	// All three standard streams must be pipes; exec creates the third. If runsc runs as root and a
+	// stream is a device, it makes the sandbox's user the owner of that device, even of the host's
+	// /dev/null or the worker's terminal.
 	x.command = &exec.Cmd{
 		Path: args[0], Args: args, Env: []string{}, Dir: "/",
 		Stdin: p.in.child, Stdout: p.out.child, Stderr: &x.said, SysProcAttr: attributes(),
@@ -106,8 +108,8 @@ func (x *box) launch() (err error) {
 	return err
 }
 
-// hostLimits returns the limits of all of gVisor's processes on the host. gVisor enforces the
-// program's own limits inside.
+// hostLimits returns the limits of gVisor's own processes on the host. gVisor enforces the
+// program's limits inside the sandbox.
 func hostLimits(l sandbox.Limits) sandbox.Limits {
 	if l.Memory > 0 {
 		l.Memory += spareMemory
@@ -120,10 +122,10 @@ func hostLimits(l sandbox.Limits) sandbox.Limits {
 
 // wait waits until the sandbox has ended, and then removes its files and its group.
 func (x *box) wait() {
-	// The handle of runsc is found before unshare is reaped. Kill waits for it.
+	// The handle of runsc, for which Kill waits, must be found before unshare is reaped.
 	x.first = findRunsc(x.command.Process.Pid, x.tree)
 	close(x.found)
-	_ = x.command.Wait() // the interface of a box does not include runsc's exit status
+	_ = x.command.Wait() // ignored: the interface of a box does not report runsc's exit status
 	x.settleUsage()
 	_ = x.stdin.Close()
 	x.stdout.Settle()
@@ -134,12 +136,13 @@ func (x *box) wait() {
 	close(x.done)
 }
 
-// forget removes the cgroup and the files of a box that has ended.
+// forget removes the cgroup and the files of a box that has ended, and removes the box from the
+// backend's list.
 func (x *box) forget() {
 	if x.group != nil {
 		_ = x.group.Remove() // a group that cannot be removed now is removed when the backend is closed
 	}
-	_ = os.RemoveAll(x.dir) // as above
+	_ = os.RemoveAll(x.dir) // files that cannot be removed now are removed when the backend is closed
 	x.backend.mu.Lock()
 	delete(x.backend.boxes, x)
 	x.backend.mu.Unlock()
@@ -154,12 +157,13 @@ func (x *box) Stdout() io.Reader { return x.stdout }
 // Done returns a channel that is closed when no process is left in the sandbox.
 func (x *box) Done() <-chan struct{} { return x.done }
 
-// Stderr returns the first part of standard error.
+// Stderr returns the first 16 KiB of standard error.
 func (x *box) Stderr() string { return x.said.String() }
 
-// Kill kills all processes in the sandbox and waits until they are gone. Kill kills only runsc. The
-// kernel ends runsc's namespace before runsc itself, and unshare waits for runsc. If Kill killed
-// unshare, another process would have to reap runsc, and the sandbox would seem to end too early.
+// Kill kills all processes in the sandbox and waits until they are gone. Kill signals only runsc.
+// The kernel ends the other processes of runsc's namespace before runsc itself, and unshare waits
+// for runsc. If Kill signaled unshare, another process would have to reap runsc, and the sandbox
+// would seem to end too early.
 func (x *box) Kill() {
 	<-x.found
 	if x.first != nil {
@@ -175,7 +179,7 @@ func (x *box) Kill() {
 	<-x.done
 }
 
-// endsWithin waits for the box's end and reports whether it came within d.
+// endsWithin reports whether the box ends within the duration d.
 func (x *box) endsWithin(d time.Duration) bool {
 	limit := time.NewTimer(d)
 	defer limit.Stop()

@@ -30,8 +30,8 @@ const (
 	oomScore = 1000
 )
 
-// writeBundle creates the folder from which runsc starts a sandbox. Only this user has access to
-// it.
+// writeBundle creates the folder (an OCI bundle) from which runsc starts a sandbox. Only the
+// worker's user has access to it.
 func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if len(c.Args) == 0 || !path.IsAbs(c.Args[0]) {
 		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
@@ -45,7 +45,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		return fmt.Errorf("creating a sandbox's folder: %w", err)
 	}
 
-	// gVisor needs each mount point as a folder or file in the root.
+	// gVisor requires each mount point to exist as a folder or file in the sandbox's root.
 	mounts, err := b.show(root)
 	if err != nil {
 		return err
@@ -79,11 +79,11 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	return nil
 }
 
-// show adds the host folders that sandboxes contain. A symbolic link becomes the same link in the
-// sandbox.
+// show adds the host folders that sandboxes contain, and returns their mounts. A symbolic link
+// becomes the same link in the sandbox.
 func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 	for _, name := range slices.Concat(host.OuterLinks, host.Folders(b.python)) {
-		// Lstat, so that a link is shown as a link.
+		// Lstat does not follow links, so a link on the host stays a link in the sandbox.
 		is, err := os.Lstat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -120,7 +120,7 @@ func hostFiles() (list []sandbox.Data) {
 	return list
 }
 
-// placeholders returns empty files on which host files are mounted.
+// placeholders returns the empty files that serve as mount points for host files.
 func placeholders(shown []sandbox.Shown) (list []sandbox.Data) {
 	for _, file := range shown {
 		list = append(list, sandbox.Data{Path: file.Path})
@@ -128,8 +128,8 @@ func placeholders(shown []sandbox.Shown) (list []sandbox.Data) {
 	return list
 }
 
-// memoryMounts returns mounts that are in memory and have no host files. gVisor always provides its
-// own /proc, /sys, terminals and network devices; empty mounts hide these.
+// memoryMounts returns mounts that are in memory. gVisor always provides /proc, /sys, terminals and
+// network devices; empty mounts hide these.
 func memoryMounts(l sandbox.Limits) (mounts []specs.Mount) {
 	size := "size=" + strconv.FormatInt(max(l.Files, 4096), 10)
 	user := strconv.Itoa(host.User)
@@ -151,7 +151,7 @@ func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 		return fmt.Errorf("sandbox file %q must be an absolute path in a folder other than /", d.Path)
 	}
 
-	// A later mount would hide a file below its destination.
+	// If a file were below the destination of a mount, the mount would hide the file.
 	for _, m := range append(memoryMounts(sandbox.Limits{}), mounts...) {
 		if strings.HasPrefix(d.Path, m.Destination+"/") {
 			return fmt.Errorf("sandbox file %q is below %s, where it would not be visible", d.Path, m.Destination)
@@ -222,8 +222,8 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 	return config
 }
 
-// withoutHome returns the command in a form without the variable HOME, which runsc would otherwise
-// add.
+// withoutHome returns the arguments that run c without the variable HOME. runsc adds HOME if c does
+// not set it; in that case the command is started through env, which removes it.
 func withoutHome(c sandbox.Command) []string {
 	if slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
 		return c.Args

@@ -4,9 +4,9 @@
 //	worker ─► unshare ─► runsc, first process of a PID namespace ─┬─► gofer: opens the few folders of the host, read-only
 //	                                                             └─► sentry ─► the sandbox's processes, as the host sees them
 //
-// Everything runs in that namespace. When runsc dies, the kernel ends the other processes before
-// any process is notified, so no process can be left. Each process in the diagram dies together
-// with the process before it (PR_SET_PDEATHSIG), the first one together with the worker. runsc's
-// files are in a separate folder, below a folder that the worker has locked. Opening a Backend
+// runsc and all processes that it starts are in that namespace. When runsc dies, the kernel ends the
+// others before any process is notified, so none can be left. Each process in the diagram dies
+// together with the process before it (PR_SET_PDEATHSIG), and unshare dies with the worker. runsc's
+// files are in a folder of their own, below a folder that the worker has locked. Opening a Backend
 // removes unlocked folders.
 package gvisor

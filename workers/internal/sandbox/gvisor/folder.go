@@ -8,21 +8,21 @@ import (
 	"syscall"
 )
 
-// prefix begins the names of folders that are or were in use. freshPrefix begins the names of
+// Prefixes of the names of folders. prefix is for folders that are or were in use, freshPrefix for
 // folders that are empty and not locked yet.
 const (
 	prefix      = "parley-gvisor-"
 	freshPrefix = "parley-new-gvisor-"
 )
 
-// folder contains the files of all sandboxes of a backend. The owner holds a file lock on the
-// folder. The lock ends with the process, even after a crash.
+// folder contains the files of all sandboxes of a backend. The backend holds a file lock on it,
+// which the kernel releases when the process ends, even after a crash.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// newFolder creates a folder. It also removes the folders of owners that no longer run.
+// newFolder creates and locks a folder. It also removes the folders of processes that have ended.
 func newFolder(parent string) (*folder, error) {
 	sweep(parent)
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
@@ -30,12 +30,12 @@ func newFolder(parent string) (*folder, error) {
 		return nil, fmt.Errorf("creating a folder for sandboxes: %w", err)
 	}
 
-	// A sweep of another worker removes unlocked folders with the prefix. A folder gets that name
-	// only after it is locked.
+	// sweep in another worker removes unlocked folders whose names begin with prefix. So the folder
+	// gets such a name only after it is locked.
 	lock, err := lockFolder(fresh)
 	path := filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))
 	if err == nil {
-		err = os.Rename(fresh, path) // the folder is locked before it gets the name that sweep looks for
+		err = os.Rename(fresh, path) // sweep looks for this name, so the folder is locked first
 	}
 	if err != nil {
 		_ = os.Remove(fresh)
@@ -44,7 +44,7 @@ func newFolder(parent string) (*folder, error) {
 	return &folder{path: path, lock: lock}, nil
 }
 
-// lockFolder locks a folder. It returns an error if another process has locked it, or if the path
+// lockFolder locks a folder. It returns an error if another process holds the lock, or if the path
 // is a link.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
@@ -58,8 +58,8 @@ func lockFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes this user's folders that are not locked. Their sandboxes ended with the worker that
-// owned them.
+// sweep removes this user's folders that are not locked. The sandboxes in such a folder ended
+// together with the worker that owned it.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is well-formed
 	for _, path := range left {
@@ -68,7 +68,8 @@ func sweep(parent string) {
 			continue
 		}
 
-		// The parent is often /tmp, where other users may create folders with any name.
+		// The parent is often /tmp, where other users may create folders with any name. Only this
+		// user's folders are removed.
 		if stat, ok := is.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != os.Geteuid() {
 			continue
 		}
@@ -81,7 +82,7 @@ func sweep(parent string) {
 	}
 }
 
-// remove deletes the folder with its contents and releases its lock. It may be called more than
+// remove deletes the folder with its contents and releases the lock. It may be called more than
 // once.
 func (f *folder) remove() error {
 	if f == nil || f.lock == nil {

@@ -26,8 +26,8 @@ type Config struct {
 	Folder string // parent folder for files on the host; default: the system's temporary folder
 }
 
-// trialTime is the time limit of the first sandbox. It is generous because machines are slow just
-// after they have started.
+// trialTime is the time limit of the first sandbox. It is long because a machine may be slow just
+// after its start.
 const trialTime = 30 * time.Second
 
 // Backend creates sandboxes with runsc.
@@ -65,7 +65,7 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 		err = b.try()
 	}
 	if err != nil {
-		_ = b.Close() // the first error matters
+		_ = b.Close() // the error of prepare matters more
 		return nil, fmt.Errorf("gVisor: %w", err)
 	}
 	return b, nil
@@ -89,7 +89,7 @@ func (b *Backend) prepare(c Config) (err error) {
 	return err
 }
 
-// notes returns the limits that are only watched. noGroups is the reason why cgroups are
+// notes describes the limits that are only monitored. noGroups is the reason why cgroups are
 // unavailable, or nil.
 func notes(noGroups error) []string {
 	list := []string{
@@ -102,7 +102,7 @@ func notes(noGroups error) []string {
 	return list
 }
 
-// try runs a program in a sandbox that prints its environment.
+// try runs a program in a trial sandbox and checks the program's view of the sandbox.
 func (b *Backend) try() error {
 	ctx, stop := context.WithTimeout(context.Background(), trialTime)
 	defer stop()
@@ -121,7 +121,7 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	stopped := context.AfterFunc(ctx, begun.Kill)
 	defer stopped()
 
-	// The output shows the user, the host name, the working folder, and that /proc is hidden.
+	// The output is correct if /proc is empty, because the program also prints its entries.
 	said, err := io.ReadAll(begun.Stdout())
 	if got := strings.TrimSpace(string(said)); got == fmt.Sprint(host.User, " ", host.Hostname, " ", sandbox.WorkDir) {
 		return nil
@@ -141,7 +141,7 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	return fmt.Errorf("%s cannot start a sandbox on this machine%s", b.tool.path, lastLine(begun.Stderr()))
 }
 
-// lastLine returns the last line of a command's standard error, which states the cause of a
+// lastLine returns the last line of a command's standard error, which usually states the cause of a
 // failure.
 func lastLine(complaint string) string {
 	lines := strings.Split(strings.TrimSpace(complaint), "\n")
@@ -198,7 +198,7 @@ func (b *Backend) Close() error {
 		return nil
 	}
 
-	// Sandboxes that are being started are complete now, and are killed with the others.
+	// When Wait returns, all sandboxes are registered in boxes and can be killed.
 	b.starting.Wait()
 	b.mu.Lock()
 	living := make([]*box, 0, len(b.boxes))
@@ -207,7 +207,7 @@ func (b *Backend) Close() error {
 	}
 	b.mu.Unlock()
 
-	// A kill may take some hundred milliseconds, so all sandboxes are killed simultaneously.
+	// A kill may take several hundred milliseconds, so all sandboxes are killed simultaneously.
 	var all sync.WaitGroup
 	for _, x := range living {
 		all.Go(x.Kill)

@@ -35,8 +35,8 @@ func limits() sandbox.Limits {
 	return sandbox.Limits{Memory: 128 << 20, Processes: 16, Files: 4 << 20}
 }
 
-// TestWithoutCgroups tests how usage is measured and processes are removed if the kernel enforces
-// no limits.
+// TestWithoutCgroups tests the measurement of usage and the removal of processes if no cgroups
+// limit the sandbox.
 func TestWithoutCgroups(t *testing.T) {
 	t.Parallel()
 	needRunsc(t)
@@ -60,8 +60,8 @@ func TestWithoutCgroups(t *testing.T) {
 	}
 }
 
-// using starts a program that uses each kind of resource, checks the measured usage, and kills the
-// program.
+// using starts a program that uses each kind of resource. It checks the measured usage and kills
+// the program.
 func using(t *testing.T, b *Backend) {
 	t.Helper()
 	const program = `import os, sys, time
@@ -187,8 +187,8 @@ func TestNotRoot(t *testing.T) {
 	}
 }
 
-// writeProgram writes a program in another process. A file that is open for writing in this
-// process, even only in a child that a parallel test is starting, cannot be executed.
+// writeProgram writes an executable file in another process. If this process wrote it, a child that
+// a parallel test starts could hold it open for writing, and it could not be executed.
 func writeProgram(t *testing.T, path string, content io.Reader) {
 	t.Helper()
 	write := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat > "$0" && chmod 755 "$0"`, path)

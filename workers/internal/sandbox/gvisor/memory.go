@@ -8,16 +8,17 @@ import (
 	"syscall"
 )
 
-// memoryFile is the name that the sentry gives to the file that contains all memory and files of a sandbox.
+// memoryFile is the path that /proc shows for the sentry's memory file, which contains all memory
+// and files of a sandbox.
 const memoryFile = "/memfd:runsc-memory"
 
-// blockSize is the unit of a file's block count in stat.
+// blockSize is the unit in which stat counts a file's blocks.
 const blockSize = 512
 
 // sentryMemory returns the size of the sentry's memory file. The size includes the program's memory
 // and files, but not gVisor's own memory. The caller must hold x.mu.
 func (x *box) sentryMemory() (bytes int64, ok bool) {
-	for range 2 { // look again if the file found earlier has disappeared
+	for range 2 { // search again if the file found earlier has disappeared
 		if x.memory == "" {
 			x.memory = findMemory(x.hostPids())
 		}

@@ -36,7 +36,8 @@ func TestFoldersOfTheDeadAreRemoved(t *testing.T) {
 		}
 	}
 	exists(dead, true) // its owner is still alive
-	// Unlock explicitly: a program that another test is starting shares the lock until its exec.
+	// Closing the file would not be enough: a program that a parallel test is starting shares the
+	// lock until its exec.
 	if err := errors.Join(syscall.Flock(int(dead.lock.Fd()), syscall.LOCK_UN), dead.lock.Close()); err != nil {
 		t.Fatal(err)
 	}

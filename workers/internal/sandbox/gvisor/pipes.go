@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// pipe has one end for the sandbox and one end for this process.
+// pipe is a pipe between a sandbox and this process; each has one end.
 type pipe struct{ child, ours *os.File }
 
 // pipes are the pipes of a sandbox's standard input and output.
 type pipes struct{ in, out pipe }
 
-// newPipes creates both pipes, or none if it returns an error.
+// newPipes creates both pipes. If it returns an error, neither pipe is open.
 func newPipes() (p pipes, err error) {
 	var errs [2]error
 	p.in.child, p.in.ours, errs[0] = os.Pipe()
@@ -24,18 +24,18 @@ func newPipes() (p pipes, err error) {
 	return p, nil
 }
 
-// close closes both sides.
+// close closes both ends of both pipes.
 func (p pipes) close() {
 	p.closeChild()
 	p.closeOurs()
 }
 
-// closeChild and closeOurs close all ends of one side. They ignore errors, because closing these
-// pipes loses no data.
+// closeChild closes the sandbox's ends of both pipes, and closeOurs the ends of this process. They
+// ignore errors, because closing these pipes loses no data.
 func (p pipes) closeChild() { closeAll(p.in.child, p.out.child) }
 func (p pipes) closeOurs()  { closeAll(p.in.ours, p.out.ours) }
 
-// closeAll closes files; nil is allowed.
+// closeAll closes files. A file may be nil.
 func closeAll(list ...*os.File) {
 	for _, f := range list {
 		_ = f.Close() // works for nil, too

@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// unshare starts runsc within milliseconds. On a busy machine it may take longer.
+	// findTime limits the wait for runsc, which unshare starts within milliseconds on an idle
+	// machine.
 	findTime = 5 * time.Second
 	findPoll = time.Millisecond
 )
 
-// findRunsc waits until unshare has started runsc, the first process of the sandbox's namespace. It
-// returns a handle for runsc (a pidfd), so that another process with a reused pid is never killed.
-// It returns nil if runsc has ended. unshare must not be reaped before findRunsc returns, because
-// its own pid could then be reused.
+// findRunsc waits until unshare has started runsc, and returns a handle for runsc (a pidfd). A
+// handle never refers to another process that has reused the pid. findRunsc returns nil if runsc
+// has ended. unshare must not be reaped before findRunsc returns, because its own pid could then be
+// reused.
 func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 	tick := time.NewTicker(findPoll)
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < findTime; <-tick.C {
-		// Between reading the pid and opening the handle, the process may end and its pid may be
-		// reused. So the child is read again after the handle is open.
+		// Before the handle is opened, the process may end and its pid may be reused. So the child
+		// is read again afterwards.
 		child := childFor(unshare, tree)
 		if child == 0 {
 			if pids, err := tree.Pids(); err == nil && len(pids) == 0 {
-				return nil // it has ended
+				return nil // unshare has ended
 			}
 			continue
 		}
@@ -40,7 +41,7 @@ func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 		if childFor(unshare, tree) == child { // still the same child, so the handle refers to it
 			return held
 		}
-		_ = held.Release() // it belongs to another process
+		_ = held.Release() // the handle belongs to another process
 	}
 	return nil
 }
@@ -49,10 +50,10 @@ func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 func childFor(unshare int, tree proctree.Tree) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", unshare, unshare))
 	if err == nil {
-		child, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 if there is none
+		child, _ := strconv.Atoi(strings.TrimSpace(string(text))) // the result is 0 if unshare has no child
 		return child
 	}
-	pids, err := tree.Pids() // some kernels lack that file
+	pids, err := tree.Pids() // some kernels do not list the children of a process in /proc
 	if err != nil || len(pids) < 2 {
 		return 0
 	}

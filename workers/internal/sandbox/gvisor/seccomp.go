@@ -9,13 +9,13 @@ import (
 	"parley/workers/internal/sandbox/seccomp"
 )
 
-// Actions of the system call filter in OCI format. runsc's own kernel applies the filter before it
-// executes a call.
+// Actions of the system call filter, in OCI format. runsc's own kernel applies the filter before it
+// executes a system call.
 const (
 	actRefuse = specs.ActErrno // EPERM; runsc supports no other error
 	actAllow  = specs.ActAllow
-	// actAbsent makes a call return ENOSYS if the process is not traced. No process can be traced,
-	// because ptrace is forbidden.
+	// actAbsent makes a system call return ENOSYS if the process is not traced. ptrace is
+	// forbidden, so no process is traced.
 	actAbsent = specs.ActTrace
 )
 
@@ -23,7 +23,7 @@ const (
 // ignores unknown names.
 var alias = map[string]string{"pselect6": "pselect"}
 
-// newFilter converts the common rules to OCI format. Calls without conditions form one entry, which
+// newFilter converts the common rules to OCI format. Rules without conditions form one entry, which
 // runsc compiles to a search tree. runsc evaluates the entries in order.
 func newFilter() (*specs.LinuxSeccomp, error) {
 	list := seccomp.Rules(false) // the sentry reports all memory of a sandbox
@@ -48,9 +48,9 @@ func newFilter() (*specs.LinuxSeccomp, error) {
 	return &specs.LinuxSeccomp{DefaultAction: actRefuse, Syscalls: append([]specs.LinuxSyscall{allowed}, others...)}, nil
 }
 
-// conditions converts conditions, all of which must be true. In runsc, it is enough if one of
-// several conditions for the same argument is true, so each condition must apply to a different
-// argument.
+// conditions converts the conditions of one rule, all of which must be true. If several conditions
+// apply to the same argument, runsc requires only one of them. So each condition of a rule must
+// apply to a different argument.
 func conditions(list []seccomp.Condition) (args []specs.LinuxSeccompArg) {
 	for _, c := range list {
 		args = append(args, specs.LinuxSeccompArg{

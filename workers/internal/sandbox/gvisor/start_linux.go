@@ -2,8 +2,8 @@ package gvisor
 
 import "syscall"
 
-// attributes returns the attributes of a sandbox's first process. That process dies with the
-// worker's thread and does not receive signals from the worker's terminal.
+// attributes returns the process attributes of a sandbox's first process. That process dies
+// together with the worker's thread and does not receive signals from the worker's terminal.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 }

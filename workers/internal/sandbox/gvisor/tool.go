@@ -20,13 +20,13 @@ type tool struct {
 	path    string
 	unshare string
 	options []string // options for this version
-	root    bool     // this process may create namespaces without a user namespace
+	root    bool     // this process may create the namespaces as root, without a user namespace
 }
 
 // option matches the name and the description of each option in runsc's help.
 var option = regexp.MustCompile(`(?m)^ +-([A-Za-z0-9_-]+)( .*)?\n([^\n]*)`)
 
-// findTool finds the programs, and the options that this version of runsc supports.
+// findTool finds unshare and runsc, and the options that this version of runsc supports.
 func findTool(path string) (t tool, err error) {
 	if path == "" {
 		path = os.Getenv("RUNSC")
@@ -44,8 +44,8 @@ func findTool(path string) (t tool, err error) {
 		return t, errors.New("unshare not found: install the package util-linux")
 	}
 
-	// Versions of runsc have different options and reject unknown ones. runsc lists its options
-	// itself.
+	// Versions of runsc have different options and reject unknown ones, so runsc itself is asked
+	// for its options.
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
 	ask := exec.CommandContext(ctx, t.path, "flags") //nolint:gosec // G204: the path comes from the operator's settings
@@ -65,15 +65,16 @@ func findTool(path string) (t tool, err error) {
 	return t, err
 }
 
-// choose returns the options for a version of runsc. It fails if the version lacks an option that
-// isolation requires.
+// choose returns the options with which this version of runsc is started. known contains the
+// options that the version supports. It fails if the version lacks an option that isolation
+// requires.
 func choose(known map[string]string, root bool) ([]string, error) {
 	platform := "ptrace"
 	if strings.Contains(known["platform"], "systrap") {
 		platform = "systrap"
 	}
 
-	// Isolation depends on these options, so a version that lacks one is rejected.
+	// Isolation depends on these options, so choose rejects a version that lacks one of them.
 	options := []string{
 		"-platform=" + platform,
 		"-network=none",
@@ -92,12 +93,12 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		}
 	}
 
-	// These options exist only in some versions. They make explicit what isolation expects.
+	// Only some versions have these options. They make explicit what isolation requires.
 	for _, o := range []string{
-		"-directfs=false",               // the gofer opens host files, not the sentry
-		"-host-uds=none",                // the default, like the next
+		"-directfs=false",               // the gofer opens host files, and the sentry does not
+		"-host-uds=none",                // the default value, as for -host-fifo
 		"-host-fifo=none",               //
-		"-file-access-mounts=exclusive", // the mounts are read-only, so files need not be checked for changes
+		"-file-access-mounts=exclusive", // the mounts are read-only, so the host's files need no check for changes
 		"-host-settings=ignore",         // otherwise runsc prints advice to standard error
 	} {
 		if _, is := known[optionName(o)]; is {
@@ -114,8 +115,8 @@ func optionName(o string) string {
 }
 
 // command returns the command that starts a sandbox. unshare makes runsc the first process of a PID
-// namespace. unshare also gives runsc a separate mount namespace, because newer versions of runsc
-// leave a mount behind in dir.
+// namespace. unshare also gives runsc its own mount namespace, because newer versions of runsc
+// leave a mount in dir.
 func (t tool) command(name, dir string) []string {
 	args := []string{t.unshare, "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "--propagation", "private"}
 	if !t.root {

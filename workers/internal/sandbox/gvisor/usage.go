@@ -25,8 +25,8 @@ func (x *box) Usage() (sandbox.Usage, error) {
 	return u, nil
 }
 
-// usage returns the usage measured on the host. It omits the number of processes, because the
-// host's processes are those of gVisor and not those of the program.
+// usage returns the usage measured on the host. It omits the number of processes, because on the
+// host these are the processes of gVisor and not of the program.
 func (x *box) usage() (u sandbox.Usage, err error) {
 	if x.group != nil {
 		u, err = x.group.Usage()
@@ -37,8 +37,8 @@ func (x *box) usage() (u sandbox.Usage, err error) {
 	return u, err
 }
 
-// settleUsage stores the final usage. A cgroup still reports the CPU time after all its processes
-// have exited. For memory, the last measured value is used.
+// settleUsage stores the final usage. A cgroup still reports the CPU time after all of its
+// processes have exited, but not the memory. For memory, the last measured value is used.
 func (x *box) settleUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -20,8 +20,8 @@ kept = []
 while True:
     kept.append(b"x" * 10_000)`
 
-// limited returns a box with cgroups in which takesAll waits for its input. If runsc is "", the
-// installed runsc is used.
+// limited returns a box with cgroups in which takesAll waits for its input. If runsc is "", it uses
+// the installed runsc.
 func limited(t *testing.T, runsc string) *box {
 	t.Helper()
 	groups, err := cgroup.Open()
@@ -58,8 +58,8 @@ func readsFull(r io.Reader, into []byte) bool {
 	return err == nil
 }
 
-// endsForWantOfMemory makes the program exhaust its memory. It reads the usage repeatedly until
-// after the sandbox has ended. Each read must succeed.
+// endsForWantOfMemory lets the program use up its memory. It reads the usage repeatedly until the
+// sandbox has ended, and once more. Each read must succeed.
 func endsForWantOfMemory(t *testing.T, x *box) {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, x.Kill)
@@ -100,8 +100,8 @@ func TestUsageUpToTheEnd(t *testing.T) {
 	endsForWantOfMemory(t, limited(t, ""))
 }
 
-// TestUsageWhenRunscIsEnded makes the kernel kill runsc itself, the first process of the sandbox's
-// namespace, when memory is exhausted.
+// TestUsageWhenRunscIsEnded makes the kernel kill runsc, the first process of the sandbox's
+// namespace, when memory is used up.
 func TestUsageWhenRunscIsEnded(t *testing.T) {
 	t.Parallel()
 	needRunsc(t)

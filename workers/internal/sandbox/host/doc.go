@@ -1,3 +1,3 @@
-// Package host contains the parts that all backends share: the files of the host that sandboxes
-// show, this process's rights, and the streams of started programs.
+// Package host contains the parts that all backends share: the host files that are visible in
+// sandboxes, the rights of this process, and the standard streams of started programs.
 package host

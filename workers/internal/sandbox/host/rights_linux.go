@@ -10,15 +10,15 @@ import (
 )
 
 // MayNamespace reports whether this process is root and may create namespaces. Containers often
-// remove that right from root.
+// remove this right from root.
 func MayNamespace() bool { return rootWith(unix.CAP_SYS_ADMIN) }
 
-// MayChangeUser reports whether this process is root, and may create namespaces and start processes
+// MayChangeUser reports whether this process is root, may create namespaces and may start processes
 // as any user.
 func MayChangeUser() bool { return rootWith(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SYS_ADMIN) }
 
-// rootWith reports whether this process is root and has these capabilities, which must be among the
-// first 32.
+// rootWith reports whether this process is root and has the given capabilities, whose numbers must
+// be below 32.
 func rootWith(capabilities ...int) bool {
 	// Being root is not enough: container runtimes remove capabilities from root.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -34,13 +34,14 @@ func rootWith(capabilities ...int) bool {
 	return true
 }
 
-// firstSealed is the number of the first descriptor after standard input, output and error.
+// firstSealed is the first descriptor after those of standard input, output and error.
 const firstSealed = 3
 
-// SealDescriptors sets close-on-exec on all descriptors of this process. Otherwise, sandboxes would
-// inherit files that this process inherited, or that a library opened without that flag.
+// SealDescriptors sets close-on-exec on all descriptors of this process, except standard input,
+// output and error. Otherwise, sandboxes would inherit files that this process inherited or that a
+// library opened without that flag.
 func SealDescriptors() error {
-	// Kernels before 5.11 do not know the flag, and CloseRange fails.
+	// Kernels before 5.11 do not support CLOSE_RANGE_CLOEXEC, and CloseRange fails.
 	if unix.CloseRange(firstSealed, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
 	}

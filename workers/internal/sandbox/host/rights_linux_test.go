@@ -35,7 +35,7 @@ func TestDescriptorsAreSealed(t *testing.T) { //nolint:paralleltest // another t
 	}
 }
 
-// TestRightsAreThoseOfTheKernel compares the result with /proc/self/status.
+// TestRightsAreThoseOfTheKernel compares the reported rights with those in /proc/self/status.
 func TestRightsAreThoseOfTheKernel(t *testing.T) {
 	t.Parallel()
 	status, err := os.ReadFile("/proc/thread-self/status")

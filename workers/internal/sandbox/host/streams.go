@@ -12,13 +12,13 @@ import (
 type Output struct {
 	mu   sync.Mutex
 	file *os.File     // nil when closed
-	rest bytes.Reader // data that was in the pipe when the sandbox ended
+	rest bytes.Reader // data that was still in the pipe when the sandbox ended
 }
 
 // NewOutput returns an Output that reads from a pipe and closes it.
 func NewOutput(pipe *os.File) *Output { return &Output{file: pipe} }
 
-// Read reads from the pipe, or from the data left in it.
+// Read reads from the pipe. After Settle, it reads the data that was left in the pipe.
 func (o *Output) Read(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,8 +33,8 @@ func (o *Output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Settle reads the data that remains in the pipe, at most the pipe's capacity, and closes the pipe.
-// All writers must have closed it.
+// Settle reads the data that remains in the pipe, which is at most the pipe's capacity, and closes
+// the pipe. All writers must have closed their ends.
 func (o *Output) Settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,8 +42,7 @@ func (o *Output) Settle() {
 		return
 	}
 
-	// An ended sandbox keeps no file open, so data that the caller has not read yet moves to
-	// memory.
+	// A sandbox that has ended must keep no file open, so unread data moves to memory.
 	rest, _ := io.ReadAll(o.file) // reading a pipe does not fail
 	o.rest.Reset(rest)
 	o.close()
@@ -55,8 +54,8 @@ func (o *Output) close() {
 	o.file = nil
 }
 
-// Head keeps the first headSize bytes that are written to it. It discards the rest, so that writers
-// never block.
+// Head keeps the first headSize bytes written to it. It discards the other bytes, so writers never
+// block.
 type Head struct {
 	mu   sync.Mutex
 	kept []byte
@@ -65,7 +64,7 @@ type Head struct {
 // headSize is the number of bytes that a Head keeps.
 const headSize = 16 << 10
 
-// Write accepts all bytes but keeps only the first ones.
+// Write accepts all bytes. It keeps them until headSize is reached.
 func (h *Head) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

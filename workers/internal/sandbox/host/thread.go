@@ -7,15 +7,15 @@ import (
 )
 
 // Thread is an operating system thread that starts sandboxes. A child that is set to die with its
-// parent (PR_SET_PDEATHSIG) dies with the thread that created it, not with the process, and Go may
-// end threads at any time. This thread lives until End.
+// parent (PR_SET_PDEATHSIG) dies with the thread that created it, not with the process. Go may end
+// threads at any time, but a Thread lives until End.
 type Thread struct {
 	work chan func()
 	gone chan struct{}
 	end  sync.Once
 }
 
-// NewThread starts a thread.
+// NewThread starts a Thread.
 func NewThread() *Thread {
 	t := &Thread{work: make(chan func()), gone: make(chan struct{})}
 	go func() {
@@ -28,15 +28,14 @@ func NewThread() *Thread {
 	return t
 }
 
-// Do runs f on the thread, after earlier calls, and returns f's error. If ctx ends first, Do
-// returns without waiting. Do must not be called after End.
+// Do runs f on the thread, after the functions of earlier calls, and returns f's error. If ctx ends
+// before f begins, Do returns without waiting. Do must not be called after End.
 func (t *Thread) Do(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 
-	// Once the thread has taken f, Do waits for the result even if ctx ends, because f may start a
-	// process.
+	// Once f has begun, Do waits for its result even if ctx ends, because f may start a process.
 	result := make(chan error, 1)
 	select {
 	case t.work <- func() { result <- f() }:
@@ -46,8 +45,8 @@ func (t *Thread) Do(ctx context.Context, f func() error) error {
 	}
 }
 
-// End ends the thread, and with it all processes that it has started. It may be called more than
-// once.
+// End ends the thread, and thereby all processes that the thread has started. It may be called more
+// than once.
 func (t *Thread) End() {
 	t.end.Do(func() { close(t.work) })
 	<-t.gone

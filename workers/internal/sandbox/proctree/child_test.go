@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// asChild is set if the test binary acts as a program. Its value consists of the program's name and
-// a number.
+// asChild is an environment variable that makes the test binary act as a program. Its value is the
+// name of the program and a number.
 const asChild = "PARLEY_PROCTREE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -31,14 +31,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// again returns a command that starts this test binary as the given program.
+// again returns a command that starts this test binary as the program what with the number n.
 func again(what string, n int) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = []string{asChild + "=" + what + " " + strconv.Itoa(n), "GOMAXPROCS=1", "MARK=" + os.Getenv("MARK")}
 	return cmd
 }
 
-// spin uses the given amount of processor time, however busy the machine is.
+// spin uses the given amount of processor time, even on a busy machine.
 func spin(limit time.Duration) {
 	for used := time.Duration(0); used < limit; {
 		var u syscall.Rusage
@@ -122,8 +122,8 @@ func child(what string, n int) {
 	}
 }
 
-// begin starts a child and waits until it is ready. All of the child's processes have mark in their
-// environment.
+// begin starts a child and waits until it is ready. The environment of the child and its children
+// contains mark.
 func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tree, cmd *exec.Cmd, mark string) {
 	t.Helper()
 	mark = fmt.Sprintf("%s-%d-%d", t.Name(), os.Getpid(), time.Now().UnixNano())
@@ -153,7 +153,8 @@ func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tr
 	return tree, cmd, mark
 }
 
-// marked lists the live processes with this mark, wherever they are in the process tree.
+// marked returns the live processes whose environment contains the mark, anywhere in the process
+// tree.
 func marked(t *testing.T, mark string) (pids []int) {
 	t.Helper()
 	every, err := allProcesses()

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	killTime = 5 * time.Second // a hundred times the usual duration, to allow for busy machines
-	// After stopTime, processes are killed even if new ones still appear.
+	killTime = 5 * time.Second // a hundred times the usual duration, because the machine may be busy
+	// stopTime limits the time in which processes are only stopped. Afterwards they are killed,
+	// even if new ones still appear.
 	stopTime = 700 * time.Millisecond
 	killPoll = time.Millisecond
 )
@@ -28,10 +29,10 @@ func Kill(pid int) error {
 	return t.Kill()
 }
 
-// Kill kills every process in the tree and waits until all of them are gone, which usually takes
-// milliseconds, but up to a second on a busy machine. It returns an error if processes are still
-// alive after killTime. The first process must be reaped by its parent. Kill begins with the first
-// processes of PID namespaces, because all other processes in the namespaces die with them.
+// Kill kills all processes in the tree and waits until they are gone, which takes milliseconds, or
+// up to a second on a busy machine. It returns an error if processes are still alive after
+// killTime. The parent of the first process must reap it. Kill begins with the first processes of
+// PID namespaces, because all other processes in a namespace die with the first one.
 func (t Tree) Kill() error {
 	k := killer{tree: t, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
 	defer k.release()
@@ -56,17 +57,17 @@ func (t Tree) Kill() error {
 // killer is the state of one call of Kill.
 type killer struct {
 	tree  Tree
-	seen  map[int]process     // the processes of this and the last round, because the parents of some may have died since then
+	seen  map[int]process     // processes of this and the last round; the parents of some may have died since the last round
 	first map[int]bool        // the first processes of PID namespaces
 	held  map[int]*os.Process // handles (pidfds) of processes; a signal through a handle never reaches another process
 
-	settled bool // the last round found no new process, and none that can start a process
+	settled bool // the last round found no new process, and no process that can start another
 }
 
-// round lists the tree once, kills or stops the processes in it, and returns the number of live
-// processes. Processes outside inner PID namespaces are first stopped, and killed when no new
+// round lists the tree once, kills or stops its processes, and returns the number of live
+// processes. Processes outside of inner PID namespaces are first stopped, and killed when no new
 // process is found. If they were killed immediately, init could adopt children that were not listed
-// yet.
+// yet. If late is true, round kills them in any case.
 func (k *killer) round(late bool) (living int, err error) {
 	members, err := k.tree.members(k.seen)
 	if err != nil {
@@ -75,8 +76,8 @@ func (k *killer) round(late bool) (living int, err error) {
 
 	settled := true
 
-	// The processes are divided: first processes of namespaces are killed now, and others are
-	// stopped so that they cannot start new ones.
+	// First processes of namespaces are killed now. Other processes are stopped, so that they
+	// cannot start new ones.
 	found := make(map[int]process, len(members))
 	var firsts int
 	var others []process
@@ -86,7 +87,7 @@ func (k *killer) round(late bool) (living int, err error) {
 		switch {
 		case p.gone():
 		case k.first[p.pid]:
-			k.signal([]process{p}, syscall.SIGKILL) // kill it immediately: while it lives, it keeps creating processes
+			k.signal([]process{p}, syscall.SIGKILL) // killed immediately, because a live process keeps creating others
 			firsts++
 		default:
 			others = append(others, p)
@@ -94,7 +95,7 @@ func (k *killer) round(late bool) (living int, err error) {
 		}
 	}
 
-	k.seen = found // processes that are not listed have ended
+	k.seen = found // processes that are no longer listed have ended
 	for _, p := range members {
 		if p.gone() {
 			living += k.reap(p)
@@ -106,7 +107,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	switch {
 	case late || settled && k.settled:
 		k.signal(others, syscall.SIGKILL)
-	case firsts == 0: // otherwise most processes die with their namespace
+	case firsts == 0: // if there are first processes of namespaces, most others die with them
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
 
@@ -114,9 +115,10 @@ func (k *killer) round(late bool) (living int, err error) {
 	return living, nil
 }
 
-// hold opens a handle for a process. It reports whether a handle was already open.
+// hold opens a handle for a process, unless one is open. It reports whether a handle was already
+// open.
 func (k *killer) hold(p process) (known bool) {
-	// The same pid with another start time is another process.
+	// A process with the same pid but another start time is a different process.
 	if earlier, is := k.seen[p.pid]; is && earlier.start == p.start {
 		return true
 	}
@@ -137,7 +139,7 @@ func (k *killer) hold(p process) (known bool) {
 	return false
 }
 
-// signal sends a signal through the open handles. A process without a handle gets none.
+// signal sends a signal to processes through their handles. It skips processes without a handle.
 func (k *killer) signal(list []process, s syscall.Signal) {
 	for _, p := range list {
 		if held := k.held[p.pid]; held != nil {
@@ -146,9 +148,9 @@ func (k *killer) signal(list []process, s syscall.Signal) {
 	}
 }
 
-// reap reaps a dead process that this process has adopted, which happens if this process is the
-// first of a container. It does not reap the tree's first process, which its parent reaps. A
-// process with a parent in the tree is handled in a later round.
+// reap reaps a dead process that this process has adopted. This process adopts orphans if it is the
+// first process of a container. reap skips the tree's first process, which its parent reaps. A
+// process whose parent is in the tree is handled in a later round.
 func (k *killer) reap(p process) (left int) {
 	if _, parentLives := k.seen[p.parent]; parentLives && p.pid != k.tree.pid {
 		return 1
@@ -167,14 +169,15 @@ func (k *killer) release() {
 	}
 }
 
-// isFirst reports whether a process is the first process of a PID namespace below the current one.
+// isFirst reports whether a process is the first process of a PID namespace below the namespace of
+// the caller.
 func isFirst(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		return false
 	}
 
-	// NSpid lists the pid in each namespace, from this one to the innermost.
+	// NSpid lists the process's pid in each namespace, from the caller's to the innermost.
 	for line := range strings.Lines(string(text)) {
 		if rest, is := strings.CutPrefix(line, "NSpid:"); is {
 			numbers := strings.Fields(rest)

@@ -15,14 +15,14 @@ type process struct {
 	pid, parent int
 	state       byte
 	threads     int
-	cpu         time.Duration // its own CPU time, and that of the children it has reaped
-	start       uint64        // in ticks since the machine's start
+	cpu         time.Duration // CPU time of the process and of the children that it has reaped
+	start       uint64        // start time, in ticks since the machine's start
 }
 
 // tick is the kernel's unit of time in /proc, which is the same on every machine.
 const tick = time.Second / 100
 
-// gone reports whether the process has ended. It may still wait to be reaped by its parent.
+// gone reports whether the process has ended. Its parent may not have reaped it yet.
 func (p process) gone() bool { return p.state == 'Z' || p.state == 'X' }
 
 // readProcess reads one process.
@@ -34,11 +34,11 @@ func readProcess(pid int) (process, error) {
 	return parse(pid, text)
 }
 
-// The fields of /proc/<pid>/stat, counted from the first field after the name.
+// Indexes of the fields of /proc/<pid>/stat, counted from the first field after the name.
 const (
 	fieldState   = 0
 	fieldParent  = 1
-	fieldUTime   = 11 // followed by stime, cutime, cstime
+	fieldUTime   = 11 // the fields stime, cutime and cstime follow
 	fieldThreads = 17
 	fieldStart   = 19
 )
@@ -66,7 +66,7 @@ func parse(pid int, stat []byte) (process, error) {
 	return p, err
 }
 
-// allProcesses reads all visible processes. It skips processes that end in the meantime.
+// allProcesses reads all visible processes. It skips processes that end while it reads.
 func allProcesses() ([]process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -74,7 +74,8 @@ func allProcesses() ([]process, error) {
 	}
 	defer func() { _ = dir.Close() }() // no data can be lost
 
-	// The names that are numbers are processes. Readdirnames needs no stat of each entry.
+	// The entries of /proc whose names are numbers are processes. Readdirnames avoids a stat call
+	// for each entry.
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, err

@@ -13,10 +13,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// soon returns a second, plus the delay of a busy machine.
+// soon returns a second, plus time for the delays of a busy machine.
 func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
-// own returns the attributes of a child with its own PID namespace, as in every sandbox.
+// own returns process attributes that give a child its own PID namespace, like in a sandbox.
 func own() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Getuid() != 0 {
@@ -88,8 +88,8 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 	}
 }
 
-// If the pid of the first process was reused, the tree counts as ended, and the process that now
-// has the pid is not killed.
+// If the pid of the first process has been reused, the tree has ended, and the new process with
+// this pid is not killed.
 func TestAnotherProcessOfTheSameNumberIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	_, cmd, _ := begin(t, "stubborn", 0, nil)
@@ -190,7 +190,7 @@ func TestZombiesUseNothing(t *testing.T) {
 	_ = cmd.Wait() // killed
 }
 
-// A program can choose its process name, which must not confuse the parser.
+// A program can choose its process name. The name must not confuse the parser.
 func TestLinesOfProcWithHostileNames(t *testing.T) {
 	t.Parallel()
 	rest := ` S 7 1 1 0 -1 4194304 1 2 3 4 100 50 25 5 20 0 3 0 12345 1 2 3`

@@ -27,7 +27,7 @@ func Of(pid int) (Tree, error) {
 	return Tree{pid: pid, start: p.start}, nil
 }
 
-// Pids lists the live processes of the tree, beginning with its first process.
+// Pids lists the live processes of the tree. The first process of the tree comes first.
 func (t Tree) Pids() ([]int, error) {
 	members, err := t.members(nil)
 	var pids []int
@@ -39,17 +39,17 @@ func (t Tree) Pids() ([]int, error) {
 	return pids, err
 }
 
-// members lists the processes of the tree, including zombies, each after its parent. It also
-// includes the descendants of others, which are processes that were found in the tree earlier. If
-// all processes have ended, the list is empty; this is not an error.
+// members lists the processes of the tree, including zombies, each after its parent. others are
+// processes that were found in the tree earlier; their descendants are included. If all processes
+// have ended, the list is empty, without an error.
 func (t Tree) members(others map[int]process) ([]process, error) {
 	every, err := allProcesses()
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
 
-	// The root is the process with the tree's pid and start time. Everything else is found through
-	// the parents.
+	// The first process is the one with the tree's pid and start time. All other processes are
+	// found through their parents.
 	children := make(map[int][]process, len(every))
 	var members []process
 	for _, p := range every {
@@ -68,8 +68,8 @@ func (t Tree) members(others map[int]process) ([]process, error) {
 }
 
 // Usage returns the usage of the whole tree. Memory does not include files. Shared memory is
-// counted once for each process. If the sum exceeds enough, memory is measured again with shared
-// memory counted only once, which takes longer.
+// counted once for each process. If the sum exceeds enough, Usage measures again and counts shared
+// memory once, which takes longer.
 func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	members, err := t.members(nil)
 	for _, p := range members {
@@ -85,7 +85,8 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 		return u, err
 	}
 
-	// The exact measurement reads all page tables of a process, so it is made only above the limit.
+	// The exact measurement reads all page tables of a process, so it is made only if the first one
+	// exceeds the limit.
 	var once int64
 	for _, p := range members {
 		exact := memory(p.pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:")
@@ -99,8 +100,8 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	return u, err
 }
 
-// memory returns the sum of the values of some keys in a file in /proc/<pid>, in bytes. It returns
-// 0 if the file cannot be read.
+// memory reads a file in /proc/<pid> and returns the sum of the values of the given keys, in bytes.
+// It returns 0 if the file cannot be read.
 func memory(pid int, file string, keys ...string) (bytes int64) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
 	if err != nil {

@@ -31,7 +31,7 @@ type shared struct {
 	err         error
 }
 
-// one is an interpreter that is shared by all tests that only run programs.
+// one is an interpreter for all tests that only run programs.
 var one = sync.OnceValue(func() (s shared) {
 	if s.backend, s.err = bubblewrap.Open(bubblewrap.Config{}); s.err != nil {
 		return s
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run runs a program. The test fails if no sandbox is available.
+// run runs a program. The test fails if the program cannot be run.
 func run(tb testing.TB, p Program) Outcome {
 	tb.Helper()
 	s := one()

@@ -14,9 +14,9 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// bareBackend is bubblewrap with only its namespaces. A runner that kills all visible processes
-// does no harm in such a sandbox. bareBackend enforces no limits. It counts starts, and tests can
-// make starts fail.
+// bareBackend uses only the namespaces of bubblewrap. In such a sandbox, a program that kills all
+// visible processes can kill only its runner. bareBackend enforces no limits. It counts starts, and
+// tests can make starts fail.
 type bareBackend struct {
 	dir string
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkRun measures a program that prints, and compares its time with the minimum: the
-// interpreter alone in bubblewrap. It reports medians in milliseconds. All variants run in every
-// round, so that they run under the same load.
+// BenchmarkRun measures a program that prints a text. It compares the time with the minimum, which
+// is that of the interpreter alone in bubblewrap. It reports medians in milliseconds. Each round
+// includes all variants, so that they run under the same load.
 func BenchmarkRun(b *testing.B) {
 	warm, err := Open(newReal(b), Config{Limits: testLimits, Warm: 1})
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// errNotBegun means that a sandbox was lost before its program began, so another sandbox may be
-// tried. If a sandbox is lost later, the program is the cause.
+// errNotBegun means that a sandbox was lost before its program began, so the program may be run in
+// another sandbox. If a sandbox is lost later, the program is considered the cause.
 var errNotBegun = errors.New("the sandbox was lost before the program started")
 
-// The maximum size of the runner's own files, which are added to limits. The kernel stops a program
-// exactly at the size limit of a single folder. The watch detects that several folders together
-// exceed the limit.
+// Reserves for the runner's own files, which are added to the program's limits. The kernel stops a
+// program exactly at the size limit of one folder; measurements detect when several folders
+// together exceed the limit.
 const (
 	ownBytes = 2 << 20
 	ownFiles = 64
@@ -33,7 +33,7 @@ type box struct {
 	taken  chan struct{} // closed when a program takes the box
 }
 
-// start creates a sandbox. If ready is true, it returns when the runner is ready for a program;
+// start creates a sandbox. If ready is true, start returns when the runner can accept a program;
 // otherwise it returns immediately.
 func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	made, err := i.backend.Start(ctx, i.command)
@@ -45,7 +45,8 @@ func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 		return b, nil
 	}
 
-	// Killing the box closes its output, which ends the read below.
+	// If the runner is not ready in time, the box is killed. This closes its output and ends the
+	// read below.
 	defer time.AfterFunc(readyWithin, b.Kill).Stop()
 	defer context.AfterFunc(ctx, b.Kill)()
 	kind, _, err := b.frames.next()
@@ -59,7 +60,7 @@ func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	return b, nil
 }
 
-// complaint returns what the box has written to standard error, for an error message.
+// complaint returns the box's standard error, for an error message.
 func complaint(b sandbox.Box) string {
 	if said := strings.TrimSpace(b.Stderr()); said != "" {
 		return ": " + said
@@ -76,8 +77,8 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	}
 	e.resultReader = newResultReader(e.limits, p.Files)
 
-	// The deferred calls run in the opposite order: the box is killed, the watch is cancelled, and
-	// its goroutine ends.
+	// The deferred calls run in reverse order: the box is killed, the watch is cancelled, and its
+	// goroutine ends.
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -94,12 +95,12 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	e.deadline = time.AfterFunc(beginWithin, b.Kill)
 	defer func() { e.deadline.Stop() }()
 
-	// The program is sent while frames are read. Otherwise a full pipe in each direction could
+	// The program is sent while frames are received. Otherwise, a full pipe in each direction could
 	// block both sides.
 	parts.Go(func() { order(b, e.limits, p) })
 	err := e.read(b.frames, func() { e.begin(&parts) }, e.end)
 
-	// A complete result counts even if the caller has stopped waiting in the last moment.
+	// A complete result is returned even if the caller stopped waiting at the last moment.
 	if ctx.Err() != nil && !e.complete {
 		return Outcome{}, fmt.Errorf("running the program: %w", context.Cause(ctx))
 	}
@@ -109,7 +110,8 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	return e.outcome(), nil
 }
 
-// order sends the program to the runner. If that fails, reading the runner's frames fails, too.
+// order sends the program to the runner. An error is ignored, because then reading the runner's
+// frames fails as well.
 func order(b *box, l sandbox.Limits, p Program) {
 	w := newFrameWriter(b.Stdin())
 	var limits strings.Builder
@@ -150,7 +152,7 @@ type exchange struct {
 	started  time.Time
 	took     time.Duration
 	began    sandbox.Usage
-	counted  bool // began contains a usage
+	counted  bool // began is set to a measured usage
 	memory   atomic.Int64
 
 	mu      sync.Mutex
@@ -159,8 +161,8 @@ type exchange struct {
 
 // begin is called when the program begins.
 func (e *exchange) begin(parts *sync.WaitGroup) {
-	// A warm sandbox has used processor time for its interpreter. The program's usage counts from
-	// here.
+	// The interpreter of a sandbox that was kept ready has already used processor time. The
+	// program's usage is counted from here.
 	e.started = time.Now()
 	usage, err := e.box.Usage()
 	e.began, e.counted = usage, err == nil
@@ -170,7 +172,7 @@ func (e *exchange) begin(parts *sync.WaitGroup) {
 }
 
 // watch measures the program's usage. When a limit is exceeded, it asks the runner to stop the
-// program, so that output and files are kept. If the runner does not respond, it kills the box.
+// program, so that output and files are kept. If the runner does not respond, watch kills the box.
 func (e *exchange) watch() {
 	limits := e.limits
 	limits.Files += ownBytes
@@ -187,7 +189,7 @@ func (e *exchange) watch() {
 	<-e.ctx.Done()
 }
 
-// kill kills the box because of a limit. The first reason counts.
+// kill kills the box because of a limit. Only the first limit is recorded.
 func (e *exchange) kill(limit sandbox.Limit) {
 	e.mu.Lock()
 	if e.reached == "" {
@@ -197,14 +199,15 @@ func (e *exchange) kill(limit sandbox.Limit) {
 	e.box.Kill()
 }
 
-// end is called when the program or the stream of frames has ended.
+// end is called when the program has ended, or the stream of frames.
 func (e *exchange) end() {
 	e.took = time.Since(e.started)
 	if !e.ended {
-		e.box.Kill() // the box is lost; its usage is final after the kill
+		e.box.Kill() // the box is lost; after the kill its usage is final
 	}
 
-	// The program has ended, and the runner sends its files. The time for that is limited as well.
+	// The program has ended, and the runner sends its files. The time for sending them is limited,
+	// too.
 	usage, err := e.box.Usage()
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)
@@ -236,7 +239,7 @@ func (e *exchange) outcome() Outcome {
 	return o
 }
 
-// peakBox is a box that records its maximum memory usage.
+// peakBox is a box that records the maximum of its memory usage.
 type peakBox struct {
 	sandbox.Box
 

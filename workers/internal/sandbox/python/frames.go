@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// Kinds of frames; parley_runner.py defines their meaning.
+// Kinds of frames. parley_runner.py defines their meaning.
 const (
-	// From the runner.
+	// Frames that the runner sends.
 	frameReady   = 'Y'
 	frameBegun   = 'B'
 	frameOutput  = 'O'
@@ -22,16 +22,16 @@ const (
 	frameGone    = 'G'
 	frameEnd     = 'Z'
 
-	// To the runner. frameFile and frameData are sent in both directions.
+	// Frames that are sent to the runner. frameFile and frameData are sent in both directions.
 	frameLimits = 'P'
 	frameCode   = 'C'
 	frameStop   = 'S'
 )
 
-// maxFrame is larger than every frame that the runner sends.
+// maxFrame is larger than any frame of the runner.
 const maxFrame = 1 << 20
 
-// frameHead is the size of a frame's head: its kind and the length of its payload.
+// frameHead is the size of a frame's head, which consists of the kind and the payload's length.
 const frameHead = 5
 
 // frameReader reads frames from an untrusted stream.
@@ -52,7 +52,7 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 		return 0, nil, fmt.Errorf("reading a frame: %w", err)
 	}
 
-	// A program may write to the runner's output itself, so the length is not trusted.
+	// A program may write to the runner's output itself, so the length cannot be trusted.
 	size := int(binary.BigEndian.Uint32(head[1:]))
 	if size > maxFrame {
 		return 0, nil, fmt.Errorf("reading a frame: %d bytes exceed the limit", size)
@@ -67,14 +67,14 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	return head[0], payload, nil
 }
 
-// frameWriter writes frames to a stream. After an error it does nothing.
+// frameWriter writes frames to a stream. After an error, its methods do nothing.
 type frameWriter struct {
 	to  *bufio.Writer
 	err error
 }
 
-// newFrameWriter returns a writer to a sandbox's input. Frames are sent by flush or when the buffer
-// is full.
+// newFrameWriter returns a writer to a sandbox's input. The writer buffers frames until flush is
+// called or the buffer is full.
 func newFrameWriter(w io.Writer) *frameWriter {
 	return &frameWriter{to: bufio.NewWriterSize(w, 64<<10)}
 }

@@ -18,8 +18,8 @@ func frame(kind byte, payload string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(payload)))) + payload
 }
 
-// FuzzFrames reads arbitrary bytes as frames from a sandbox: the reader does not panic, and results
-// are within the limits.
+// FuzzFrames reads arbitrary bytes as frames from a sandbox. The reader must not panic, and the
+// results must be within the limits.
 func FuzzFrames(f *testing.F) {
 	f.Add(frame('Y', "") + frame('B', "") + frame('O', "hi\n") + frame('E', "\xff") + frame('X', "0 3 100 2 0 \n42") +
 		frame('F', "a.txt") + frame('D', "content") + frame('L', "link") + frame('G', "given") + frame('Z', ""))

@@ -17,20 +17,20 @@ import (
 //go:embed parley_*.py
 var sources embed.FS
 
-// home is the folder of the runner in the sandbox.
+// home is the folder that contains the runner in the sandbox.
 const home = "/parley"
 
 const (
-	// For Open, with the first program.
+	// openWithin limits Open, including the first program.
 	openWithin    = time.Minute
-	readyWithin   = 10 * time.Second // for the interpreter's start
-	beginWithin   = 20 * time.Second // from sending a program to its beginning, including the start of a sandbox
-	wallGrace     = time.Second      // the runner enforces the wall time; after this time, the box is killed
+	readyWithin   = 10 * time.Second // for the start of the interpreter
+	beginWithin   = 20 * time.Second // from sending a program until it begins, including the start of a sandbox
+	wallGrace     = time.Second      // after the wall time, which the runner enforces, and before the box is killed
 	stopWithin    = time.Second      // for the runner to stop a program that has exceeded a limit
-	collectWithin = 20 * time.Second // for sending the files after the program's end
+	collectWithin = 20 * time.Second // for sending the files after the program has ended
 )
 
-// ErrClosed is the error for a run that is started after Close, or in progress during Close.
+// ErrClosed is the error of a run that is started after Close or is in progress during Close.
 var ErrClosed = errors.New("the interpreter is closed")
 
 // Config configures an Interpreter.
@@ -55,13 +55,13 @@ type Interpreter struct {
 	pool     *pool
 	ctx      context.Context //nolint:containedctx // lifetime of the interpreter; all runs end with it
 	cancel   context.CancelFunc
-	ending   sync.WaitGroup // counts runs in progress and sandboxes that are being removed
+	ending   sync.WaitGroup // runs in progress, and sandboxes that are being removed
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// Open starts an interpreter. Open runs a first program, which tests the backend and determines the
+// Open starts an interpreter. It runs a first program, which tests the backend and finds the
 // available packages, and then begins to keep sandboxes ready.
 func Open(backend sandbox.Backend, c Config) (*Interpreter, error) {
 	if c.Path == "" {
@@ -88,7 +88,7 @@ func (i *Interpreter) Packages() []Package {
 
 // Close ends all sandboxes. Runs in progress fail. The backend stays open.
 func (i *Interpreter) Close() error {
-	// No run can begin after closed is set, so ending counts only down from here.
+	// After closed is set, no run can begin, so ending can only count down.
 	i.mu.Lock()
 	i.closed = true
 	i.mu.Unlock()
@@ -99,7 +99,7 @@ func (i *Interpreter) Close() error {
 }
 
 // enter registers a run. It returns false after Close. If it returns true, the caller must call
-// i.ending.Done.
+// i.ending.Done when the run has ended.
 func (i *Interpreter) enter() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -127,8 +127,8 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	//nolint:contextcheck // a run depends on two contexts: the caller's and the interpreter's
 	defer context.AfterFunc(i.ctx, func() { cancel(ErrClosed) })()
 
-	// A ready sandbox may have been lost without being noticed. If the program did not begin, a new
-	// sandbox is tried once.
+	// A sandbox that was kept ready may have been lost unnoticed. If the program has not begun, a
+	// new sandbox is tried once.
 	if b := i.pool.take(); b != nil {
 		outcome, err := i.exchange(ctx, b, p)
 		if !errors.Is(err, errNotBegun) || ctx.Err() != nil {
@@ -143,8 +143,8 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	return i.exchange(ctx, b, p)
 }
 
-// checkFiles returns an error if a file's name is invalid, or if it is also the name of a folder
-// that contains another file.
+// checkFiles returns an error if a file's name is invalid, or if the name is also that of a folder
+// which contains another file.
 func checkFiles(files []File) error {
 	names := make(map[string]bool, len(files))
 	for _, f := range files {
@@ -154,7 +154,7 @@ func checkFiles(files []File) error {
 		names[f.Name] = true
 	}
 
-	// Each parent folder of a name must not be a file.
+	// No parent folder of a file may be a file itself.
 	for name := range names {
 		for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
 			if names[name[:at]] {
@@ -165,9 +165,9 @@ func checkFiles(files []File) error {
 	return nil
 }
 
-// command returns the command that starts the interpreter. The site module is disabled, because it
-// takes most of the start time. The environment contains only the variables listed here, so other
-// variables cannot affect the imports at the start.
+// command returns the command that starts the interpreter. It disables Python's site module, which
+// takes most of the start time. The environment contains only the variables listed here, so no
+// other variable affects the imports at the start.
 func command(path, runner string, limits sandbox.Limits, data []sandbox.Data) sandbox.Command {
 	return sandbox.Command{
 		Args: []string{path, "-s", "-S", "-B", "-X", "utf8", home + "/" + runner},

@@ -91,8 +91,8 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 	}
 }
 
-// TestTimeOfSubprocesses: the kernel kills a program's subprocess at the limit before the watcher
-// notices the excess. The program then ends, and the outcome names the limit.
+// TestTimeOfSubprocesses: the kernel kills a program's subprocess at the limit before a measurement
+// detects the excess. The program then ends, and the outcome names the limit.
 func TestTimeOfSubprocesses(t *testing.T) {
 	t.Parallel()
 	limits := testLimits

@@ -13,7 +13,7 @@ const (
 )
 
 // pool keeps sandboxes ready. It creates them in the background, one after the other. If no sandbox
-// is ready, a program starts a new one instead of waiting.
+// is ready, a program does not wait but starts a new sandbox.
 type pool struct {
 	warm   int
 	start  func(context.Context) (*box, error)
@@ -24,11 +24,12 @@ type pool struct {
 
 	mu       sync.Mutex
 	idle     []*box
-	failures int // number of consecutive sandboxes that could not be created or that ended unused
+	failures int // number of consecutive sandboxes that could not be created or ended unused
 	closed   bool
 }
 
-// newPool returns a pool and begins to fill it. start must return a sandbox that is ready.
+// newPool returns a pool of the size warm and begins to fill it. start must return a sandbox that
+// is ready. report is called with the reason for each failure.
 func newPool(warm int, start func(context.Context) (*box, error), report func(error)) *pool {
 	p := &pool{warm: warm, start: start, report: report, wakeUp: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -37,7 +38,8 @@ func newPool(warm int, start func(context.Context) (*box, error), report func(er
 	return p
 }
 
-// refill keeps the pool at its size until ctx ends. After failures it waits with increasing delay.
+// refill keeps the pool at its size until ctx ends. After failures, it waits with increasing
+// delays.
 func (p *pool) refill(ctx context.Context) {
 	for {
 		missing, wait := p.want()
@@ -89,7 +91,7 @@ func (p *pool) failed() {
 	p.failures++
 }
 
-// wake makes refill check the pool. It never blocks.
+// wake makes refill check the size of the pool. It never blocks.
 func (p *pool) wake() {
 	select {
 	case p.wakeUp <- struct{}{}:
@@ -107,8 +109,8 @@ func (p *pool) put(b *box) {
 	}
 	p.idle = append(p.idle, b)
 
-	// A ready sandbox may end, for example because the kernel is short of memory. It is then
-	// replaced.
+	// A sandbox may end while it is ready, for example because the kernel is short of memory. The
+	// pool then replaces it.
 	p.done.Go(func() {
 		select {
 		case <-b.taken:
@@ -149,13 +151,14 @@ func (p *pool) take() *box {
 	return b
 }
 
-// close ends all idle sandboxes and waits for the background work to end.
+// close ends all sandboxes that are ready, and waits until the background work has ended.
 func (p *pool) close() {
 	p.cancel()
 	p.mu.Lock()
 	p.closed = true
 
-	// Closing taken ends the goroutines that watch the boxes, before the boxes are killed.
+	// For each ready box, a goroutine watches for its end. Closing taken stops these goroutines
+	// before the boxes are killed.
 	idle := p.idle
 	p.idle = nil
 	for _, b := range idle {

@@ -10,7 +10,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// openBare opens an interpreter on a backend that tests can make fail.
+// openBare opens an interpreter on a backend whose starts a test can make fail.
 func openBare(t *testing.T, warm int, report func(error)) (*bareBackend, *Interpreter) {
 	t.Helper()
 	backend := newBare(t)
@@ -154,7 +154,7 @@ func TestManyAtOnce(t *testing.T) {
 	runs.Wait()
 }
 
-// TestProgramThatKillsItsRunner uses backends in which a program can kill the runner.
+// TestProgramThatKillsItsRunner uses backends in which a program is able to kill the runner.
 func TestProgramThatKillsItsRunner(t *testing.T) {
 	t.Parallel()
 	_, i := openBare(t, 0, nil)
@@ -182,8 +182,7 @@ func TestWaitingCostsNoTime(t *testing.T) {
 	rests(t, b)
 }
 
-// rests waits until a warm box has finished its preparation, that is, until it no longer uses
-// processor time.
+// rests waits until a warm box is ready and no longer uses processor time.
 func rests(t *testing.T, b *box) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

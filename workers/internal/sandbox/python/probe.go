@@ -23,7 +23,7 @@ var knownPackages = []string{
 	"openpyxl", "xlsxwriter", "lxml", "beautifulsoup4", "pyyaml", "requests", "tabulate",
 }
 
-// probe runs the first program, together with the runner's source code. The program compiles the
+// probe runs the first program, which includes the runner's source code. The program compiles the
 // runner, so that later starts take a third less time. It also creates matplotlib's list of fonts,
 // so that the first plot in a sandbox takes one second less.
 func (i *Interpreter) probe(path string) error {
@@ -42,7 +42,7 @@ func (i *Interpreter) probe(path string) error {
 		}
 	}
 
-	// The first program has its own limits and runs the source code of the runner. Later programs
+	// The first program has its own limits and runs the runner from its source code. Later programs
 	// run the compiled runner with the configured limits.
 	limits := i.limits
 	i.limits = probeLimits
@@ -65,8 +65,8 @@ func (i *Interpreter) probe(path string) error {
 	return i.learn(path, outcome)
 }
 
-// learn stores the results of the first program: the packages, and the files that later sandboxes
-// use.
+// learn stores the results of the first program: the available packages, and the files that later
+// sandboxes use.
 func (i *Interpreter) learn(path string, outcome Outcome) error {
 	data := make([]sandbox.Data, 0, len(outcome.Files))
 	runner := false

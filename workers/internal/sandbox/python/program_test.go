@@ -9,8 +9,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// expected is the expected outcome of a program. If a text begins or ends with "…", the output may
-// have any text in that place.
+// expected is the expected outcome of a program. A text that begins or ends with "…" matches any
+// text in that place.
 type expected struct {
 	stdout, stderr, value, traceback string
 	exitCode                         int

@@ -6,42 +6,43 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Program is a program to run: its code, and the initial files of its working folder.
+// Program is a Python program: its code, and the initial files of its working folder.
 type Program struct {
 	Code  string
 	Files []File
-	Wall  time.Duration // limit on the duration, if shorter than Limits.Wall; 0 means Limits.Wall
+	Wall  time.Duration // limit on the elapsed time, if shorter than Limits.Wall; 0 means Limits.Wall
 }
 
-// File is a file in the working folder. Its name is relative to the folder, with slashes.
+// File is a file in the working folder. Its name is a path relative to that folder, with slashes.
 type File struct {
 	Name    string
 	Content []byte
 }
 
-// Outcome is the result of a program. A failure of the program itself is an outcome and not an
-// error.
+// Outcome is the result of a program. A program that fails has an outcome, too; errors are for
+// failures of the sandbox.
 type Outcome struct {
 	Stdout, Stderr string // valid UTF-8; at most Limits.Output bytes in total
-	Written        int64  // total bytes printed
+	Written        int64  // total number of bytes that the program printed
 	Value          string // repr of the last expression's value; "" if there is none or the value is None
 	Traceback      string // traceback of the exception that ended the program, reduced to the program's own lines; "" if there is none
-	ExitCode       int    // exit code of the interpreter; -9 if it was killed
+	ExitCode       int    // exit code of the interpreter, or -9 if it was killed
 	Limit          sandbox.Limit
 	// Files are the new or changed files, ordered by name. They include plots that the program left
 	// open, as figure-1.png and so on.
 	Files []File
 	// Removed lists the names of files in Program.Files that no longer exist.
 	Removed []string
-	// LeftOut lists the names of files that are not returned, because there are too many, they are
-	// too large or not plain files, or their names are not UTF-8. It contains at most 100 names.
+	// LeftOut lists at most 100 names of files that are not returned. Such files are too many, too
+	// large or not plain files, or their names are not UTF-8.
 	LeftOut []string
 	Took    time.Duration
 	CPU     time.Duration
 	Memory  int64 // maximum usage observed; 0 if not measured
 }
 
-// Failed reports whether the program failed. Exceeding the output limit is not a failure.
+// Failed reports whether the program failed. A program that exceeded the limit on output has not
+// failed.
 func (o Outcome) Failed() bool {
 	return o.Traceback != "" || o.ExitCode != 0 || o.Limit != "" && o.Limit != sandbox.LimitOutput
 }

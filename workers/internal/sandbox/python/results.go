@@ -25,18 +25,19 @@ const (
 
 var errFrame = errors.New("unexpected message from the sandbox")
 
-// resultReader collects a program's results from frames. The program could send frames itself, so
-// the reader enforces all limits once more.
+// resultReader collects a program's results from frames. A program could send frames itself, so the
+// reader enforces all limits again.
 type resultReader struct {
 	limits  sandbox.Limits
 	initial map[string][]byte // the program's initial files
 
 	stdout, stderr []byte
-	// Bytes of output that were received, and bytes that the program has printed.
+	// seen is the number of bytes of output received. written is the number of bytes that the
+	// program has printed.
 	seen, written int64
 	ready, begun  bool
 	ended         bool // the program has ended, and its files follow
-	complete      bool // all frames were received
+	complete      bool // all frames have been received
 	exitCode      int
 	limit         sandbox.Limit
 	value         string
@@ -44,12 +45,12 @@ type resultReader struct {
 	cpu           time.Duration
 	files         []File
 	fileBytes     int64
-	skipping      bool // the rest of the current file is ignored
+	skipping      bool // the rest of the current file is being ignored
 	removed       []string
 	leftOut       []string
 }
 
-// take processes a frame that arrived after the program began.
+// take processes a frame that arrives after the program has begun.
 func (r *resultReader) take(kind byte, payload []byte) error {
 	switch {
 	case r.complete:
@@ -61,7 +62,7 @@ func (r *resultReader) take(kind byte, payload []byte) error {
 	}
 }
 
-// takeRunning processes a frame of the running program: its output or its end.
+// takeRunning processes a frame that arrives while the program runs: output, or the program's end.
 func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	switch kind {
 	case frameOutput:
@@ -82,18 +83,18 @@ func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	return nil
 }
 
-// print appends as much of the output to kept as the limit allows.
+// print appends more to the kept output, as far as the limit on output allows.
 func (r *resultReader) print(kept, more []byte) []byte {
-	// Standard output and standard error share the limit.
+	// The limit applies to standard output and standard error together.
 	room := max(r.limits.Output-r.seen, 0)
 	r.seen += int64(len(more))
 	return append(kept, more[:min(int64(len(more)), room)]...)
 }
 
-// takeEnd parses the frame for the program's end: exit code, value and traceback.
+// takeEnd parses the frame that reports the program's end: exit code, value and traceback.
 func (r *resultReader) takeEnd(payload []byte) error {
-	// The head contains the numbers and the limit's name. The value and the traceback follow
-	// without separators.
+	// The first line of the frame contains the numbers and the name of an exceeded limit. The value
+	// and the traceback follow without separators.
 	head, body, found := bytes.Cut(payload, []byte("\n"))
 	var exitCode, written, cpu, value, traceback int64
 	limit := ""
@@ -114,7 +115,7 @@ func (r *resultReader) takeEnd(payload []byte) error {
 	return nil
 }
 
-// knownLimit returns the limit with this name, or "" for any other text. The runner's frames are
+// knownLimit returns the limit named s, or "" if s names no limit, because the runner's frames are
 // not trusted.
 func knownLimit(s string) sandbox.Limit {
 	switch l := sandbox.Limit(s); l {
@@ -125,7 +126,7 @@ func knownLimit(s string) sandbox.Limit {
 	}
 }
 
-// takeFile processes a frame that follows the program's end and contains a part of its files.
+// takeFile processes a frame that arrives after the program's end. Such frames contain the files.
 func (r *resultReader) takeFile(kind byte, payload []byte) error {
 	switch kind {
 	case frameFile:
@@ -147,7 +148,7 @@ func (r *resultReader) takeFile(kind byte, payload []byte) error {
 	return nil
 }
 
-// begin starts a file. It skips a file with an invalid or repeated name, or above the number of
+// begin starts a file. It skips a file if the name is invalid or repeated, or if there are too many
 // files.
 func (r *resultReader) begin(name []byte) error {
 	same := func(f File) bool { return f.Name == string(name) }
@@ -188,8 +189,8 @@ func (r *resultReader) leaveOut(name []byte) {
 	}
 }
 
-// outcome returns the results received so far. If the frame for the program's end is missing, the
-// program was killed.
+// outcome returns the results received so far. If the frame that reports the program's end is
+// missing, the program was killed.
 func (r *resultReader) outcome() Outcome {
 	o := Outcome{
 		Written: max(r.written, r.seen), Value: r.value, Traceback: r.traceback, ExitCode: r.exitCode, Limit: r.limit,
@@ -212,7 +213,7 @@ func (r *resultReader) outcome() Outcome {
 	return o
 }
 
-// texts converts the output to text. The text is truncated again, because each invalid byte becomes
+// texts converts the output to text. It truncates the text again, because each invalid byte becomes
 // three bytes.
 func (r *resultReader) texts() (stdout, stderr string) {
 	whole := max(r.written, r.seen) <= r.limits.Output
@@ -221,7 +222,7 @@ func (r *resultReader) texts() (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// trimTail removes an incomplete character at the end of b, unless b is the whole output.
+// trimTail removes an incomplete character from the end of b, unless b is the complete output.
 func trimTail(b []byte, whole bool) []byte {
 	if whole {
 		return b
@@ -258,8 +259,8 @@ func validName(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxName && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// newResultReader returns a reader for a program with these initial files. Unchanged files are not
-// returned.
+// newResultReader returns a reader for a program with the given initial files. Initial files that
+// the program has not changed are not returned.
 func newResultReader(l sandbox.Limits, files []File) *resultReader {
 	initial := make(map[string][]byte, len(files))
 	for _, f := range files {
@@ -268,8 +269,8 @@ func newResultReader(l sandbox.Limits, files []File) *resultReader {
 	return &resultReader{limits: l, initial: initial}
 }
 
-// read reads frames until the end of the stream. It calls begin when the program begins, and end
-// when the program or the stream has ended.
+// read reads frames until the stream ends. It calls begin when the program begins, and end when the
+// program or the stream has ended.
 func (r *resultReader) read(frames *frameReader, begin, end func()) error {
 	defer func() {
 		if r.begun && !r.ended {
@@ -288,7 +289,8 @@ func (r *resultReader) read(frames *frameReader, begin, end func()) error {
 	return nil
 }
 
-// step processes a frame according to the reader's state.
+// step processes a frame. The meaning of the frame depends on whether the program has begun or
+// ended.
 func (r *resultReader) step(kind byte, payload []byte, begin, end func()) error {
 	switch {
 	case kind == frameReady && !r.ready && !r.begun:

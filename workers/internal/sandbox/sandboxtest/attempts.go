@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// The Python program that makes attempts, in two parts.
+// Source code of the Python program that makes the attempts, in two parts.
 var (
 	//go:embed probes/attempt_files.py
 	attemptFiles string
@@ -20,38 +20,41 @@ var (
 	attemptRest string
 )
 
-// attempt is an action that must be refused in a sandbox.
+// attempt is an action that must be refused in a sandbox. Either probe or call is set.
 type attempt struct {
 	name string
-	// Either probe, a function of the program, or call, a system call, is set. args are its arguments.
+	// probe is a function of the program, and call is a system call. args are the arguments of
+	// either.
 	probe, call string
 	args        []any
-	// must is the required refusal: the name of an error number, or "SIGSYS"; "" accepts any refusal.
+	// must is the required refusal: the name of an error number, or "SIGSYS". If it is "", any
+	// refusal is accepted.
 	must string
-	// control contains the arguments for the control (the same attempt without a sandbox), if they differ.
+	// control contains the arguments for the same attempt without a sandbox, if they differ from
+	// args.
 	control []any
-	// needs states the requirement of the control: nothing, all privileges of the host, or a
-	// feature that some hosts lack.
+	// needs is the requirement for the attempt to succeed without a sandbox: nothing, all
+	// privileges of the host, or a feature that some hosts lack.
 	needs need
-	// inline means that the program makes the attempt in its own process.
+	// inline means that the program makes the attempt in its own process instead of a child.
 	inline bool
-	// fatal means that any signal that ends the attempt counts as a refusal.
+	// fatal means that the attempt also counts as refused if a signal ends it.
 	fatal bool
-	// ownKernel, if not empty, says why the attempt may succeed in a sandbox with its own kernel
-	// without reaching the host.
+	// ownKernel, if not empty, is the reason why the attempt may succeed in a sandbox with a kernel
+	// of its own. The attempt then does not reach the host.
 	ownKernel string
 }
 
-// need is the condition under which an attempt succeeds without isolation.
+// need is a requirement for an attempt to succeed without isolation.
 type need int
 
 const (
 	nothingNeeded need = iota
 	privileges
-	optional // the host may lack the feature or have disabled it; the control logs what it finds
+	optional // the host may lack the feature or have it disabled; a failure without a sandbox is only logged
 )
 
-// result is the outcome of an attempt, as the program prints it.
+// result is the outcome of an attempt as the program prints it.
 type result struct {
 	Name    string `json:"name"`
 	Ok      bool   `json:"ok"`
@@ -79,7 +82,7 @@ func (r result) String() string {
 
 const sigsys = int(syscall.SIGSYS)
 
-// escaped returns an error if an attempt was not refused as required.
+// escaped returns an error if an attempt was not refused in the required way.
 func (a attempt) escaped(r result) error {
 	switch {
 	case r.Broken != "":
@@ -101,7 +104,7 @@ func (a attempt) escaped(r result) error {
 	}
 }
 
-// attemptCode returns the program that makes the attempts.
+// attemptCode returns the source code of a program that makes the attempts.
 func attemptCode(attempts []attempt) string {
 	type given struct {
 		Name  string `json:"name"`
@@ -118,12 +121,12 @@ func attemptCode(attempts []attempt) string {
 	if err != nil {
 		panic(err) // the arguments are numbers, texts, and lists of numbers and texts
 	}
-	// The text is encoded, so that the program does not find the canary in its own source.
+	// The text is encoded, so that the program does not find the canary in its own source code.
 	text := base64.StdEncoding.EncodeToString(encoded)
 	return "import base64, json\nGIVEN = json.loads(base64.b64decode('" + text + "'))\n" + attemptFiles + "\n\n" + attemptRest
 }
 
-// results parses the program's output.
+// results parses the output of the program.
 func results(stdout string) (map[string]result, error) {
 	found := map[string]result{}
 	lines := bufio.NewScanner(strings.NewReader(stdout))

@@ -22,7 +22,7 @@ import (
 //go:embed probes/neighbour.py
 var neighbourProgram string
 
-// boxes tests a backend's promises about one sandbox, without python.Interpreter.
+// boxes tests a backend's guarantees about single sandboxes, without python.Interpreter.
 func (s *suite) boxes(t *testing.T) {
 	t.Run("two programs see nothing of each other", s.twoBoxes)
 	t.Run("environment and data", s.environmentAndData)
@@ -47,7 +47,7 @@ func (s *suite) startWith(t *testing.T, c sandbox.Command) sandbox.Box {
 	if err != nil {
 		t.Fatalf("starting a sandbox: %v", err)
 	}
-	late := time.AfterFunc(runTimeout, box.Kill) // unblocks readers of the box
+	late := time.AfterFunc(runTimeout, box.Kill) // ends the output, so that readers do not block forever
 	t.Cleanup(func() {
 		late.Stop()
 		box.Kill()
@@ -65,7 +65,7 @@ func line(t *testing.T, from *bufio.Reader, box sandbox.Box) string {
 	return strings.TrimSpace(text)
 }
 
-// ended waits until everything in a box has ended.
+// ended waits until all processes in a box have ended.
 func ended(t *testing.T, box sandbox.Box) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
@@ -95,7 +95,8 @@ type conversation interface {
 	Stdout() io.Reader
 }
 
-// meet lets programs that run side by side search for each other, and returns what each of them found.
+// meet lets programs that run simultaneously search for each other. It returns what each program
+// has found.
 func meet[C conversation](t *testing.T, programs ...C) [][]string {
 	t.Helper()
 	var readers []*bufio.Reader
@@ -174,8 +175,8 @@ print(json.dumps({
 	ended(t, box)
 }
 
-// seenFromHost checks the isolation of a program from the host's side. Some kinds of isolation have
-// no visible effect within the sandbox as long as the others work.
+// seenFromHost checks the isolation of a program from the host's side. Some kinds of isolation are
+// invisible within the sandbox while the others work.
 func (s *suite) seenFromHost(t *testing.T) {
 	if s.brief {
 		t.Log("programs in gVisor are not processes of the host")
@@ -222,8 +223,8 @@ sys.stdin.read()`)
 	}
 }
 
-// lingering returns a program that leaves processes which only SIGKILL ends: children, daemons and
-// other programs.
+// lingering returns a program that leaves processes which only SIGKILL can end: children, daemons
+// and other programs.
 func lingering(mark string) string {
 	return nameProcess(mark) + fmt.Sprintf(`
 import os, signal, sys, time
@@ -246,8 +247,8 @@ print("ready", flush=True)
 `, interpreter, mark)
 }
 
-// nameProcess returns code that sets the process name to mark, by which the host finds the
-// processes. Children and daemons inherit it.
+// nameProcess returns code that sets the process name to mark. Children and daemons inherit the
+// name, by which the host finds all of them.
 func nameProcess(mark string) string {
 	return fmt.Sprintf("import ctypes; ctypes.CDLL(None).prctl(15, b%q, 0, 0, 0)\n", mark)
 }
@@ -285,7 +286,7 @@ func (s *suite) killEndsAll(t *testing.T) {
 	}
 }
 
-// nothingFor fails the test if processes of a program are still alive.
+// nothingFor fails the test if processes with the given mark are still alive.
 func (s *suite) nothingFor(t *testing.T, mark string) {
 	t.Helper()
 	if left := gone(t.Context(), func() []process { return marked(mark) }); left != nil {
@@ -343,10 +344,10 @@ sys.stdin.read()`)
 	}
 }
 
-// victimVariable is set in the environment of a process that is started only to be killed.
+// victimVariable is an environment variable of a process that is started only to be killed.
 const victimVariable = "PARLEY_SANDBOX_VICTIM"
 
-// beVictim keeps a sandbox until this process is killed, which must end the sandbox.
+// beVictim keeps a sandbox open until this process is killed. The sandbox must then end as well.
 func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	t.Helper()
 	s := newSuite(open(t))
@@ -358,7 +359,7 @@ func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	ended(t, box)
 }
 
-// workerDies kills a process that has sandboxes, as in a crash.
+// workerDies kills a process that has sandboxes, to simulate a crash.
 func workerDies(t *testing.T) {
 	mark, temporary := newMark(), t.TempDir()
 	top, _, _ := strings.Cut(t.Name(), "/WorkerDies")

@@ -18,19 +18,18 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// suite tests one backend.
+// suite is the state of the tests for one backend.
 type suite struct {
 	backend sandbox.Backend
 	host    *host
-	// brief reduces the tests for backends whose sandboxes start slowly.
+	// brief reduces the tests. It is set for backends whose sandboxes start slowly.
 	brief bool
-	// watched means that no cgroup limits memory, on a kernel that the sandboxes share with the
-	// host.
+	// watched means that memory is measured and not limited by a cgroup, and that sandboxes share
+	// the kernel with the host.
 	watched bool
 
 	mu sync.Mutex
-	// baseline is the longest duration of a trivial honest program, which shows how busy this
-	// machine is.
+	// baseline is the longest duration of a trivial program, which shows how busy this machine is.
 	baseline time.Duration
 }
 
@@ -39,8 +38,8 @@ func newSuite(b sandbox.Backend) *suite {
 	return &suite{backend: b, brief: brief, watched: !brief && len(b.Notes()) > 0}
 }
 
-// Watched runs the tests that differ without cgroups. The backend must have been opened without
-// them; the caller closes it.
+// Watched runs the tests whose results differ without cgroups. The backend must have been opened
+// without them, and the caller closes it.
 func Watched(t *testing.T, b sandbox.Backend) {
 	t.Helper()
 	s := newSuite(b)
@@ -50,8 +49,8 @@ func Watched(t *testing.T, b sandbox.Backend) {
 	s.exceedAll(t, excessMemory())
 }
 
-// Conformance tests everything that a sandbox must guarantee, on the backend that open opens. It
-// closes the backend. The calling test must not be parallel.
+// Conformance tests all guarantees of a sandbox, with the backend that open returns. It closes the
+// backend. The calling test must not run in parallel with others.
 func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	t.Helper()
 	if os.Getenv(victimVariable) != "" {
@@ -59,9 +58,9 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 		return
 	}
 	h := newHost(t)
-	t.Setenv("PARLEY_CANARY", h.canary) // present in any environment that a sandbox inherits
+	t.Setenv("PARLEY_CANARY", h.canary) // a sandbox that inherits the environment would contain it
 	temporary := t.TempDir()
-	t.Setenv("TMPDIR", temporary) // contains every file that a backend keeps on the host
+	t.Setenv("TMPDIR", temporary) // all files that a backend keeps on the host are in this folder
 	known := map[int]bool{}
 	for _, p := range descendants(os.Getpid(), nil) {
 		known[p.pid] = true
@@ -86,8 +85,8 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	}
 }
 
-// deviceNodes returns the owner, mode and number of each host device that sandboxes may show. The
-// owner of a device could change its mode.
+// deviceNodes returns the owner, mode and number of each host device that sandboxes may show. A
+// sandbox must not change them.
 func deviceNodes(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -101,7 +100,7 @@ func deviceNodes(t *testing.T) []string {
 	return found
 }
 
-// nothingLeft checks that a closed backend has left nothing on the host.
+// nothingLeft checks that a closed backend has left no processes, cgroups or files on the host.
 func nothingLeft(t *testing.T, known map[int]bool, groups []string, temporary string) {
 	t.Helper()
 	if left := gone(t.Context(), func() []process { return descendants(os.Getpid(), known) }); left != nil {
@@ -124,10 +123,11 @@ func nothingLeft(t *testing.T, known map[int]bool, groups []string, temporary st
 	}
 }
 
-// python opens an interpreter with these limits until the end of the test.
+// python opens an interpreter with the given limits. The interpreter is closed at the end of the
+// test.
 func (s *suite) python(t *testing.T, limits sandbox.Limits) *python.Interpreter {
 	t.Helper()
-	warm := 2 // as in production: some sandboxes are started ahead of time, others on demand
+	warm := 2 // as in production, some sandboxes are started in advance and others on demand
 	if s.brief {
 		warm = 0
 	}
@@ -143,18 +143,17 @@ func (s *suite) python(t *testing.T, limits sandbox.Limits) *python.Interpreter 
 	return in
 }
 
-// wideLimits are limits that no honest program of the suite approaches, however busy the machine
-// is.
+// wideLimits returns limits that no honest program of the suite approaches, even on a busy machine.
 func wideLimits() sandbox.Limits {
 	return sandbox.Limits{
 		CPU: 30 * time.Second, Wall: 90 * time.Second, Memory: 512 << 20, Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
 	}
 }
 
-// runTimeout limits one run of the suite. A longer run hangs.
+// runTimeout is the time limit of one run. A run that takes longer is considered to hang.
 const runTimeout = time.Minute
 
-// run runs a program that must finish.
+// run runs a program, which must finish, and returns its outcome.
 func run(t *testing.T, in *python.Interpreter, p python.Program) python.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
@@ -182,7 +181,7 @@ func (s *suite) mustFail(t *testing.T) {
 			if !ok {
 				t.Fatal("the program did not make the attempt")
 			}
-			if s.brief && a.fatal { // gVisor rejects such calls before its filter
+			if s.brief && a.fatal { // gVisor rejects such calls before they reach its filter
 				a.must = ""
 			}
 			err := a.escaped(r)

@@ -14,7 +14,7 @@ import (
 )
 
 // TestControls makes the attempts without isolation, where each must succeed. An attempt that fails
-// there would not show that a sandbox isolates.
+// without isolation could not show that a sandbox isolates.
 func TestControls(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("PARLEY_CANARY", h.canary)
@@ -45,8 +45,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// TestControlNeighbours makes two programs search for each other without isolation. Each of them
-// must find all traces of the other.
+// TestControlNeighbours lets two programs search for each other without isolation. Each must find
+// all traces of the other.
 func TestControlNeighbours(t *testing.T) {
 	t.Parallel()
 	mine, others, folder := newMark(), newMark(), t.TempDir()
@@ -64,8 +64,8 @@ func TestControlNeighbours(t *testing.T) {
 	}
 }
 
-// TestControlMarks searches for live processes in the same way in which the suite searches for
-// leftover processes.
+// TestControlMarks searches for live processes in the same way as the suite searches for processes
+// that were left.
 func TestControlMarks(t *testing.T) {
 	t.Parallel()
 	mark := newMark()
@@ -88,8 +88,8 @@ func TestControlMarks(t *testing.T) {
 	}
 }
 
-// TestGeneratedPrograms runs the programs for the storm test without a sandbox. Their answers must
-// be right.
+// TestGeneratedPrograms runs the programs of the storm test without a sandbox. Their answers must
+// be correct.
 func TestGeneratedPrograms(t *testing.T) {
 	t.Parallel()
 	h := &host{canary: "canary"}
@@ -109,7 +109,7 @@ func TestGeneratedPrograms(t *testing.T) {
 	}
 }
 
-// program is a Python process of this host.
+// program is a Python process on this host.
 type program struct {
 	stdin  io.WriteCloser
 	stdout io.Reader
@@ -140,7 +140,7 @@ func startProgram(t *testing.T, code string, args ...string) program {
 	return program{stdin: stdin, stdout: stdout}
 }
 
-// unisolated makes attempts in a Python process of this host.
+// unisolated makes attempts in a Python process on this host.
 func unisolated(t *testing.T, attempts []attempt) map[string]result {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), interpreter, "-I", "-S", "-")

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deniedCalls returns system calls that the filter refuses regardless of their arguments. The
-// arguments are harmless in case a call is executed. In gVisor, calls pass the same filter before
-// they reach gVisor's own kernel.
+// deniedCalls returns system calls that the filter refuses with any arguments. The arguments are
+// harmless in case a call is executed. In gVisor, calls pass the same filter before they reach
+// gVisor's own kernel.
 func deniedCalls() []attempt {
 	calls := slices.Concat(callsOnProcesses(), callsOnSystem())
 	for i, c := range calls {
@@ -94,7 +94,8 @@ func callsOnSystem() []attempt {
 	}
 }
 
-// deniedArguments returns system calls that honest programs need, with arguments that only other programs use.
+// deniedArguments returns system calls that honest programs need, with arguments that honest
+// programs do not use.
 func deniedArguments() []attempt {
 	attempts := []attempt{
 		{
@@ -119,7 +120,7 @@ func deniedArguments() []attempt {
 	} {
 		needs := privileges
 		if flag == unix.CLONE_NEWUSER {
-			needs = optional // some distributions disable it
+			needs = optional // some distributions disable the feature
 		}
 		attempts = append(
 			attempts,
@@ -130,7 +131,8 @@ func deniedArguments() []attempt {
 	return slices.Concat(attempts, deniedFlags(), deniedControls())
 }
 
-// deniedFlags returns common calls with unusual flags, and calls that the sandbox only pretends to execute.
+// deniedFlags returns common system calls with unusual flags, and calls that a sandbox only
+// pretends to execute.
 func deniedFlags() []attempt {
 	attempts := []attempt{
 		{name: "flags/preadv2", call: "preadv2", args: []any{-1, 0, 0, 0, 0, unix.RWF_HIPRI}, must: "EPERM"},
@@ -151,8 +153,8 @@ func deniedFlags() []attempt {
 	return attempts
 }
 
-// deniedControls returns the requests that insert characters into terminals. The kernel ignores all
-// bits except the lowest 32, so the filter must ignore them, too.
+// deniedControls returns requests that insert characters into terminals. The kernel ignores all but
+// the lowest 32 bits of a request, so the filter must ignore the other bits as well.
 func deniedControls() []attempt {
 	var attempts []attempt
 	for name, request := range map[string]int{"TIOCSTI": unix.TIOCSTI, "TIOCLINUX": unix.TIOCLINUX} {
@@ -171,7 +173,7 @@ func deniedControls() []attempt {
 	)
 }
 
-// deniedSockets returns kinds of sockets that reach beyond a sandbox, or into rarely used parts of
+// deniedSockets returns kinds of sockets that reach beyond a sandbox or into rarely used parts of
 // the kernel.
 func deniedSockets() []attempt {
 	var attempts []attempt

@@ -20,7 +20,7 @@ const (
 	ownInodes  = "locks and syncs belong to the sandbox's own kernel, whose inodes are private"
 )
 
-// deniedOnHost returns attempts to reach the host that the filter does not prevent.
+// deniedOnHost returns attempts to reach the host that the filter of system calls cannot prevent.
 func deniedOnHost(t *testing.T, h *host) []attempt {
 	t.Helper()
 	return slices.Concat(h.deniedFiles(t), deniedWrites(h), h.deniedProcesses(), deniedPrivileges(t), h.deniedNetwork())
@@ -66,10 +66,11 @@ func (h *host) deniedFiles(t *testing.T) []attempt {
 	return attempts
 }
 
-// short returns a path without its random part.
+// short returns a path with its random part replaced, for use in a test's name.
 func short(path string, h *host) string { return strings.ReplaceAll(path, h.canary, "canary") }
 
-// hostFiles returns files on this host whose names may exist in a sandbox, but with other contents.
+// hostFiles returns files of this host. A sandbox may contain files with the same names, but not
+// with the same contents.
 func hostFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	inline, err := os.Getwd()
@@ -88,9 +89,9 @@ func hostFiles(t *testing.T) map[string][]byte {
 	return found
 }
 
-// deniedWrites returns writes whose effect would outlive the sandbox.
+// deniedWrites returns attempts to write data that would outlive the sandbox.
 func deniedWrites(h *host) []attempt {
-	// /work, /tmp and /dev/shm belong to the program.
+	// Programs may write to /work, /tmp and /dev/shm.
 	own := []string{"/work", "/tmp", "/dev/shm", "/proc", "/sys"}
 	attempts := []attempt{
 		{name: "writes/anywhere", probe: "writable", args: []any{[]string{"/"}, own}, control: []any{h.folders, []string{}}},
@@ -129,7 +130,7 @@ func (h *host) deniedProcesses() []attempt {
 	return attempts
 }
 
-// variables returns hashes of this process's environment variables, except those that reveal
+// variables returns hashes of this process's environment variables. It omits variables that reveal
 // nothing about the host.
 func variables() map[string]string {
 	found := map[string]string{}
@@ -144,15 +145,15 @@ func variables() map[string]string {
 	return found
 }
 
-// deniedPrivileges are ways to gain privileges.
+// deniedPrivileges returns attempts to gain privileges.
 func deniedPrivileges(t *testing.T) []attempt {
 	t.Helper()
 	name, err := os.Hostname()
 	if err != nil {
 		t.Fatalf("finding the host's name: %v", err)
 	}
-	// Core files, processor time, address space, processes, open files, file size: each is limited
-	// and cannot be raised.
+	// Core files, processor time, address space, processes, open files and file size are limited. A
+	// program must not be able to raise these limits.
 	limits := []int{unix.RLIMIT_CORE, unix.RLIMIT_CPU, unix.RLIMIT_AS, unix.RLIMIT_NPROC, unix.RLIMIT_NOFILE, unix.RLIMIT_FSIZE}
 
 	root := func(name string, args ...any) attempt {
@@ -173,7 +174,7 @@ func deniedPrivileges(t *testing.T) []attempt {
 	}
 }
 
-// deniedNetwork returns connections to servers on this host, and name lookups.
+// deniedNetwork returns attempts to connect to servers on this host, and to look up names.
 func (h *host) deniedNetwork() []attempt {
 	var attempts []attempt
 	for _, address := range h.unix {

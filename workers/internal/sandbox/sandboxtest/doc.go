@@ -1,9 +1,9 @@
 // Package sandboxtest is the test suite of sandbox.Backend. It runs programs whose attempts must be
 // refused, programs that exceed their limits, honest programs that must be unaffected, and all of
-// these simultaneously. Hostile programs are Python programs that are run by python.Interpreter,
-// like the programs of agents.
+// these simultaneously. Hostile programs are Python programs that python.Interpreter runs, like the
+// programs of agents.
 //
-// A check that cannot fail proves nothing. This package's own tests therefore run the attempts
-// without a sandbox, where each must succeed (see controls_test.go), and search for processes that
-// are known to be alive.
+// A check that cannot fail proves nothing. So the tests of this package make the attempts without a
+// sandbox, where each must succeed (see controls_test.go), and search for processes that are known
+// to be alive.
 package sandboxtest

@@ -10,14 +10,13 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// exceedHelpers contains helper functions for the programs. If a limit does not work, a program
-// stops at many times the limit and prints unlimitedSign, to protect the machine that runs the
-// tests.
+// exceedHelpers contains helper functions of the programs. To protect the machine that runs the
+// tests, a program stops at many times a limit that does not work, and prints unlimitedSign.
 //
 //go:embed probes/exceed.py
 var exceedHelpers string
 
-// unlimitedSign is printed by a program that was not limited.
+// unlimitedSign is the text that a program prints if it was not limited.
 const unlimitedSign = "UNLIMITED"
 
 const (

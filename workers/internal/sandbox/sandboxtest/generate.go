@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// question is an honest program with a known answer.
+// question is an honest program with its expected output.
 type question struct{ code, answer string }
 
-// generateHonest generates honest programs. The same seed generates the same programs.
+// generateHonest generates n honest programs. The same seed always generates the same programs.
 func generateHonest(seed uint64, n int) []question {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // must be repeatable
 	makers := []func(*rand.Rand) question{askSum, askPower, askSort, askHash, askText, askDivisor, askFile, askValue}
@@ -98,8 +98,8 @@ func askValue(r *rand.Rand) question {
 	}
 }
 
-// generateHostile generates hostile programs. Each program has an aim and some measures against
-// being killed. The same seed generates the same programs.
+// generateHostile generates n hostile programs. Each has an aim and some measures that make it hard
+// to kill. The same seed always generates the same programs.
 func generateHostile(seed uint64, n int, tree string, h *host) []excess {
 	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // must be repeatable
 	aims := aimsFor(tree, h)

@@ -11,15 +11,15 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// honestProgram is a program that a sandbox must not hinder. It prints "good" at its end.
+// honestProgram is a program that a sandbox must not hinder. At its end, it prints "good".
 type honestProgram struct {
 	name string
 	code string
-	// module is a Python module that may be missing on the machine.
+	// module is a Python module that the program needs and that may be missing on the machine.
 	module string
 	// slow programs are omitted for backends whose sandboxes start slowly.
 	slow bool
-	// counted programs are not run if memory is watched.
+	// counted programs are omitted if memory is watched and not counted by a cgroup.
 	counted bool
 }
 

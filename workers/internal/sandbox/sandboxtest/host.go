@@ -22,21 +22,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interpreter is the Python that runs the controls, and the boxes that are started without
+// interpreter is the Python interpreter for programs that run without a sandbox or without
 // python.Interpreter.
 const interpreter = "/usr/bin/python3"
 
-// unprivilegedUser is a user who owns no files. Even files that everyone may read must be
-// unreadable in a sandbox.
+// unprivilegedUser is the id of a user who owns no files. In a sandbox, even files that everyone
+// may read must be unreadable.
 const unprivilegedUser = 60706
 
 // host contains objects that a sandbox must not reach: files, processes, sockets and memory that
 // contain a canary.
 type host struct {
 	canary  string
-	files   []string // readable by everyone
-	folders []string // the folders of files
-	unix    []string // addresses of listeners; @ means abstract
+	files   []string // files that everyone may read
+	folders []string // folders that contain the files
+	unix    []string // addresses of listeners; @ marks an abstract address
 	tcp     []*net.TCPAddr
 	udp     []*net.UDPAddr
 	pids    []int
@@ -45,7 +45,7 @@ type host struct {
 	reached atomic.Int64
 }
 
-// newHost creates the canaries until the end of the test.
+// newHost creates objects with canaries, which exist until the end of the test.
 func newHost(t *testing.T) *host {
 	t.Helper()
 	word := make([]byte, 6)
@@ -72,7 +72,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// keep creates a file below parent that everyone may read, as a data file or a key might be.
+// keep creates a file below parent that everyone may read, like a data file or a key.
 func (h *host) keep(t *testing.T, parent string) {
 	t.Helper()
 	folder := filepath.Join(parent, h.canary)
@@ -87,15 +87,16 @@ func (h *host) keep(t *testing.T, parent string) {
 	if err := os.WriteFile(file, []byte("the secret is "+h.canary), 0o644); err != nil { //nolint:gosec // intended
 		t.Fatalf("writing a canary: %v", err)
 	}
-	// Folders and files are open to everyone regardless of the umask, so only a sandbox prevents
-	// reading.
+	// Folder and file are accessible to everyone, independent of the umask. So only a sandbox
+	// prevents access to them.
 	if err := errors.Join(os.Chmod(folder, 0o777), os.Chmod(file, 0o666)); err != nil { //nolint:gosec // intended
 		t.Fatalf("making a canary accessible to everyone: %v", err)
 	}
 	h.files, h.folders = append(h.files, file), append(h.folders, folder)
 }
 
-// listen opens the listeners of typical servers. Each connection receives the canary.
+// listen opens listeners of the kinds that servers typically have. Each connection receives the
+// canary.
 func (h *host) listen(t *testing.T) {
 	t.Helper()
 	h.unix = []string{"@" + h.canary}
@@ -120,7 +121,7 @@ func (h *host) listen(t *testing.T) {
 	}
 }
 
-// addresses returns IP addresses of this host: loopback, and the first other IPv4 address.
+// addresses returns IP addresses of this host: those of loopback, and the first other IPv4 address.
 func addresses(t *testing.T) []string {
 	t.Helper()
 	found := []string{"127.0.0.1"}
@@ -182,7 +183,7 @@ func (h *host) echo(t *testing.T, address string) {
 	}()
 }
 
-// share creates shared memory and a queue that every process on the host may open.
+// share creates shared memory and a queue that all processes on the host may open.
 func (h *host) share(t *testing.T) {
 	t.Helper()
 	number, err := strconv.ParseInt(h.canary[len(h.canary)-7:], 16, 32)
@@ -211,7 +212,7 @@ func (h *host) share(t *testing.T) {
 	})
 }
 
-// startBystander starts a process with the canary in its environment, its memory and an open file.
+// startBystander starts a process whose environment, memory and open file contain the canary.
 func (h *host) startBystander(t *testing.T, as *syscall.SysProcAttr) {
 	t.Helper()
 	const program = `import os, sys
@@ -259,7 +260,7 @@ func (h *host) leave(t *testing.T) {
 	}
 }
 
-// privileged returns an error unless this process has all privileges on the host.
+// privileged returns an error if this process lacks privileges on the host.
 func privileged() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// tightLimits are the limits of hostile programs.
+// tightLimits returns the limits of hostile programs.
 func tightLimits() sandbox.Limits {
 	return sandbox.Limits{
 		CPU: time.Second, Wall: 2 * time.Second, Memory: 128 << 20, Processes: 32, Files: 16 << 20, FileCount: 2000, Output: 256 << 10,
 	}
 }
 
-// limitsFor returns the limits of a program. A program that must reach a limit other than wall time
-// gets plenty of wall time, in case the machine is busy.
+// limitsFor returns the limits of a program. If the program must reach a limit other than that on
+// wall time, the limit on wall time is high, because the machine may be busy.
 func limitsFor(e excess) sandbox.Limits {
 	l := tightLimits()
 	if !slices.Contains(e.limit, wall) {
@@ -33,8 +33,9 @@ func limitsFor(e excess) sandbox.Limits {
 	return l
 }
 
-// grace returns how much longer a program may take than its limits: its start, the request to stop,
-// and the end. Honest programs that run at the same time show how busy the machine is.
+// grace returns the time that a program may take in addition to its limits, for its start, the
+// request to stop, and its end. It depends on the speed of honest programs, which shows how busy
+// the machine is.
 func (s *suite) grace() time.Duration { return 3*time.Second + 4*s.baseline }
 
 // excess is a program that exceeds its limits.
@@ -42,19 +43,21 @@ type excess struct {
 	name  string
 	code  string
 	limit []sandbox.Limit // the limits of which one must be reported; "" means none
-	// fine means that the program nevertheless succeeds.
+	// fine means that the program succeeds although it reaches a limit.
 	fine bool
-	// fatal means that the program may kill the reporting process, so there may be no outcome.
+	// fatal means that the program may kill the process that reports results, so there may be no
+	// outcome.
 	fatal bool
 	check func(o python.Outcome, l sandbox.Limits) error
-	slow  []sandbox.Limit // limits also accepted for backends with slow system calls
-	// watched contains limits that are also accepted if memory is watched, because watching does not cover all kinds of memory.
+	slow  []sandbox.Limit // limits that are also accepted for backends with slow system calls
+	// watched contains limits that are also accepted if memory is watched, because not all kinds of
+	// memory can be watched.
 	watched []sandbox.Limit
-	// brief programs are run even with slow backends.
+	// brief programs are also run with slow backends.
 	brief bool
 }
 
-// excessResult is the outcome of an excess.
+// excessResult is the outcome of a program that exceeds its limits.
 type excessResult struct {
 	outcome python.Outcome
 	err     error
@@ -105,14 +108,14 @@ func (s *suite) measure(t *testing.T) time.Duration {
 	return time.Since(begin)
 }
 
-// honestTook records the duration of an honest program, which is short on an idle machine.
+// honestTook records the duration of an honest program. The duration is short on an idle machine.
 func (s *suite) honestTook(took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.baseline = max(s.baseline, took)
 }
 
-// each calls do for 0 to n-1, with the given number of calls in parallel.
+// each calls do with the numbers from 0 to n-1. At most parallel calls run simultaneously.
 func each(parallel, n int, do func(int)) {
 	next := make(chan int)
 	var all sync.WaitGroup
@@ -130,7 +133,7 @@ func each(parallel, n int, do func(int)) {
 	all.Wait()
 }
 
-// exceed runs one program and searches for remaining processes.
+// exceed runs a program and searches for processes that it has left.
 func (s *suite) exceed(ctx context.Context, in *python.Interpreter, e excess) excessResult {
 	mark := newMark()
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
@@ -186,13 +189,13 @@ func (s *suite) verify(t *testing.T, e excess, r excessResult) {
 // allowed returns the limits that are accepted as the cause of a program's end.
 func (s *suite) allowed(e excess, o python.Outcome, l sandbox.Limits) []sandbox.Limit {
 	allowed := slices.Clone(e.limit)
-	if s.brief { // slow system calls reach limits earlier
+	if s.brief { // slow system calls may reach other limits earlier
 		allowed = append(allowed, e.slow...)
 	}
 	if s.watched {
 		allowed = append(allowed, e.watched...)
 	}
-	if slices.Contains(e.limit, cpu) && o.CPU < l.CPU { // the machine was busy and gave the program less processor time than its limit
+	if slices.Contains(e.limit, cpu) && o.CPU < l.CPU { // on a busy machine, the program got less processor time than its limit
 		allowed = append(allowed, wall)
 	}
 	return allowed
@@ -206,8 +209,8 @@ func (r excessResult) String() string {
 	)
 }
 
-// begun runs a program, and retries if the sandbox was lost before the program began, which happens
-// on a busy machine.
+// begun runs a program. It retries if the sandbox was lost before the program began, which may
+// happen on a busy machine.
 func begun(ctx context.Context, in *python.Interpreter, p python.Program) (o python.Outcome, err error) {
 	for range 3 {
 		if o, err = in.Run(ctx, p); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost before the program started") {
@@ -217,8 +220,8 @@ func begun(ctx context.Context, in *python.Interpreter, p python.Program) (o pyt
 	return o, err
 }
 
-// neighbour runs honest programs until stop is closed. It returns an error if a program has a wrong
-// result.
+// neighbour runs honest programs until stop is closed. It returns an error if a program has the
+// wrong result.
 func (s *suite) neighbour(ctx context.Context, in *python.Interpreter, stop <-chan struct{}) error {
 	for n := int64(0); ; n++ {
 		a, b := rand.Int64N(1000), rand.Int64N(100_000) //nolint:gosec // not a secret

@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// goneTimeout is how long a sandbox's processes may live after its end: to die, each of them needs
-// a moment of processor time at low priority.
+// goneTimeout is the maximum time that processes of a sandbox may live after its end. To die, each
+// process needs a moment of processor time at low priority.
 const goneTimeout = 5 * time.Second
 
-// process is a process of the host.
+// process is a process on the host.
 type process struct {
 	pid, parent int
 	state       string
-	name        string // the name that it has set
-	line        string // its arguments
+	name        string // name that the process has set
+	line        string // arguments of the process
 }
 
 func (p process) String() string {
@@ -39,7 +39,7 @@ func processes() []process {
 	for _, folder := range folders {
 		status, err := os.ReadFile(filepath.Join(folder, "status"))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		line, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
 		fields := statusFor(string(status))
@@ -64,7 +64,7 @@ func statusFor(text string) map[string]string {
 	return fields
 }
 
-// marked returns the processes with the mark in their name or arguments. Children and daemons
+// marked returns the processes whose name or arguments contain the mark. Children and daemons
 // inherit the name.
 func marked(mark string) []process {
 	var found []process
@@ -76,7 +76,7 @@ func marked(mark string) []process {
 	return found
 }
 
-// descendants returns the descendants of a process, without known processes and their descendants.
+// descendants returns the descendants of a process. It omits known processes and their descendants.
 func descendants(pid int, known map[int]bool) []process {
 	children := map[int][]process{}
 	for _, p := range processes() {
@@ -93,7 +93,7 @@ func descendants(pid int, known map[int]bool) []process {
 	return found
 }
 
-// gone waits up to goneTimeout until find returns nothing, and returns what remains.
+// gone calls find until it returns nothing, for at most goneTimeout. It returns the last result.
 func gone[T any](ctx context.Context, find func() []T) []T {
 	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
 	defer cancel()
@@ -112,10 +112,11 @@ func gone[T any](ctx context.Context, find func() []T) []T {
 	}
 }
 
-// newMark returns a name for a program's processes, of the maximum length of a process name.
+// newMark returns a name for the processes of a program. It has the maximum length of a process
+// name.
 func newMark() string { return fmt.Sprintf("mark%011x", rand.Int64N(1<<44)) } //nolint:gosec // not a secret
 
-// cgroups returns the control groups that this process has created.
+// cgroups returns the cgroups that this process has created.
 func cgroups(tb testing.TB) []string {
 	tb.Helper()
 	own := fmt.Sprintf("parley-%d-", os.Getpid())

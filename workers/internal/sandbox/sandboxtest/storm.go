@@ -19,18 +19,18 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// seedVariable repeats a storm.
+// seedVariable is an environment variable with the seed of a storm to be repeated.
 const seedVariable = "PARLEY_STORM_SEED"
 
-// storm runs hostile and honest programs simultaneously, with small limits. Honest programs get
-// more wall time, because they have to wait for processors.
+// storm runs hostile and honest programs simultaneously, with small limits. Honest programs have a
+// higher limit on wall time, because they have to wait for processors.
 func (s *suite) storm(t *testing.T) {
 	seed := seedFor(t)
 	n, hostileAtOnce, honestAtOnce := 100, 100, 100
 	switch {
 	case s.brief:
 		n, hostileAtOnce, honestAtOnce = 8, 4, 1
-	case testing.Short(): // each time others: the seed differs
+	case testing.Short(): // each time other programs, because the seed is random
 		n = 30
 	}
 	t.Logf("%d hostile and %d honest programs, %s=%d repeats them", n, n, seedVariable, seed)
@@ -99,7 +99,8 @@ func seedFor(t *testing.T) uint64 {
 
 func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.Duration) {
 	t.Helper()
-	// More hostile than honest programs run at the same time, so hostile programs may wait longer for processors.
+	// More hostile than honest programs run simultaneously, so hostile programs may wait longer for
+	// processors.
 	if maximum := wall + 2*s.grace(); r.took > maximum {
 		t.Errorf("hostile program %s took %s, want at most %s", e.name, r.took, maximum)
 	}
@@ -114,11 +115,11 @@ func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.
 	}
 }
 
-// load measures the host's own work: the delay of timers and the duration of a small task, as 90th
+// load is the load of the host: the delay of timers and the duration of a small task, both as 90th
 // percentiles.
 type load struct{ late, work time.Duration }
 
-// watchHost measures the host's load while during runs.
+// watchHost measures the load of the host while during runs.
 func watchHost(ctx context.Context, during func()) load {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan load)
@@ -147,7 +148,7 @@ func measureLoad(ctx context.Context) load {
 	return load{late: maximum(late), work: maximum(work)}
 }
 
-// maximum returns the 90th percentile.
+// maximum returns the 90th percentile of all durations.
 func maximum(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -156,8 +157,7 @@ func maximum(all []time.Duration) time.Duration {
 	return all[len(all)*9/10]
 }
 
-// newTree creates files on the host that everyone may change, so that only a sandbox prevents
-// changes.
+// newTree creates files on the host that everyone may change, so only a sandbox prevents changes.
 func newTree(t *testing.T) string {
 	t.Helper()
 	root, err := os.MkdirTemp("/tmp", "parley-tree-") //nolint:usetesting // not in a folder with restricted access
@@ -183,7 +183,7 @@ func newTree(t *testing.T) string {
 	return root
 }
 
-// hashes returns the hashes of the files in a tree.
+// hashes returns the hashes of all files in a tree.
 func hashes(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string

@@ -1,7 +1,7 @@
 package seccomp
 
-// argRule allows a system call if two conditions are true: an argument, after masking, equals one
-// of the values, and all further conditions are true.
+// argRule allows a system call if an argument, after masking, equals one of the values and all
+// further conditions are true.
 type argRule struct {
 	name   string
 	arg    uint32
@@ -13,7 +13,7 @@ type argRule struct {
 }
 
 const (
-	// fileType is the mask for the file type in a mode.
+	// fileType is the mask of the file type in a file's mode.
 	fileType = 0o170000
 	regular  = 0o100000
 	fifo     = 0o010000
@@ -28,8 +28,8 @@ const (
 	mapAnonymous = 0x20
 	mapHuge      = 0x40000
 
-	// namespaces contains the clone flags that create a namespace (NEWNS, NEWCGROUP, NEWUTS,
-	// NEWIPC, NEWUSER, NEWPID, NEWNET), and CLONE_PTRACE.
+	// Clone flags that create a namespace (NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID,
+	// NEWNET), and CLONE_PTRACE.
 	namespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000 | 0x00002000
 )
 
@@ -37,42 +37,43 @@ var argRules = []argRule{
 	{name: "clone", arg: 0, mask: namespaces, values: []uint64{0}},
 	{name: "socket", arg: 0, mask: low32, values: []uint64{afUnix}},
 	{name: "socketpair", arg: 0, mask: low32, values: []uint64{afUnix}},
-	// REUSEADDR, RCVBUF, KEEPALIVE, LINGER, REUSEPORT, PASSCRED, RCVTIMEO, SNDTIMEO (both widths);
-	// no socket filters.
+	// Socket options: REUSEADDR, RCVBUF, KEEPALIVE, LINGER, REUSEPORT, PASSCRED, RCVTIMEO, SNDTIMEO
+	// (both widths). Socket filters are not allowed.
 	{
 		name: "setsockopt", arg: 2, mask: low32, values: []uint64{2, 8, 9, 13, 15, 16, 20, 21, 66, 67},
 		also: []Condition{{1, low32, solSocket}},
 	},
-	// FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, and the requests for isatty and the terminal size.
+	// Requests: FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, and those for isatty and the terminal size.
 	{name: "ioctl", arg: 1, mask: low32, values: []uint64{0x5451, 0x5450, 0x5421, 0x541b, 0x5401, 0x5413}},
-	// DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, SETLK, SETLKW, OFD locks, DUPFD_CLOEXEC,
-	// GETPIPE_SZ, GET_SEALS. Not SETLEASE and NOTIFY, which affect the host's files, nor
-	// SETPIPE_SZ, which uses kernel memory.
+	// Commands: DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, SETLK, SETLKW, OFD locks, DUPFD_CLOEXEC,
+	// GETPIPE_SZ, GET_SEALS. SETLEASE and NOTIFY are not allowed, because they affect the host's
+	// files. SETPIPE_SZ is not allowed, because it uses kernel memory.
 	{name: "fcntl", arg: 1, mask: low32, values: []uint64{0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034}},
-	// PDEATHSIG, DUMPABLE, NAME, TIMERSLACK, CHILD_SUBREAPER, NO_NEW_PRIVS, THP_DISABLE (set and
-	// get), GET_SECCOMP, CAPBSET_READ, and SET_VMA, which names memory.
+	// Options: PDEATHSIG, DUMPABLE, NAME, TIMERSLACK, CHILD_SUBREAPER, NO_NEW_PRIVS, THP_DISABLE
+	// (set and get), GET_SECCOMP, CAPBSET_READ, and SET_VMA, which names memory.
 	{
 		name: "prctl", arg: 0, mask: low32,
 		values: []uint64{1, 2, 3, 4, 15, 16, 21, 23, 29, 30, 36, 37, 38, 39, 41, 42, 0x53564d41},
 	},
-	// All advice about the process's own memory, except MERGEABLE, which shares pages with other
-	// processes, and HWPOISON, which makes pages unusable.
+	// All advice about the process's own memory is allowed, except MERGEABLE, which shares pages
+	// with other processes, and HWPOISON, which makes pages unusable.
 	{
 		name: "madvise", arg: 2, mask: low32,
 		values: []uint64{0, 1, 2, 3, 4, 8, 9, 10, 11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25},
 	},
 	{name: "personality", arg: 0, mask: low32, values: []uint64{0, 0xffffffff}},
-	// Only the process's own limits: it must not lower the limits of another process, for example bwrap.
+	// A process may only change its own limits. It must not lower the limits of another process,
+	// for example of bwrap.
 	{name: "prlimit64", arg: 0, mask: low32, values: []uint64{0}},
 	{name: "mknod", arg: 1, mask: fileType, values: []uint64{0, regular, fifo}},
 	{name: "mknodat", arg: 2, mask: fileType, values: []uint64{0, regular, fifo}},
-	// SET_FS and GET_FS: the address of thread-local variables.
+	// SET_FS and GET_FS, which set and return the address of thread-local variables.
 	{name: "arch_prctl", arg: 0, mask: low32, values: []uint64{0x1002, 0x1003}},
-	// Without flags, because these affect the host's disks or are rarely used.
+	// No flags are allowed, because they affect the host's disks or are rarely used.
 	{name: "preadv2", arg: 5, mask: low32, values: []uint64{0}},
 	{name: "pwritev2", arg: 5, mask: low32, values: []uint64{0}},
-	// Any flags except OOB: out-of-band data of Unix sockets is recent kernel code that hardly any
-	// program uses.
+	// All flags except OOB are allowed. The kernel's code for out-of-band data of Unix sockets is
+	// recent, and hardly any program uses it.
 	{name: "sendto", arg: 3, mask: oob, values: []uint64{0}},
 	{name: "recvfrom", arg: 3, mask: oob, values: []uint64{0}},
 	{name: "sendmsg", arg: 2, mask: oob, values: []uint64{0}},
@@ -81,17 +82,18 @@ var argRules = []argRule{
 	{name: "recvmmsg", arg: 3, mask: oob, values: []uint64{0}},
 }
 
-// countedRules applies to sandboxes whose memory is counted by cgroups. It forbids huge pages,
-// which cgroups do not count as memory.
+// countedRules are additional rules for sandboxes whose memory is counted by cgroups. They forbid
+// huge pages, which cgroups do not count as memory.
 var countedRules = []argRule{
 	{name: "mmap", arg: 3, mask: mapHuge, values: []uint64{0}},
 	{name: "setsockopt", arg: 2, mask: low32, values: []uint64{sndbuf}, also: []Condition{{1, low32, solSocket}}},
 }
 
-// watchedRules applies to sandboxes whose memory is measured as the memory that their processes
-// have mapped and touched. Shared anonymous memory can exist without being mapped or touched, and
-// would not be counted. Memory must therefore be private, or in a file in a folder of limited size.
-// The memory of socket buffers is not visible, so programs may not increase their size.
+// watchedRules are additional rules for sandboxes whose memory is measured as the memory that
+// processes have mapped and touched. Shared anonymous memory can exist without being mapped or
+// touched, so it would not be counted. Memory must therefore be private, or be in a file in a
+// folder of limited size. The memory of socket buffers is not visible, so programs may not increase
+// the size of these buffers.
 var watchedRules = []argRule{
 	{name: "mmap", arg: 3, mask: mapHuge | mapAnonymous, values: []uint64{0}},
 	{name: "mmap", arg: 3, mask: mapHuge | mapType, values: []uint64{mapPrivate}},

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// Offsets in the filter's input (struct seccomp_data), and return values of a filter.
+// Offsets in the filter's input (struct seccomp_data), and return values of the filter.
 const (
-	// struct seccomp_data: the call's number, the architecture, the instruction pointer, six
+	// The input contains the call's number, the architecture, the instruction pointer and six
 	// arguments.
 	offNumber = 0
 	offArch   = 4
 	offArgs   = 16
 
-	retKill  = 0x80000000 // the whole process
+	retKill  = 0x80000000 // kills the whole process
 	retErrno = 0x00050000
 	retAllow = 0x7fff0000
 )
@@ -32,7 +32,7 @@ func Filter(watched bool) ([]byte, error) {
 		return nil, fmt.Errorf("assembling the seccomp filter: %w", err)
 	}
 
-	// struct sock_filter has 8 bytes: the operation, two jump offsets and a value.
+	// Each struct sock_filter has 8 bytes: the operation, two jump offsets and a value.
 	filter := make([]byte, 0, 8*len(raw))
 	for _, r := range raw {
 		filter = binary.NativeEndian.AppendUint16(filter, r.Op)
@@ -42,10 +42,11 @@ func Filter(watched bool) ([]byte, error) {
 	return filter, nil
 }
 
-// program evaluates the rules in order. A search tree would not be faster: kernels from 5.11 on
-// cache the results for calls without conditions.
+// program returns a program that evaluates the rules in order. A search tree would not be faster,
+// because kernels from 5.11 on cache the results for calls without conditions.
 func program(rules []Rule) []bpf.Instruction {
-	// Numbers mean different calls on other architectures, so the architecture is checked first.
+	// The same number is a different call on another architecture, so the architecture is checked
+	// first.
 	p := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
@@ -61,19 +62,19 @@ func program(rules []Rule) []bpf.Instruction {
 	return append(p, bpf.RetConstant{Val: retErrno | errnoEPERM})
 }
 
-// ruleProgram expects the call's number in the accumulator, and leaves it there if the rule does
-// not match.
+// ruleProgram returns the instructions for one rule. They expect the call's number in the
+// accumulator, and leave it there if the rule does not match.
 func ruleProgram(r Rule) []bpf.Instruction {
 	answer := bpf.RetConstant{Val: retAllow}
 	if r.Errno != 0 || r.Pretend { // an error of 0 means success
 		answer = bpf.RetConstant{Val: retErrno | r.Errno}
 	}
 
-	// The instructions are generated from the end, because a jump's length is known only when the
-	// instructions after it exist.
+	// The instructions are generated from the last to the first, because the length of a jump
+	// depends on the instructions after it.
 	var body []bpf.Instruction
 	for _, c := range slices.Backward(r.Conditions) {
-		tail := len(body) + 1 // number of instructions up to the result, and the reload of the call's number that follows
+		tail := len(body) + 1 // number of instructions up to the result, including the reload of the call's number
 		body = append(conditionProgram(c, tail), body...)
 	}
 	body = append(body, answer)
@@ -83,8 +84,8 @@ func ruleProgram(r Rule) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: r.Number, SkipFalse: uint8(len(body))}}, body...)
 }
 
-// conditionProgram continues with the next instruction if the condition is true, and otherwise
-// skips the tail instructions that follow.
+// conditionProgram returns the instructions for one condition. If the condition is true, they
+// continue with the next instruction. Otherwise they skip the following tail instructions.
 func conditionProgram(c Condition, tail int) []bpf.Instruction {
 	var p []bpf.Instruction
 	for _, half := range []struct{ off, mask, value uint32 }{ // the low half comes first, because both architectures are little-endian

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These environment variables make the test binary act as a program under the filter, which makes
-// all calls or a single call.
+// Environment variables that make the test binary act as a program under the filter. The program
+// makes all calls or a single one.
 const (
 	envCalls = "PARLEY_TEST_SECCOMP_CALLS"
 	envCall  = "PARLEY_TEST_SECCOMP_CALL"
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const wild = ^uintptr(0) // not a valid descriptor, address or set of flags
 
-// call is a system call with arguments that have no effect if the call is allowed.
+// call is a system call. Its arguments have no effect if the call is allowed.
 type call struct {
 	name   string
 	number uintptr
@@ -44,11 +44,11 @@ type call struct {
 
 const refused = syscall.EPERM
 
-// done is the result of a call to which the filter responds itself. Without the filter, the call
+// done is the result of a call that the filter pretends to execute. Without the filter, the call
 // fails.
 const done syscall.Errno = 0
 
-// unfiltered stands for every result that does not come from the filter.
+// unfiltered stands for all results that do not come from the filter.
 const unfiltered syscall.Errno = 0xffff
 
 var calls = []call{
@@ -176,7 +176,7 @@ var calls = []call{
 	{"getpid", unix.SYS_GETPID, [6]uintptr{}, unfiltered},
 }
 
-// watchedCalls contains calls that are made under the filter for watched sandboxes.
+// watchedCalls contains the calls that are made under the filter for sandboxes without cgroups.
 var watchedCalls = []call{
 	{"mmap shared", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, unix.MAP_SHARED | unix.MAP_ANON, wild, 0}, refused},
 	{"mmap shared, high bits", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, 1<<40 | unix.MAP_SHARED | unix.MAP_ANON, wild, 0}, refused},

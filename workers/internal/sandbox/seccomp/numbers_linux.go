@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// numbers contains the system call numbers of this architecture: the numbers common to all
-// architectures, and the older numbers of this architecture.
+// numbers contains the system call numbers of this architecture, including those of older calls
+// that other architectures lack.
 var numbers = allNumbers()
 
 // allNumbers merges the common numbers with those of this architecture.
@@ -19,7 +19,7 @@ func allNumbers() map[string]uint32 {
 	return all
 }
 
-// commonNumbers are the calls that amd64 and arm64 have in common.
+// commonNumbers contains the numbers of the calls that both amd64 and arm64 have.
 var commonNumbers = map[string]uint32{
 	"read":                   unix.SYS_READ,
 	"write":                  unix.SYS_WRITE,

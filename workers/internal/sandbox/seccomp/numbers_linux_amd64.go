@@ -2,13 +2,14 @@ package seccomp
 
 import "golang.org/x/sys/unix"
 
-// auditArch is the architecture of a call in the filter's input.
+// auditArch identifies this architecture in the filter's input.
 const auditArch uint32 = unix.AUDIT_ARCH_X86_64
 
-// foreignBit marks system calls of the x32 ABI, whose arguments have another layout.
+// foreignBit is set in the numbers of calls through the x32 ABI, whose arguments have another
+// layout.
 const foreignBit uint32 = 0x40000000
 
-// olderNumbers are calls that newer architectures do not have.
+// olderNumbers contains calls that newer architectures do not have.
 var olderNumbers = map[string]uint32{
 	"open":         unix.SYS_OPEN,
 	"creat":        unix.SYS_CREAT,

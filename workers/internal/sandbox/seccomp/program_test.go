@@ -116,7 +116,7 @@ func TestForeignArchitecturesEndTheProcess(t *testing.T) {
 	}
 }
 
-// Calls that must never be allowed.
+// These calls must never be allowed.
 func TestNeverAllowed(t *testing.T) {
 	t.Parallel()
 	never := strings.Fields(`ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp mount umount2 pivot_root chroot
@@ -134,7 +134,7 @@ func TestNeverAllowed(t *testing.T) {
 	}
 }
 
-// Otherwise a misspelled name would not be noticed, because unknown names are skipped.
+// Unknown names are skipped, so without this test a misspelled name would not be noticed.
 func TestEveryNameIsACall(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {

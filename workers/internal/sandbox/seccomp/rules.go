@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Rule allows a system call if all its conditions are true. If several rules have the same name,
-// one matching rule suffices.
+// Rule allows a system call if all conditions are true. If several rules are for the same call, it
+// is enough that one of them matches.
 type Rule struct {
 	Name       string
 	Number     uint32
 	Conditions []Condition
 	Errno      uint32 // if not 0, the call fails with this error instead of EPERM
-	Pretend    bool   // the call is not executed and returns 0
+	Pretend    bool   // if true, the call returns 0 without being executed
 }
 
 // Condition is true if the argument, after masking, equals Value.
@@ -26,12 +26,12 @@ const (
 	errnoEPERM  = 1
 	errnoENOSYS = 38
 
-	low32 = 0xffffffff // mask for the part of an int that the kernel reads
+	low32 = 0xffffffff // mask of the part of an int that the kernel reads
 )
 
-// Rules returns the rules for this machine's architecture. The list is empty if the architecture is
-// not supported. watched is true if memory is measured per process, without cgroups. In that case
-// the rules also forbid kinds of memory that these measurements would miss.
+// Rules returns the rules for this machine's architecture, or an empty list if the architecture is
+// not supported. watched means that memory is measured per process, without cgroups. In that case,
+// the rules also forbid kinds of memory that the measurements would miss.
 func Rules(watched bool) []Rule {
 	var rules []Rule
 	for _, names := range [][]string{
@@ -52,22 +52,23 @@ func Rules(watched bool) []Rule {
 		more = watchedRules
 	}
 
-	// Several values of an argument become several rules, of which one suffices.
+	// Each value of an argument becomes a rule of its own, because one matching rule is enough.
 	for _, l := range slices.Concat(argRules, more) {
 		for _, value := range l.values {
 			conditions := append([]Condition{{l.arg, l.mask, value}}, l.also...)
 			rules = appendRule(rules, Rule{Name: l.name, Conditions: conditions, Pretend: l.pretend})
 		}
 	}
-	// The C library falls back to clone. A filter can read the flags of clone, but not those of
+	// The C library then uses clone instead. A filter can read the flags of clone, but not those of
 	// clone3, which are in memory.
 	return appendRule(rules, Rule{Name: "clone3", Errno: errnoENOSYS})
 }
 
-// appendRule appends a rule with the call's number. It omits calls that this architecture lacks.
+// appendRule appends a rule and sets its number. It omits a rule for a call that this architecture
+// does not have.
 func appendRule(rules []Rule, r Rule) []Rule {
 	number, here := numbers[r.Name]
-	if !here { // only other architectures have this call
+	if !here { // this architecture does not have the call
 		return rules
 	}
 	r.Number = number
@@ -111,6 +112,6 @@ const (
 
 	// Locks and syncs affect the host even if its files are read-only: other processes notice a
 	// lock, and a sync waits for the host's disks. A sandbox's own files are in memory and are
-	// deleted with it, so these calls return success without any effect.
+	// deleted with it. So these calls return success without any effect.
 	pretended = `flock fsync fdatasync sync_file_range`
 )

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/speech/pocketsphinx"
 )
 
-// Backends contains the configured speech backends. Missing lists the backends that are
-// unavailable; calls of these fail with the reason.
+// Backends contains the configured speech backends. Missing lists those that are unavailable; their
+// calls fail with the reason.
 type Backends struct {
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
@@ -22,9 +22,8 @@ type Backends struct {
 	close       []func()
 }
 
-// New creates the backends that the setting config.Workers.Voice names. processes is the maximum
-// number of processes that each offline backend runs simultaneously. New fails if the settings are
-// invalid.
+// New creates the backends that the setting config.Workers.Voice names. Each offline backend runs
+// at most the given number of processes simultaneously. New fails if the settings are invalid.
 func New(s config.Speech, processes int) (*Backends, error) {
 	b := &Backends{Names: [2]string{s.TranscriptionModel, s.SpeechModel}, prepare: func() {}}
 	if err := b.setUpTranscriber(s, processes); err != nil {
@@ -42,17 +41,18 @@ func (b *Backends) Off() bool {
 	return b.Names[0] == config.SpeechOff && b.Names[1] == config.SpeechOff
 }
 
-// Prepare starts processes in advance. It is called when a transcription is expected soon.
+// Prepare starts processes in advance. It should be called when a transcription is expected soon.
 func (b *Backends) Prepare() { b.prepare() }
 
-// Close releases the backends' resources. No call may be in progress.
+// Close releases the resources of the backends. No call of a backend may be in progress.
 func (b *Backends) Close() {
 	for _, end := range b.close {
 		end()
 	}
 }
 
-// setUpTranscriber creates the configured Transcriber, or an Unavailable one.
+// setUpTranscriber creates the configured Transcriber. If that is unavailable, it sets one whose
+// calls fail with the reason.
 func (b *Backends) setUpTranscriber(s config.Speech, processes int) error {
 	name, online := strings.CutPrefix(s.TranscriptionModel, config.SpeechOpenAI)
 	switch {
@@ -77,7 +77,8 @@ func (b *Backends) setUpTranscriber(s config.Speech, processes int) error {
 	return nil
 }
 
-// setUpSynthesizer creates the configured Synthesizer, or an Unavailable one.
+// setUpSynthesizer creates the configured Synthesizer. If that is unavailable, it sets one whose
+// calls fail with the reason.
 func (b *Backends) setUpSynthesizer(s config.Speech, processes int) error {
 	name, online := strings.CutPrefix(s.SpeechModel, config.SpeechOpenAI)
 	switch {

@@ -1,2 +1,2 @@
-// Package backends selects speech backends according to the settings.
+// Package backends creates the speech backends that the settings name.
 package backends

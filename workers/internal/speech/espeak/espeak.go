@@ -17,7 +17,8 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// Program is the program to run. Install is the command that installs it on Debian and Ubuntu.
+// Program is the program that is executed. Install is the command that installs it on Debian and
+// Ubuntu.
 const (
 	Program = "espeak-ng"
 	Install = "apt install espeak-ng"
@@ -25,14 +26,14 @@ const (
 
 const (
 	wordsAMinute    = 155 // words per minute at speed 1
-	minWordsAMinute = 80  // words per minute that espeak-ng speaks at least
+	minWordsAMinute = 80  // minimum number of words per minute that espeak-ng supports
 
-	wall     = 30 * time.Second // for one line; a line of 2,000 characters takes a quarter of a second
+	wall     = 30 * time.Second // time limit for one line; a line of 2,000 characters takes a quarter of a second
 	cpu      = 20 * time.Second
 	memory   = 512 << 20
-	disk     = 64 << 20 // not 0, because a library of espeak-ng allocates shared memory for a sound server
-	limit    = 64 << 20 // bytes of audio; more than 2,000 characters at a quarter of the speed need
-	queue    = 256      // lines of an organization that may wait
+	disk     = 64 << 20 // not 0, because a library of espeak-ng allocates shared memory
+	limit    = 64 << 20 // bytes of audio; 2,000 characters need less, even at a quarter of the speed
+	queue    = 256      // number of lines of one organization that may wait
 	maxQueue = 4 * queue
 	pieceLen = 32 << 10
 )
@@ -50,10 +51,10 @@ type Synthesizer struct {
 	places *process.Slots
 
 	mu     sync.Mutex
-	voices *voices // nil until they are read
+	voices *voices // nil until they have been read
 }
 
-// New finds espeak-ng.
+// New returns a Synthesizer. It fails if espeak-ng is not installed.
 func New(cfg Config) (*Synthesizer, error) {
 	path, err := exec.LookPath(Program)
 	if err != nil {
@@ -66,8 +67,8 @@ func (s *Synthesizer) command(args ...string) process.Command {
 	return process.Command{Path: s.path, Args: args, Max: limit, CPU: cpu, Bytes: memory, Disk: disk}
 }
 
-// Synthesize speaks a line; see [speech.Synthesizer]. The minimum speed is 0.52; slower lines are
-// spoken at that speed.
+// Synthesize speaks a line; see [speech.Synthesizer]. The minimum speed is 0.52, which also applies
+// to lines with a lower speed.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 		release()
 		return err
 	}
-	go func() { // free the slot when the process exits: a listener at the pace of speech takes longer
+	go func() { // frees the slot when the process exits, because out may receive the audio only at the pace of speech
 		<-p.Ended()
 		release()
 	}()
@@ -112,7 +113,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	return nil
 }
 
-// start starts the process that speaks a line. It returns nil if the line has nothing to speak.
+// start starts a process that speaks a line. It returns nil if the line contains nothing to speak.
 func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Process, error) {
 	voices, err := s.installedVoices(ctx)
 	if err != nil {
@@ -129,20 +130,20 @@ func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Pro
 	if err != nil {
 		return nil, failed(err)
 	}
-	go func() { // write concurrently, so that a program that does not read cannot block the caller
+	go func() { // writes in the background, so that a program that does not read cannot block the caller
 		_, _ = io.WriteString(p.Stdin, escapeText(line.Text))
 		_ = p.Stdin.Close()
 	}()
 	return p, nil
 }
 
-// escapeText changes [[…]] in a text, because espeak-ng would read it as phonemes.
+// escapeText changes "[[" in a text, because espeak-ng interprets text in [[…]] as phonemes.
 func escapeText(text string) string { return strings.ReplaceAll(text, "[[", "[ [") + "\n" }
 
-// outError marks an error of the function out.
+// outError marks an error that the function out has returned.
 type outError struct{ error }
 
-// relay calls out with the audio as it arrives. It returns io.EOF if there was none.
+// relay calls out with the audio as it arrives. It returns io.EOF if no audio has arrived.
 func relay(r io.Reader, out func([]byte) error) error {
 	rate, err := pcm.ReadWAV(r)
 	if err != nil {

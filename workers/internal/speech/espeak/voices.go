@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// The default voice is the one that pocketsphinx understands best.
+// The default voice is the voice that pocketsphinx recognizes best.
 const (
 	defaultLanguage = "en-us"
 	defaultVariant  = "f5"
@@ -24,11 +24,11 @@ var variants = map[string]string{
 	"ash": "m3", "ballad": "m2", "cedar": "m7", "echo": "m8", "fable": "m4", "onyx": "m6", "verse": "m5",
 }
 
-// ownName matches espeak-ng's own voice names, which consist of a language and a variant. A name of
-// this form cannot refer to a file outside of the voices folder.
+// ownName matches the names of espeak-ng's own voices, which consist of a language and a variant. A
+// name of this form cannot refer to a file outside of the folder with the voices.
 var ownName = regexp.MustCompile(`^([A-Za-z]{2,4}(?:-[A-Za-z0-9]{1,12}){0,4})(?:\+([A-Za-z0-9][A-Za-z0-9_-]{0,30}))?$`)
 
-// voices contains the voices of an installation of espeak-ng.
+// voices contains the voices that the installed espeak-ng supports.
 type voices struct {
 	languages []string
 	variants  []string
@@ -39,7 +39,7 @@ var (
 	variantRow = regexp.MustCompile(`!v/(\S+)`)
 )
 
-// parseVoices parses the output of --voices and --voices=variant.
+// parseVoices parses the output of espeak-ng for the options --voices and --voices=variant.
 func parseVoices(languages, variants string) voices {
 	var v voices
 	for row := range strings.Lines(languages) {
@@ -59,7 +59,7 @@ func parseVoices(languages, variants string) voices {
 	return v
 }
 
-// choose returns espeak-ng's voice name for a line.
+// choose returns the name of espeak-ng's voice for a line.
 func (v voices) choose(line speech.Line) (string, error) {
 	base, err := v.language(line.Language)
 	if err != nil {

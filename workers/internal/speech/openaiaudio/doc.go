@@ -1,7 +1,7 @@
-// Package openaiaudio transcribes and synthesizes speech with OpenAI's audio endpoints, or with
+// Package openaiaudio transcribes and synthesizes speech with OpenAI's audio endpoints or with
 // those of a compatible service. It sends a WAV file to audio/transcriptions, and forwards the
 // audio from audio/speech as it arrives.
 //
-// After five consecutive failures the service is not called for ten seconds. In this time, calls
-// fail immediately instead of after a timeout.
+// After five consecutive failures, the service is not called for ten seconds. During this time,
+// calls fail immediately instead of after a timeout.
 package openaiaudio

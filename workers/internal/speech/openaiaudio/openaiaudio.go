@@ -21,38 +21,38 @@ const (
 	responseBytes = 25 << 20 // bytes; nine minutes of audio
 
 	// total is the default time limit of a call. It is much longer than a spoken line, because
-	// audio is received only as fast as it is played.
+	// audio may be received only at the pace at which it is played.
 	total = 15 * time.Minute
 
 	faults   = 5
 	openTime = 10 * time.Second
 )
 
-// Config configures a Transcriber or a Synthesizer. Zero values select defaults, except for Model
-// and APIKey.
+// Config configures a Transcriber or a Synthesizer. Model is required, and APIKey may be empty. All
+// other zero values select defaults.
 type Config struct {
-	Model   string // name of the model at the service
+	Model   string // name by which the service knows the model
 	APIKey  string // may be empty for services without authentication
 	BaseURL string // including "/v1"; empty means OpenAI's own service
 	Voice   string // for lines without a voice; "" means alloy
-	// Limits are the time limits of a call. The defaults are 5 s to connect, 30 s to the first
-	// audio or the transcript, and 30 s between pieces of audio.
+	// Limits are the time limits of a call. By default, these are 5 s for connecting, 30 s until
+	// the first audio or the transcript, and 30 s between pieces of audio.
 	Limits remote.Limits
-	// Dial opens connections; nil: TCP.
+	// Dial opens connections. If it is nil, TCP is used.
 	Dial remote.Dial
 }
 
-// service is the part that Transcriber and Synthesizer share.
+// service contains the parts that Transcriber and Synthesizer have in common.
 type service struct {
 	model   string
-	code    string // code of the errors that it returns
+	code    string // code of the errors that are returned
 	limits  remote.Limits
 	client  *http.Client
 	options []option.RequestOption
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 }
 
-// newService creates the client and the circuit breaker. code is the code of its errors.
+// newService creates the client of the service and the circuit breaker. Errors have the given code.
 func newService(cfg Config, code string) (*service, error) {
 	if !remote.ModelName(cfg.Model) {
 		return nil, fmt.Errorf("setting up speech: invalid model name %q", cfg.Model)
@@ -68,7 +68,7 @@ func newService(cfg Config, code string) (*service, error) {
 	}
 	s := &service{model: cfg.Model, code: code, limits: cfg.Limits.WithDefaults()}
 	s.client = remote.NewClient(cfg.Dial, s.limits, responseBytes)
-	s.options = []option.RequestOption{ // all settings are explicit, so that none comes from the environment
+	s.options = []option.RequestOption{ // every setting is explicit, so that the SDK takes none from the environment
 		option.WithBaseURL(base), option.WithAPIKey(cfg.APIKey), option.WithMaxRetries(0), option.WithHTTPClient(s.client),
 	}
 
@@ -80,8 +80,8 @@ func newService(cfg Config, code string) (*service, error) {
 	return s, nil
 }
 
-// isFault reports whether err is a temporary failure of the service. A call that the caller
-// cancelled counts as a success.
+// isFault reports whether err is a temporary failure of the service. If the caller has cancelled a
+// call, the call does not count as a failure.
 func isFault(err error) bool {
 	e, is := errors.AsType[*llm.Error](err)
 	if !is || !e.Retryable || e.MidAnswer {
@@ -95,7 +95,7 @@ func isFault(err error) bool {
 	}
 }
 
-// guarded makes a call. While the circuit breaker is open, it fails immediately.
+// guarded calls call. While the circuit breaker is open, guarded fails immediately instead.
 func (s *service) guarded(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the speech service: %w", ctx.Err())
@@ -111,14 +111,14 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 	return s.failed(outcome)
 }
 
-// failure classifies a failed call. The result is an *llm.Error or ctx's error.
+// failure classifies the error of a failed call. The result is an *llm.Error or ctx's error.
 func (s *service) failure(ctx, callCtx context.Context, err error, res *http.Response) error {
 	return remote.Failure(ctx, callCtx, remote.FailedStream{
 		Err: err, Response: res, Status: openai.StatusError, Event: func(error) *llm.Error { return nil },
 	})
 }
 
-// messages contains the messages for callers by kind of failure.
+// messages contains the messages that callers receive, by kind of failure.
 var messages = map[llm.Kind]string{
 	llm.KindRateLimited:  "The speech service is limiting requests; try again.",
 	llm.KindTimeout:      "The speech service did not answer in time.",
@@ -147,6 +147,6 @@ func (s *service) failed(err error) error {
 
 func badAnswer(format string, args ...any) *llm.Error {
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf(format, args...))
-	e.Retryable = false // a retry does not correct the URL
+	e.Retryable = false // a retry would use the same wrong URL
 	return e
 }

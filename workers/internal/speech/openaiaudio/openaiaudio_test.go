@@ -102,10 +102,10 @@ const (
 	provider = `{"error":{"message":"hunter3 is what the provider says","type":"x"}}`
 )
 
-// failures contains responses for which both kinds of calls fail.
+// failures contains responses that make both kinds of calls fail.
 var failures = map[string]struct {
 	answer    func(http.ResponseWriter, *http.Request) bool
-	message   string // a part of the message
+	message   string // text that the message must contain
 	retryable bool
 }{
 	"refused key":      {answer(401, inJSON, provider), "credentials", false},
@@ -231,8 +231,8 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 	}
 }
 
-// Audio is passed on as it arrives: the server sends the second half only after the first half was
-// received.
+// Audio is passed on as it arrives. The server sends the second half only after the test has
+// received the first half.
 func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	t.Parallel()
 	service, heard := speechtest.NewService(t), make(chan struct{})
@@ -252,12 +252,12 @@ func TestSoundIsPassedOnAsItComes(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || string(sound) != "aabbcc" { // half a sample at the end is dropped
+	if err != nil || string(sound) != "aabbcc" { // an incomplete sample at the end is dropped
 		t.Errorf("%q, %v", sound, err)
 	}
 }
 
-// The time that the listener takes does not count towards the service's time limits.
+// The time that a listener takes is not part of the service's time limits.
 func TestASlowListenerCausesNoTimeout(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
@@ -268,7 +268,7 @@ func TestASlowListenerCausesNoTimeout(t *testing.T) {
 	err := speaker.Synthesize(t.Context(), speech.Line{Text: "hello"}, func([]byte) error {
 		if !once {
 			once = true
-			<-time.After(700 * time.Millisecond) // longer than the limit; the call succeeds nevertheless
+			<-time.After(700 * time.Millisecond) // longer than the limit, but the call succeeds
 		}
 		return nil
 	})
@@ -316,7 +316,7 @@ func TestAFailingServiceIsNotCalled(t *testing.T) {
 	}
 }
 
-// Rejected requests and cancelled calls do not count as failures of the service.
+// Rejected requests and cancelled calls are not failures of the service.
 func TestRefusalsDoNotCount(t *testing.T) {
 	t.Parallel()
 	service, asked, leave := speechtest.NewService(t), atomic.Int64{}, make(chan struct{})

@@ -35,8 +35,8 @@ type Synthesizer struct {
 	voice    string
 }
 
-// NewSynthesizer creates a Synthesizer. It fails like NewTranscriber, or if Voice is not a valid
-// name.
+// NewSynthesizer creates a Synthesizer. It fails for the same reasons as NewTranscriber, and if
+// Voice is not a valid name.
 func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 	s, err := newService(cfg, speech.CodeSpeech)
 	if err != nil {
@@ -54,8 +54,8 @@ func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 // Close closes idle connections.
 func (s *Synthesizer) Close() { s.service.client.CloseIdleConnections() }
 
-// Synthesize calls out with the audio as it arrives; see [speech.Synthesizer]. The time spent in
-// out does not count towards the limits of the call.
+// Synthesize calls out with the audio as it arrives; see [speech.Synthesizer]. The time limits do
+// not include the time that is spent in out.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -116,21 +116,21 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 
 const maxRefusal = 64 << 10
 
-// readRefusal reads an error response and restores its body.
+// readRefusal reads the body of an error response and restores it for later readers.
 func readRefusal(res *http.Response) []byte {
 	if res == nil || res.StatusCode < http.StatusBadRequest {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	if err != nil {
-		return nil // the status alone is enough
+		return nil // the status alone is sufficient
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return body
 }
 
-// isUnknownVoice reports whether the service rejected the voice. OpenAI's error names the field;
-// other services mention the voice in the message.
+// isUnknownVoice reports whether the service has rejected the voice. OpenAI's error names the
+// field; errors of other services mention the voice in the message.
 func isUnknownVoice(res *http.Response, refusal []byte) bool {
 	if len(refusal) == 0 {
 		return false
@@ -147,7 +147,7 @@ func unknownVoice(cause error) error {
 	return &speech.Error{Code: speech.CodeUnknownVoice, Message: "The speech service does not know this voice.", Cause: cause}
 }
 
-// checkSound returns an error if a response is not PCM audio, for example if it is a web page.
+// checkSound returns an error if a response is not PCM audio but, for example, a web page.
 func checkSound(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch media {
@@ -160,7 +160,7 @@ func checkSound(res *http.Response) error {
 	return badAnswer("status %d with content type %q instead of PCM", res.StatusCode, media)
 }
 
-// outError marks an error of the function out.
+// outError marks an error that the function out has returned.
 type outError struct{ error }
 
 // relay calls out with whole samples as they arrive.
@@ -169,7 +169,7 @@ func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]
 	for {
 		watch.Resume()
 		n, err := body.Read(buffer[kept:])
-		watch.Pause() // the time that the listener takes does not count
+		watch.Pause() // the time spent in out does not count
 		have := kept + n
 
 		if whole := have &^ 1; whole > 0 {
@@ -188,7 +188,7 @@ func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]
 			}
 			return nil
 		}
-		if err = errors.Join(err, ctx.Err()); err != nil { // after the end of the call, buffered audio is useless
+		if err = errors.Join(err, ctx.Err()); err != nil { // after the call has ended, buffered audio is useless
 			return err
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/speech/pcm"
 )
 
-// maxWords is the number of bytes of a transcript that are kept. A transcript of two minutes of the
-// fastest speech has a tenth of this size.
+// maxWords is the maximum number of bytes of a transcript that are kept. Two minutes of the fastest
+// speech result in a tenth of this size.
 const maxWords = 32 << 10
 
 // Transcriber calls audio/transcriptions. It is safe for concurrent use.
@@ -25,8 +25,8 @@ type Transcriber struct {
 	endpoint sdk.AudioTranscriptionService
 }
 
-// NewTranscriber creates a Transcriber. It fails if BaseURL is not an http(s) URL without
-// credentials, or if Model is not a valid name.
+// NewTranscriber creates a Transcriber. It fails if BaseURL is not an HTTP or HTTPS URL, if it
+// contains credentials, or if Model is not a valid name.
 func NewTranscriber(cfg Config) (*Transcriber, error) {
 	s, err := newService(cfg, speech.CodeTranscription)
 	if err != nil {

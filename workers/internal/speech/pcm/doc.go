@@ -1,7 +1,7 @@
 // Package pcm resamples audio, and reads and writes the headers of WAV files. Audio is 16 bit,
 // signed, little-endian, mono.
 //
-// Existing modules only interpolate between samples. When they reduce the rate, frequencies above
-// half of the new rate become audible artifacts. This package removes these frequencies with a
-// filter.
+// Existing modules only interpolate between samples. If the sample rate is reduced in this way,
+// frequencies above half of the new rate become audible artifacts. This package removes these
+// frequencies with a filter.
 package pcm

@@ -31,7 +31,7 @@ func samplesFor(b []byte) []float64 {
 	return out
 }
 
-// level returns the level of the middle part of a sound, in dB relative to a tone.
+// level returns the level of the middle part of a sound, in dB relative to that of a tone.
 func level(sound []float64) float64 {
 	middle := sound[len(sound)/4 : len(sound)*3/4]
 	sum := 0.0
@@ -93,7 +93,7 @@ func TestTonesInTheStopBandAreRemoved(t *testing.T) {
 	}
 }
 
-// Without the filter, upsampling would add a mirror image of the tone at a higher frequency.
+// Without the filter, upsampling would add a mirror image of a tone at a higher frequency.
 func TestNoMirrorImageIsHeard(t *testing.T) {
 	t.Parallel()
 	const hz = 7_000

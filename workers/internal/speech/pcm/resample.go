@@ -8,25 +8,25 @@ import (
 	"sync"
 )
 
-// rates lists the supported sample rates. The ratio of any two of them is a ratio of small
-// integers.
+// rates lists the supported sample rates. The ratio of any two rates is a ratio of small integers.
 var rates = []int{8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000}
 
 const (
-	// reach is the number of zero crossings of the filter on each side. With it, the filter's
-	// transition band is an eighth of the lower rate's Nyquist frequency.
+	// reach is the number of zero crossings of the filter on each side of its center. With this
+	// number, the transition band is an eighth of the lower rate's Nyquist frequency.
 	reach = 32
 	// cutoff is the frequency at which the filter attenuates by half, relative to the lower rate's
-	// Nyquist frequency. The transition band is symmetric around it.
+	// Nyquist frequency. The transition band is symmetric around this frequency.
 	cutoff = 0.92
-	// shape is the β of the Kaiser window: the stop band is attenuated by 80 dB.
+	// shape is the parameter β of the Kaiser window. With this value, the stop band is attenuated
+	// by 80 dB.
 	shape = 8.0
 )
 
 // filter is a low-pass filter. It has one phase for each possible position of a new sample between
-// two old samples.
+// two old ones.
 type filter struct {
-	up, down int // ratio of new samples to old samples
+	up, down int // ratio of the number of new samples to the number of old ones
 	half     int // number of taps on each side of the position
 	phases   [][]float64
 }
@@ -44,23 +44,24 @@ func filterFor(from, to int) (*filter, error) {
 	return f.(*filter), nil //nolint:forcetypeassert // nothing else is stored
 }
 
-// newFilter computes the filter for a ratio of rates: a windowed sinc.
+// newFilter computes the filter for two sample rates. The filter is a sinc function with a Kaiser
+// window.
 func newFilter(from, to int) *filter {
 	divisor := gcd(from, to)
 	f := &filter{up: to / divisor, down: from / divisor}
-	band := min(1, float64(to)/float64(from)) // relative to the old rate's Nyquist frequency
+	band := min(1, float64(to)/float64(from)) // relative to the Nyquist frequency of the old rate
 	f.half = int(math.Ceil(reach / band))
 
 	f.phases = make([][]float64, f.up)
 	for phase := range f.phases {
 		taps, sum := make([]float64, 2*f.half), 0.0
 		for n := range taps {
-			at := float64(n-f.half+1) - float64(phase)/float64(f.up) // relative to the position, in old samples
+			at := float64(n-f.half+1) - float64(phase)/float64(f.up) // distance from the position of the new sample, in old samples
 			taps[n] = sinc(at*band*cutoff) * kaiser(at/float64(f.half))
 			sum += taps[n]
 		}
 		for n := range taps {
-			taps[n] /= sum // make the loudness independent of the phase
+			taps[n] /= sum // makes the loudness equal in all phases
 		}
 		f.phases[phase] = taps
 	}
@@ -81,12 +82,12 @@ func sinc(x float64) float64 {
 	return math.Sin(math.Pi*x) / (math.Pi * x)
 }
 
-// kaiser returns the window at x from -1 to 1.
+// kaiser returns the value of the Kaiser window at x, from -1 to 1.
 func kaiser(x float64) float64 {
 	return bessel(shape*math.Sqrt(max(0, 1-x*x))) / bessel(shape)
 }
 
-// bessel returns the modified Bessel function of order 0, computed by its series.
+// bessel returns the modified Bessel function of order 0, which it computes as a series.
 func bessel(x float64) float64 {
 	sum, term := 1.0, 1.0
 	for n := 1.0; term > sum*1e-12; n++ {
@@ -96,18 +97,18 @@ func bessel(x float64) float64 {
 	return sum
 }
 
-// Resampler changes the sample rate of audio that arrives in pieces. It adds no delay and does not
-// change the duration.
+// Resampler changes the sample rate of audio that arrives in pieces. It does not delay the audio or
+// change its duration.
 type Resampler struct {
 	filter *filter
 	window []float64 // old samples that are still needed
-	phase  int       // of the next new sample
+	phase  int       // phase of the next new sample
 	read   int64     // number of old samples received
 	made   int64     // number of new samples returned
-	odd    []byte    // half of a sample
+	odd    []byte    // first byte of an incomplete sample
 }
 
-// NewResampler creates a Resampler. It fails on unsupported rates.
+// NewResampler creates a Resampler. It fails if a sample rate is not supported.
 func NewResampler(from, to int) (*Resampler, error) {
 	f, err := filterFor(from, to)
 	if err != nil {
@@ -118,7 +119,8 @@ func NewResampler(from, to int) (*Resampler, error) {
 	return r, nil
 }
 
-// Append converts the next piece and appends the result to b. A piece may end within a sample.
+// Append converts the next piece of audio and appends the result to b. A piece may end in the
+// middle of a sample.
 func (r *Resampler) Append(b, piece []byte) []byte {
 	if len(r.odd) == 1 && len(piece) > 0 {
 		r.add([]byte{r.odd[0], piece[0]})
@@ -131,8 +133,8 @@ func (r *Resampler) Append(b, piece []byte) []byte {
 	return r.make(b, math.MaxInt64)
 }
 
-// Flush appends the remaining samples. It drops half a sample at the end. The Resampler cannot be
-// used afterwards.
+// Flush appends the remaining samples. It drops an incomplete sample at the end. The Resampler
+// cannot be used afterwards.
 func (r *Resampler) Flush(b []byte) []byte {
 	r.window = append(r.window, make([]float64, r.filter.half+1)...) // silence after the last sample
 	up, down := int64(r.filter.up), int64(r.filter.down)
@@ -146,8 +148,8 @@ func (r *Resampler) add(samples []byte) {
 	r.read += int64(len(samples) / 2)
 }
 
-// make appends the new samples for which all old samples have arrived. It stops when limit samples
-// were made in total.
+// make appends the new samples for which all old samples have arrived, until limit samples have
+// been made in total.
 func (r *Resampler) make(b []byte, limit int64) []byte {
 	at, width := 0, 2*r.filter.half
 	for at+width <= len(r.window) && r.made < limit {
@@ -168,7 +170,7 @@ func (r *Resampler) make(b []byte, limit int64) []byte {
 	return b
 }
 
-// Resample changes the rate of a complete sound.
+// Resample changes the sample rate of complete audio.
 func Resample(sound []byte, from, to int) ([]byte, error) {
 	if from == to {
 		return sound, nil

@@ -10,8 +10,8 @@ import (
 const (
 	riffHead  = 12
 	chunkHead = 8
-	maxChunks = 16       // before the audio data
-	maxChunk  = 64 << 10 // maximum bytes of a chunk to skip
+	maxChunks = 16       // maximum number of chunks before the audio data
+	maxChunk  = 64 << 10 // maximum number of bytes in a chunk that is skipped
 	minFormat = 16
 	plainPCM  = 1
 )
@@ -36,9 +36,9 @@ func appendUint32(b []byte, n int) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(n))
 }
 
-// ReadWAV reads the header of a WAV file from r, up to the beginning of the audio data, and returns
-// the sample rate. It ignores the size in the header, because programs that write the header before
-// they speak do not know the size. It fails if the audio does not have this package's format.
+// ReadWAV reads the header of a WAV file up to the beginning of the audio data, and returns the
+// sample rate. It ignores the size in the header: a program that writes the header before it speaks
+// does not know the size. ReadWAV fails if the audio does not have this package's format.
 func ReadWAV(r io.Reader) (rate int, err error) {
 	var riff [riffHead]byte
 	if _, err := io.ReadFull(r, riff[:]); err != nil {

@@ -1,8 +1,8 @@
 // Package pocketsphinx transcribes English with PocketSphinx and its model of American English. It
-// works offline. Transcribing takes about half as long as the speech lasts, and is much less
-// accurate than with services.
+// works offline. A transcription takes about half as long as the speech, and is much less accurate
+// than that of a service.
 //
-// Each utterance is processed by a separate process. A process takes more than half a second to
+// Each utterance is processed by a process of its own. A process needs more than half a second to
 // load the model, so the next process is started in advance. Audio is passed in memory and text
 // through a pipe, so no speech is written to disk.
 package pocketsphinx

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newMemory creates an unnamed file in memory.
+// newMemory creates a file that exists only in memory and has no name.
 func newMemory() (*os.File, error) {
 	fd, err := unix.MemfdCreate("utterance", unix.MFD_CLOEXEC)
 	if err != nil {

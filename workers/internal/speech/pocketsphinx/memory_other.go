@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// newMemory creates a temporary file and removes its name.
+// newMemory creates a temporary file and immediately removes its name.
 func newMemory() (*os.File, error) {
 	file, err := os.CreateTemp("", "utterance")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// Program is the program to run. Install is the command that installs it and its model on Debian
-// and Ubuntu.
+// Program is the program that is executed. Install is the command that installs the program and its
+// model on Debian and Ubuntu.
 const (
 	Program = "pocketsphinx_batch"
 	Install = "apt install pocketsphinx pocketsphinx-en-us"
@@ -27,17 +27,17 @@ const (
 	modelFolder = "/usr/share/pocketsphinx/model/en-us"
 
 	rate    = 16_000
-	padding = 2 * rate / 4 // bytes of silence added before and after; without it, the first and last words are lost
+	padding = 2 * rate / 4 // bytes of silence added before and after an utterance, because otherwise the first and last words are lost
 
-	wall     = 45 * time.Second // minimum time limit, to which twice the duration of the utterance is added; an idle machine needs a tenth
+	wall     = 45 * time.Second // minimum time limit; twice the duration of the utterance is added; an idle machine needs a tenth of it
 	cpu      = 120 * time.Second
 	memory   = 1 << 30
-	maximum  = 64 << 10 // bytes of transcript
-	queue    = 64       // utterances of an organization that may wait
+	maximum  = 64 << 10 // bytes of a transcript
+	queue    = 64       // number of utterances of one organization that may wait
 	maxQueue = 4 * queue
-	long     = 15 * speech.BytesPerSecond // bytes; longer utterances leave one slot free for shorter ones
-	idle     = 5 * time.Minute            // time for which a spare process waits
-	ready    = 4                          // maximum number of spare processes; each takes 95 MB
+	long     = 15 * speech.BytesPerSecond // bytes; utterances longer than this leave one slot free for shorter ones
+	idle     = 5 * time.Minute            // time for which a spare process waits for an utterance
+	ready    = 4                          // maximum number of spare processes; each uses 95 MB
 )
 
 // Transcriber transcribes utterances. It is safe for concurrent use.
@@ -49,7 +49,8 @@ type Transcriber struct {
 	spares    spares
 }
 
-// New finds pocketsphinx. At most the given number of processes run simultaneously.
+// New returns a Transcriber with at most the given number of simultaneous processes. It fails if
+// pocketsphinx is not installed.
 func New(processes int) (*Transcriber, error) {
 	return open(modelFolder, processes)
 }
@@ -69,7 +70,7 @@ func open(model string, processes int) (*Transcriber, error) {
 }
 
 // Transcribe returns the words of an utterance in lower case, without punctuation; see
-// [speech.Transcriber]. Prompts have no effect.
+// [speech.Transcriber]. A prompt has no effect.
 func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (string, error) {
 	if err := speech.CheckUtterance(u); err != nil {
 		return "", err
@@ -108,13 +109,13 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 	return words(said)
 }
 
-// limit returns the time limit for an utterance with this many bytes. It is always less than
+// limit returns the time limit for an utterance of the given size. It is always shorter than
 // speech.CallTime.
 func limit(bytes int) time.Duration {
 	return wall + 2*time.Duration(bytes)*time.Second/speech.BytesPerSecond
 }
 
-// transcribe passes the audio to the process and returns its output.
+// transcribe passes audio to the listener's process and returns the output of the process.
 func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error) {
 	lower, err := pcm.Resample(sound, speech.Rate, rate)
 	if err != nil {
@@ -142,7 +143,7 @@ func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error)
 	return string(said), l.Fault()
 }
 
-// words returns the words in the program's output, which has the form "words (name score)".
+// words returns the words in the output of the program, which has the form "words (name score)".
 func words(said string) (string, error) {
 	line, rest, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	end := strings.LastIndexByte(line, '(')

@@ -43,7 +43,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// The time limit of a caller must be longer than the time limit of the process.
+// The time limit of a caller must be longer than that of the process.
 func TestTheLongestUtteranceHasItsTime(t *testing.T) {
 	t.Parallel()
 	if maximum := limit(speech.MaxUtterance); maximum >= speech.CallTime || maximum < 120*time.Second {
@@ -125,7 +125,7 @@ func TestAMissingModel(t *testing.T) {
 	if _, err := open(dir, 1); err == nil {
 		t.Error("no model was needed")
 	}
-	for _, part := range []string{"en-us", "en-us.lm.bin", "cmudict-en-us.dict"} { // the files exist but are invalid
+	for _, part := range []string{"en-us", "en-us.lm.bin", "cmudict-en-us.dict"} { // the files exist but their contents are invalid
 		if err := os.WriteFile(filepath.Join(dir, part), []byte("hello"), 0o600); err != nil {
 			t.Fatal(err)
 		}

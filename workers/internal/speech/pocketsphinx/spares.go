@@ -10,10 +10,11 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// listener is a process that waits for an utterance. It has loaded the model or is loading it.
+// listener is a process that waits for an utterance. It has loaded the model or is still loading
+// it.
 type listener struct {
 	*process.Process
-	sound *os.File // the file from which it will read the utterance
+	sound *os.File // file from which the process will read the utterance
 }
 
 func (l *listener) end() {
@@ -21,8 +22,8 @@ func (l *listener) end() {
 	_ = l.sound.Close()
 }
 
-// start starts a listener. The process waits for the list of utterances on its standard input, to
-// which transcribe writes. It reads the utterance from its descriptor 3.
+// start starts a listener. The process waits for the list of utterances on its standard input,
+// which transcribe writes. It reads the utterance itself from its descriptor 3.
 func (t *Transcriber) start() (*listener, error) {
 	sound, err := newMemory()
 	if err != nil {
@@ -44,7 +45,7 @@ func (t *Transcriber) start() (*listener, error) {
 	return &listener{p, sound}, nil
 }
 
-// spares are unused listeners.
+// spares contains the listeners that are not in use.
 type spares struct {
 	mu     sync.Mutex
 	ready  []*listener
@@ -56,7 +57,7 @@ type spares struct {
 // Prepare starts a process for a future utterance, unless a process is already waiting or starting.
 func (t *Transcriber) Prepare() { t.spare(1) }
 
-// spare starts a listener if fewer than want are waiting or starting.
+// spare starts a listener if fewer than want listeners are waiting or starting.
 func (t *Transcriber) spare(want int) {
 	s := &t.spares
 	s.mu.Lock()
@@ -80,7 +81,7 @@ func (t *Transcriber) spare(want int) {
 		defer s.mu.Unlock()
 		s.coming--
 		switch {
-		case err != nil: // the next call starts a listener itself and returns its error
+		case err != nil: // ignored: the next call starts a listener itself and returns the error
 		case s.closed:
 			s.work.Go(l.end)
 		default:
@@ -90,7 +91,7 @@ func (t *Transcriber) spare(want int) {
 	})
 }
 
-// dismiss ends a listener if it has been waiting for the time idle.
+// dismiss ends a listener that has been waiting for the duration idle.
 func (t *Transcriber) dismiss(l *listener) {
 	t.spares.mu.Lock()
 	n := slices.Index(t.spares.ready, l)
@@ -103,7 +104,7 @@ func (t *Transcriber) dismiss(l *listener) {
 	}
 }
 
-// take returns a listener that no other call uses.
+// take returns a listener for exclusive use. It starts one if none is waiting.
 func (t *Transcriber) take() (*listener, error) {
 	t.spares.mu.Lock()
 	for len(t.spares.ready) > 0 {

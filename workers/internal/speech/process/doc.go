@@ -1,4 +1,4 @@
-// Package process runs the programs of speech backends. Each program runs in a separate process
-// group, does not inherit this process's environment, and is limited by the kernel where possible.
-// It ends when its caller's context ends.
+// Package process runs the programs of speech backends. Each program runs in a process group of its
+// own, does not inherit the environment of this process, and has resource limits where the kernel
+// supports them. It ends when the context of its caller ends.
 package process

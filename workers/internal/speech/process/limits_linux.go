@@ -10,8 +10,8 @@ import (
 
 const openFiles = 64
 
-// setLimits sets the limits of a program. It is called after the program has started and before it
-// receives input.
+// setLimits sets the resource limits of a program. It must be called before the program receives
+// input.
 func setLimits(pid int, c Command) error {
 	seconds := uint64(math.Ceil(c.CPU.Seconds()))
 	for _, limit := range []struct {

@@ -9,25 +9,25 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// Slots limits the number of programs that run simultaneously. Calls wait for a free slot. The
-// organizations take turns, and the calls of one organization are served in the order of their
-// arrival. A call is rejected if too many calls of its organization, or in total, are already
-// waiting. If there are several slots, long calls leave one of them free, so that short calls never
-// wait for long calls.
+// Slots limits the number of programs that run simultaneously. Calls wait for a free slot.
+// Organizations take turns, and the calls of one organization are served in the order of their
+// arrival. A call is rejected if too many calls of its organization, or of all organizations, are
+// waiting. If there are several slots, long calls leave one of them free, so that short calls need
+// not wait for long ones.
 type Slots struct {
 	share, queue, maxLong int
 
 	mu      sync.Mutex
 	free    int
-	long    int // slots used by long calls
+	long    int // number of slots that long calls use
 	waiting int
-	turns   []*orgQueue // queues of the organizations with waiting calls; the first queue is served next
+	turns   []*orgQueue // queues of the organizations that have waiting calls; the first queue is served next
 }
 
 // Turn describes a call that needs a slot.
 type Turn struct {
 	Organization string
-	Long         bool // the call takes much longer than other calls
+	Long         bool // true if the call takes much longer than most calls
 }
 
 // orgQueue contains the waiting calls of one organization.
@@ -39,17 +39,17 @@ type orgQueue struct {
 // waiter is a call that waits for a slot.
 type waiter struct {
 	turn Turn
-	has  chan struct{} // closed when the call gets a slot
+	has  chan struct{} // closed when the call has received a slot
 }
 
-// NewSlots returns Slots with n slots. At most share calls per organization, and queue calls in
-// total, can wait.
+// NewSlots returns Slots with n slots. At most share calls of each organization and queue calls in
+// total may wait.
 func NewSlots(n, share, queue int) *Slots {
 	return &Slots{free: n, share: share, queue: queue, maxLong: max(1, n-1)}
 }
 
-// Take waits for a slot. The caller frees the slot with release. Take fails with
-// speech.ErrOverloaded if too many calls wait, or with ctx's error when ctx ends.
+// Take waits for a slot. The caller must call release to free the slot. Take fails with
+// speech.ErrOverloaded if too many calls are waiting, or with ctx's error when ctx ends.
 func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("waiting for a slot: %w", ctx.Err())
@@ -64,13 +64,13 @@ func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error)
 		return release, nil
 	case <-ctx.Done():
 	}
-	if !p.leave(w) { // the call got a slot at the moment when ctx ended
+	if !p.leave(w) { // the call received a slot at the moment when ctx ended
 		release()
 	}
 	return nil, fmt.Errorf("waiting for a slot: %w", ctx.Err())
 }
 
-// enter puts w into a queue. If a slot is free, w gets it immediately.
+// enter adds w to a queue. If a slot is free that w may use, w receives it immediately.
 func (p *Slots) enter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,10 +108,10 @@ func (p *Slots) queueFor(organization string) int {
 	return slices.IndexFunc(p.turns, func(l *orgQueue) bool { return l.organization == organization })
 }
 
-// fits reports whether a slot is free that t may use.
+// fits reports whether there is a free slot that t may use.
 func (p *Slots) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
 
-// give gives free slots to waiting calls. The caller must hold the lock.
+// give assigns free slots to waiting calls. The caller must hold the lock.
 func (p *Slots) give() {
 	for p.free > 0 {
 		at, n := p.next()
@@ -122,7 +122,7 @@ func (p *Slots) give() {
 		w := l.waiting[n]
 		p.turns = slices.Delete(p.turns, at, at+1)
 		if l.waiting = slices.Delete(l.waiting, n, n+1); len(l.waiting) > 0 {
-			p.turns = append(p.turns, l) // the organization's next turn comes after the turns of the others
+			p.turns = append(p.turns, l) // the other organizations come first before this one has another turn
 		}
 		p.waiting--
 
@@ -134,8 +134,8 @@ func (p *Slots) give() {
 	}
 }
 
-// next returns the position of the next call: the index of its queue, and its index in the queue.
-// If a call may not use the free slot, it keeps its turn.
+// next returns the position of the next call: the index of its queue, and its index in that queue.
+// A call that may not use the free slot is skipped and keeps its turn.
 func (p *Slots) next() (at, n int) {
 	for at, l := range p.turns {
 		if n := slices.IndexFunc(l.waiting, func(w *waiter) bool { return p.fits(w.turn) }); n >= 0 {

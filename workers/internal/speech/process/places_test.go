@@ -13,21 +13,21 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// turn returns the Turn of an organization that is named by a letter. A capital letter means a long
-// call.
+// turn returns a Turn. Its organization is the given letter. A capital letter means that the call
+// is long.
 func turn(name rune) process.Turn {
 	small := strings.ToLower(string(name))
 	return process.Turn{Organization: small, Long: small != string(name)}
 }
 
-// TestOrganizationsTakeTurns: the calls arrive one after the other. Then the calls that have a slot
-// end in the same order, so that the waiting calls get slots.
+// TestOrganizationsTakeTurns: calls arrive one after the other. Then the calls that have a slot end
+// in the same order, so that waiting calls get slots.
 func TestOrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		places int
 		come   string
-		first  string // calls that have a slot when all calls have arrived
+		first  string // calls that have a slot after all calls have arrived
 		order  string // order in which all calls get a slot
 	}{
 		"one organization":                     {1, "aaa", "a", "aaa"},
@@ -76,8 +76,8 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestAnOrganizationDoesNotFillTheQueue: other organizations can wait after one has reached its
-// limit.
+// TestAnOrganizationDoesNotFillTheQueue: calls of other organizations can still wait when one
+// organization has reached its limit.
 func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

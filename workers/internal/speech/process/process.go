@@ -19,20 +19,20 @@ import (
 type Command struct {
 	Path  string
 	Args  []string
-	Files []*os.File // become the descriptors from 3 on; the caller still has to close the files
-	Max   int64      // maximum bytes of output
+	Files []*os.File // become the descriptors from 3 on; the caller must still close them
+	Max   int64      // maximum number of bytes of output
 	CPU   time.Duration
-	Bytes int64 // maximum bytes of memory
-	Disk  int64 // maximum number of bytes in a file that the program creates
+	Bytes int64 // maximum number of bytes of memory
+	Disk  int64 // maximum number of bytes in a file that the program writes
 }
 
-// The reasons why a program is killed.
+// Reasons why a program is killed.
 var (
 	errTooMuch = errors.New("the program's output is too large")
 	errTooLong = errors.New("the program took too long")
 )
 
-// Process is a running program. Its output is buffered when it arrives, so a slow reader does not
+// Process is a running program. Its output is buffered as it arrives, so a slow reader does not
 // block the program.
 type Process struct {
 	Stdin io.WriteCloser
@@ -41,7 +41,7 @@ type Process struct {
 
 	mu     sync.Mutex
 	output []byte
-	err    error         // error from reading the output; io.EOF at its end
+	err    error         // error from reading the output, or io.EOF at the end of the output
 	more   chan struct{} // closed when more output or an error has arrived
 }
 
@@ -97,15 +97,15 @@ func (p *Process) Limit(wall time.Duration) (stop func() bool) {
 	}).Stop
 }
 
-// Ended returns a channel that is closed when the program has ended and all of its output can be
-// read.
+// Ended returns a channel that is closed when the program has ended and all of its output has
+// arrived.
 func (p *Process) Ended() <-chan struct{} { return p.child.Done() }
 
 // PID returns the id of the program's process, which is also the id of its process group.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Fault returns nil if the program succeeded. Otherwise it returns the reason for the failure, with
-// the first part of the program's standard error. The program must have ended.
+// Fault returns nil if the program has succeeded. Otherwise it returns the reason of the failure,
+// with the beginning of the program's standard error. The program must have ended.
 func (p *Process) Fault() error {
 	p.mu.Lock()
 	err := p.err
@@ -119,7 +119,7 @@ func (p *Process) Fault() error {
 	return nil
 }
 
-// Reader returns a reader of the program's output. Its Read fails when ctx ends.
+// Reader returns a reader of the program's output. Its Read method fails when ctx ends.
 func (p *Process) Reader(ctx context.Context) io.Reader { return &reader{ctx: ctx, process: p} }
 
 type reader struct {
@@ -152,7 +152,8 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next returns the output since the last call. The channel more is closed when further output arrives.
+// next returns the output that has arrived since the last call. The channel more is closed when
+// further output arrives.
 func (p *Process) next() (said []byte, more <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +178,8 @@ type outputWriter struct {
 	room    int64
 }
 
-// Write stores a piece of output. It fails beyond the limit, so that the program receives SIGPIPE.
+// Write stores a piece of output. It fails when the limit is reached, and the program then receives
+// SIGPIPE.
 func (t *outputWriter) Write(piece []byte) (int, error) {
 	if t.room -= int64(len(piece)); t.room < 0 {
 		t.process.record(nil, errTooMuch)
@@ -187,7 +189,7 @@ func (t *outputWriter) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// maxStderr is the maximum number of bytes that are kept from a program's standard error.
+// maxStderr is the maximum number of bytes of a program's standard error that are kept.
 const maxStderr = 500
 
 // stderrHead keeps the first bytes of standard error.

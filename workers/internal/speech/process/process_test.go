@@ -94,7 +94,8 @@ func TestAProgramIsKilledWithItsGroup(t *testing.T) {
 	}
 }
 
-// alive returns false for a process that has ended but was not reaped.
+// alive reports whether a process is running. It returns false for a process that has ended but has
+// not been reaped.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ") || err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Children returns this process's children that run one of these programs.
+// Children returns the pids of this process's children that run one of the given programs.
 func Children(programs ...string) (pids []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			continue // the process has ended meanwhile
+			continue // the process has ended in the meantime
 		}
 		head, rest, _ := strings.Cut(string(raw), ") ")
 		pid, name, _ := strings.Cut(head, " (")

@@ -26,15 +26,15 @@ const Key = "audio-key-hunter2"
 type Request struct {
 	Path   string
 	Fields map[string]string // fields of the JSON object or of the form
-	Sound  []byte            // of the WAV file
+	Sound  []byte            // audio data in the WAV file
 }
 
 // Service is a stub of an OpenAI-compatible audio service. It synthesizes a hum for each text, and
-// transcribes a hum back to its text.
+// transcribes a hum back to the text.
 type Service struct {
 	URL string // including /v1
-	// Answer, if not nil, handles each request. If it returns false, the stub handles the request.
-	// It must be set before the first request.
+	// Answer, if not nil, is called for each request. If it returns false, the stub responds
+	// itself. It must be set before the first request.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex
@@ -42,7 +42,7 @@ type Service struct {
 	hummed   map[[sha256.Size]byte]string
 }
 
-// NewService starts a Service that is stopped at the end of the test.
+// NewService starts a Service, which stops at the end of the test.
 func NewService(t *testing.T) *Service {
 	t.Helper()
 	s := &Service{hummed: map[[sha256.Size]byte]string{}}
@@ -55,7 +55,7 @@ func NewService(t *testing.T) *Service {
 	return s
 }
 
-// Requests returns the requests so far.
+// Requests returns all requests that the service has received.
 func (s *Service) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,11 +135,11 @@ var serviceVoices = []string{
 }
 
 const (
-	humPerByte = speech.Rate / 14 // samples per byte: about the pace of speech
-	humPiece   = 4001             // bytes; odd, so that pieces are not whole samples
+	humPerByte = speech.Rate / 14 // samples of hum per byte of text, which is about the pace of speech
+	humPiece   = 4001             // bytes; an odd number, so that pieces do not consist of whole samples
 )
 
-// hum responds to audio/speech with a hum, and remembers the text that belongs to it.
+// hum responds to audio/speech with a hum, and stores the text that belongs to the hum.
 func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	if !slices.Contains(serviceVoices, fields["voice"]) {
 		refuse(w, http.StatusBadRequest, "voice", "Invalid value: not one of the supported values")
@@ -174,7 +174,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	}
 }
 
-// listen transcribes a hum. For long audio it never sends a response; the caller must cancel the
+// listen transcribes a hum. It never responds to long audio, so the caller must cancel such a
 // request.
 func (s *Service) listen(w http.ResponseWriter, r *http.Request, sound []byte) {
 	if len(sound) > 20*speech.BytesPerSecond {

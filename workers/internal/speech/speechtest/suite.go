@@ -13,7 +13,8 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// Pair is a Synthesizer and a Transcriber that understands the Synthesizer's speech.
+// Pair is a Synthesizer and a Transcriber. The Transcriber recognizes the speech of the
+// Synthesizer.
 type Pair struct {
 	speech.Transcriber
 	speech.Synthesizer
@@ -22,12 +23,12 @@ type Pair struct {
 	Left     func() []int // returns processes that are still alive; nil if the backends start no processes
 }
 
-// answerTime is the time within which a cancelled call must return: a second, plus the delays of a
-// busy machine.
+// answerTime is the time in which a cancelled call must return. It allows for the delays of a busy
+// machine.
 const answerTime = 2500 * time.Millisecond
 
-// Run tests pairs that open creates. The parts of the suite run one after the other, because they
-// count processes.
+// Run tests the pairs that open creates. The tests run one after the other, because they count
+// processes.
 func Run(t *testing.T, open func(t *testing.T) Pair) {
 	t.Helper()
 	for _, part := range []struct {
@@ -142,7 +143,7 @@ func nothingSaid(t *testing.T, p Pair) {
 	}
 }
 
-// hostile speaks texts that a program might mistake for commands.
+// hostile tests texts that a program could mistake for commands.
 func hostile(t *testing.T, p Pair) {
 	t.Helper()
 	for _, text := range []string{
@@ -213,7 +214,7 @@ func listenerFails(t *testing.T, p Pair) {
 }
 
 // listenerIsSlow checks that a listener who receives audio at the pace of speech does not block
-// other calls. One listener waits until the others have received everything.
+// other calls. One listener waits until all others have received their audio.
 func listenerIsSlow(t *testing.T, p Pair) {
 	t.Helper()
 	begun, served, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -232,7 +233,8 @@ func listenerIsSlow(t *testing.T, p Pair) {
 	}
 }
 
-// slowListener is a Synthesizer that calls do for each piece of audio, like a slow listener.
+// slowListener is a Synthesizer that calls do for each piece of audio, to delay the receipt of the
+// audio.
 type slowListener struct {
 	speech.Synthesizer
 	do func()

@@ -19,18 +19,19 @@ import (
 )
 
 const (
-	// maxText is the maximum size of a document's text in bytes. The rest is omitted.
+	// maxText is the maximum number of bytes of a document's text. Text beyond this limit is
+	// omitted.
 	maxText = 512 << 10
-	queued  = 16 // calls that may wait for each slot
+	queued  = 16 // number of calls that may wait for each slot
 )
 
-// Reader reads untrusted files in a sandbox.
+// Reader reads untrusted files in sandboxes.
 type Reader interface {
 	Read(ctx context.Context, d extract.Document, l extract.Limits, each func(document.Event) error) (document.Info, error)
 	Image(ctx context.Context, content []byte, recognize bool) (extract.Image, error)
 }
 
-// Store stores files and what was made of them.
+// Store stores the files of runs, and the images and texts that were prepared from them.
 type Store interface {
 	HoldAttachments(ctx context.Context, held lease.Held, ids []string) (files []blobdb.StoredAttachment, kept bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
@@ -40,7 +41,7 @@ type Store interface {
 // Arguments are the arguments of a call.
 type Arguments struct {
 	FileID    string `json:"fileId"`
-	Recognize bool   `json:"recognize"` // read the text in an image, for a model that cannot see it
+	Recognize bool   `json:"recognize"` // read the text in an image, for a model that does not accept images
 }
 
 // Backend prepares attachments. It is safe for concurrent use.
@@ -50,7 +51,8 @@ type Backend struct {
 	slots  int
 }
 
-// New creates a backend. reader is nil if there is no sandbox; then each call fails. A slots of 0 means one for each core.
+// New creates a backend. If reader is nil, because there is no sandbox, every call fails. slots is
+// the number of attachments prepared at the same time; 0 means one for each core.
 func New(reader Reader, store Store, slots int) *Backend {
 	if slots == 0 {
 		slots = max(runtime.GOMAXPROCS(0), 2)
@@ -58,14 +60,14 @@ func New(reader Reader, store Store, slots int) *Backend {
 	return &Backend{reader: reader, store: store, slots: slots}
 }
 
-// Kind returns the kind of these calls.
+// Kind returns the kind of tool call that this backend executes.
 func (b *Backend) Kind() string { return contract.ToolAttachment }
 
-// Serving returns the number of attachments that are prepared simultaneously, and the number that may
-// wait.
+// Serving returns how many attachments are prepared simultaneously, and how many calls may wait.
 func (b *Backend) Serving() (slots, queue int) { return b.slots, queued * b.slots }
 
-// Call prepares one attachment of the run. Its output is empty: the result is stored with the file.
+// Call prepares one attachment of the run. Its output is empty, because the result is stored with
+// the file.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	if b.reader == nil {
 		return tool.Result{}, &tool.Error{Message: "Attachments cannot be read: this deployment has no sandbox."}
@@ -88,7 +90,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return b.prepare(ctx, req, held, found[0], args.Recognize)
 }
 
-// prepare converts or reads a file of the run, unless that was done before, and records the result.
+// prepare converts or reads a file of the run, unless an earlier call did so, and records the
+// result.
 func (b *Backend) prepare(
 	ctx context.Context, req tool.Request, held lease.Held, file blobdb.StoredAttachment, recognize bool,
 ) (tool.Result, error) {
@@ -122,7 +125,8 @@ func (b *Backend) prepare(
 	return done, nil
 }
 
-// unavailable returns the error for a fault of the service. The run is retried.
+// unavailable returns the error for a fault of the service. Such an error makes the run retry
+// later.
 func unavailable(err error) error {
 	return &tool.Error{Message: "The attachment could not be read at the moment.", Retryable: true, Err: err}
 }
@@ -152,8 +156,8 @@ func (b *Backend) read(ctx context.Context, org string, file domain.File) ([]byt
 	return io.ReadAll(io.LimitReader(content, domain.MaxAttachmentBytes))
 }
 
-// convert converts an image. An image that was converted before keeps its content; only its text is
-// read.
+// convert converts an image and, if requested, reads its text. If the image was converted before,
+// only its text is read.
 func (b *Backend) convert(
 	ctx context.Context, req tool.Request, file blobdb.StoredAttachment, content []byte, recognize bool,
 ) (made blobdb.Prepared, err error) {
@@ -170,8 +174,8 @@ func (b *Backend) convert(
 	return made, err
 }
 
-// pageMark begins each page of a document's text. The reader removes control characters from the text
-// itself.
+// pageMark precedes the text of each page. A document cannot imitate the mark, because the reader
+// removes control characters from the text.
 const pageMark = "\f[page %d]\n"
 
 // readText reads the text of a document and stores it as a source of the run.
@@ -205,7 +209,7 @@ func (b *Backend) readText(
 	return blobdb.Prepared{Kind: blobdb.PreparedText, TextID: id}, err
 }
 
-// rendered returns a block as Markdown.
+// rendered returns a block of a document as Markdown.
 func rendered(b document.Block) string {
 	switch b.Kind {
 	case document.Heading:

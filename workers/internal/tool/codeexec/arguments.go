@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// arguments contains the arguments of a call, as the model writes them.
+// arguments contains the arguments of a call as the model has written them.
 type arguments struct {
 	Code  string   `json:"code"`
 	Files []string `json:"files"`
@@ -25,7 +25,8 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(&a)
-	// The decoder stops after the first value, so anything after it must be detected separately.
+	// The decoder stops after the first JSON value, so text after that value must be detected
+	// separately.
 	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
 		err = errors.New("unexpected text after them")
 	}
@@ -34,7 +35,7 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 		return a, &tool.Error{Message: `The arguments must be {"code": "…", "files": ["…"]}, where files is optional.`, NotSent: true, Err: err}
 	case strings.TrimSpace(a.Code) == "":
 		return a, mistake("The code is empty.")
-	// Count characters, because the schema's maxLength counts characters.
+	// The limit counts characters, like maxLength in the schema.
 	case utf8.RuneCountInString(a.Code) > maxCode:
 		return a, mistake("The code is too long: %d characters of at most %d.", utf8.RuneCountInString(a.Code), maxCode)
 	case strings.ContainsRune(a.Code, 0):
@@ -45,7 +46,7 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 	return a, nil
 }
 
-// mistake returns an error that the model can correct.
+// mistake returns an error about the arguments, which the model can correct.
 func mistake(format string, args ...any) error {
 	return &tool.Error{Message: fmt.Sprintf(format, args...), NotSent: true}
 }

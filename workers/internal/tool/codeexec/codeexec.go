@@ -15,12 +15,12 @@ import (
 
 const (
 	replyTime    = 2 * time.Second // part of a call's time that is reserved for storing files and sending the reply
-	minTime      = time.Second     // shortest run time worth starting a program for
-	queueForSlot = 8               // calls that may wait, for each slot
+	minTime      = time.Second     // shortest time for which a program is started
+	queueForSlot = 8               // number of calls that may wait for each slot
 )
 
-// Interpreter runs programs, each in its own sandbox. It is safe for concurrent use. A program that
-// fails is not an error. If ctx ends, the program is killed.
+// Interpreter runs programs, each in its own sandbox. It is safe for concurrent use. If a program
+// fails, Run returns its outcome without an error. If ctx ends, the program is killed.
 type Interpreter interface {
 	Run(ctx context.Context, p python.Program) (python.Outcome, error)
 }
@@ -28,8 +28,8 @@ type Interpreter interface {
 // Config contains a backend's settings.
 type Config struct {
 	Limits sandbox.Limits // limits of one program
-	Slots  int            // programs that run simultaneously
-	Queue  int            // calls that may wait for a slot; 0: eight for each slot
+	Slots  int            // number of programs that run simultaneously
+	Queue  int            // number of calls that may wait for a slot; 0 means eight for each slot
 }
 
 // Backend executes calls of codeExecution. It is safe for concurrent use.
@@ -45,18 +45,17 @@ func New(interpreter Interpreter, cfg Config) *Backend {
 	return &Backend{interpreter: interpreter, cfg: cfg}
 }
 
-// Kind returns codeExecution.
+// Kind returns the kind codeExecution.
 func (b *Backend) Kind() string { return contract.ToolCodeExecution }
 
-// Serving returns the number of calls that are executed simultaneously, and the number that may
-// wait.
+// Serving returns how many calls are executed simultaneously, and how many may wait.
 func (b *Backend) Serving() (slots, queue int) { return b.cfg.Slots, b.cfg.Queue }
 
 // Call runs a program and returns its output. If the program fails, the error is a *tool.Error that
 // contains the output.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.CodeExecution
-	// The caller checks this too. A tool worker does not rely on it.
+	// The caller has already checked this, but a tool worker does not trust its callers.
 	if options == nil || !options.Enabled {
 		return tool.Result{}, mistake("The agent is not allowed to run code.")
 	}
@@ -66,15 +65,15 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, err
 	}
 
-	// The files are read before the time limit is computed, because reading takes part of the
-	// call's time.
+	// Reading the files takes part of the call's time, so it happens before the program's time
+	// limit is computed.
 	folder, err := b.fill(ctx, req, args.Files, options.KeepFiles)
 	if err != nil {
 		return tool.Result{}, unreachable(ctx, "The files of the session are temporarily unavailable.", err)
 	}
 
-	// Reading files may have used up most of the time, so a program is started only if enough is
-	// left.
+	// Reading files may have used up most of the time. The program is started only if enough time
+	// is left.
 	wall, err := b.wall(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -85,7 +84,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, unreachable(ctx, "The sandbox is temporarily unavailable.", err)
 	}
 
-	// A failed program may have written useful files, so files are stored in either case.
+	// A program may have written useful files before it failed, so files are stored in either case.
 	s := outputBuilder{
 		limits: b.cfg.Limits, code: args.Code, wall: wall, outcome: outcome, found: folder.files,
 		documentNames: folder.documentNames, notes: folder.notes,
@@ -96,8 +95,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return s.result()
 }
 
-// wall returns the time limit for a program: the configured limit or, if it is shorter, the
-// remaining time of the call.
+// wall returns the program's limit on elapsed time: the configured limit or the remaining time of
+// the call, whichever is shorter.
 func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 	wall := b.cfg.Limits.Wall
 	deadline, ok := ctx.Deadline()
@@ -110,19 +109,19 @@ func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 		return 0, &tool.Error{Message: "No sandbox was free in time; try again later.", NotSent: true}
 	}
 
-	// The program must end early enough for its output to be sent.
+	// The program must end early enough that its output can still be sent.
 	if wall == 0 || left < wall {
 		wall = left
 	}
 	return wall, nil
 }
 
-// unreachable marks an error as retryable, with a message for the model. It returns an error that
-// already has a message unchanged.
+// unreachable converts an error to a retryable one with a message for the model. It does not change
+// an error that already has such a message.
 func unreachable(ctx context.Context, message string, err error) error {
 	var public *tool.Error
 	switch {
-	// These errors already state what happened.
+	// These errors already state the cause.
 	case errors.As(err, &public), errors.Is(err, tool.ErrStale):
 		return err
 	case ctx.Err() != nil:

@@ -54,8 +54,8 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// TestArgumentsOfAHostileModel: the tool worker checks arguments again, even though the caller has
-// checked them.
+// TestArgumentsOfAHostileModel: the tool worker checks the arguments of a call, although the caller
+// has already checked them.
 func TestArgumentsOfAHostileModel(t *testing.T) {
 	t.Parallel()
 	const shape = `The arguments must be {"code": "…", "files": ["…"]}, where files is optional.`
@@ -100,7 +100,7 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 	}
 }
 
-// found formats a program's initial files in one line.
+// found formats the initial files of a program in one line.
 func found(p python.Program) string {
 	var all []string
 	for _, f := range p.Files {
@@ -159,7 +159,8 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	if _, _, got := ask(four, false, `"a","b","c","d"`); got != tooMuch {
 		t.Error(got)
 	}
-	// Calls with separate folders may have left files that cannot be in the same folder.
+	// Calls with separate folders may have stored files whose names cannot exist in the same
+	// folder.
 	clash := (&fakeFiles{}).add("a", "1").add("a/b/c", "2").add("a/b", "3")
 	if s, got, _ = ask(clash, true, ""); found(s.given[0]) != "a/b=3" || !strings.HasSuffix(got.Note, `"a/b/c", "a".`) {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
@@ -190,7 +191,7 @@ func TestStoredFiles(t *testing.T) {
 			t.Errorf("keeping files %v: removed %s", keeps, removed)
 		}
 	}
-	// A call that creates no file does not write to the file store, unless an earlier attempt may
+	// If a call creates no file, it does not access the file store, unless an earlier attempt may
 	// have stored a file.
 	for fence, keeps := range map[int64]int{1: 0, 2: 1} {
 		r, files := request(&fakeFiles{}, true, `{"code":"1"}`), &fakeFiles{}

@@ -18,7 +18,7 @@ import (
 // documentPrefix is the prefix of document ids.
 const documentPrefix = "doc_"
 
-// lookUp returns the documents with these ids. It fails if the agent may not read all of them.
+// lookUp returns the documents with the given ids. It fails if the agent may not read one of them.
 func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]domain.Document, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -28,7 +28,8 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 		return nil, err
 	}
 	for _, id := range ids {
-		// The first missing id fails the call. A program without one of its inputs would mislead.
+		// A missing document fails the call, because a program that lacks an input could produce a
+		// misleading result.
 		if !slices.ContainsFunc(found, func(d domain.Document) bool { return d.ID == id }) {
 			return nil, noDocument(id)
 		}
@@ -36,15 +37,15 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 	return found, nil
 }
 
-// noDocument returns the same error for documents that do not exist and those the agent may not
-// read.
+// noDocument returns the error for a document that the agent cannot use. The error does not reveal
+// whether the document exists.
 func noDocument(id string) error {
 	return mistake("No document %s that this agent may read.", strconv.Quote(truncate.Runes(id, shownName)))
 }
 
-// placeDocuments returns the files in which a program finds the documents. A document keeps its
-// name if possible. If the name is already used or is not a valid file name, the file is in a
-// folder named after the document's id.
+// placeDocuments returns the files from which a program reads the documents. A file has the
+// document's name if possible. If the name is already used or is not a valid file name, the file is
+// in a folder that is named after the document's id.
 func placeDocuments(originals []domain.Document, beside []domain.File) []domain.File {
 	taken := map[string]bool{}
 	for _, f := range beside {
@@ -57,11 +58,12 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 		if !keepable(name) || strings.Contains(name, "/") || taken[name] {
 			name = d.ID + "/" + d.Name
 		}
-		// The document's name is invalid, but its extension helps libraries to detect the type.
+		// The name is invalid as a file name, but its extension helps libraries to detect the type.
 		if !keepable(name) {
 			name = d.ID + path.Ext(d.Name)
 		}
-		// The extension is invalid, too. An id is always a valid file name.
+		// The extension is invalid as well, so the file has no extension. An id is always a valid
+		// file name.
 		if !keepable(name) {
 			name = d.ID
 		}
@@ -71,8 +73,8 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 	return placed
 }
 
-// addDocuments adds documents to the working folder. It notes the file names that differ from the
-// documents' names.
+// addDocuments adds documents to the working folder. A note for the model lists the files whose
+// names differ from the documents' names.
 func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, originals []domain.Document, placed []domain.File) error {
 	if len(originals) == 0 {
 		return nil
@@ -86,7 +88,8 @@ func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, ori
 		return err
 	}
 
-	// The model knows a document by its id, so it must learn under which name the file is.
+	// The model identifies a document by its id, so a note must state the name of the document's
+	// file.
 	for n, d := range originals {
 		f.files = append(f.files, python.File{Name: placed[n].Name, Content: contents[n]})
 		f.documentNames[placed[n].Name] = true

@@ -16,7 +16,7 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
-// fakeDocuments fakes the documents that an agent may read; log lists the calls.
+// fakeDocuments contains the documents that an agent may read. log lists the calls of its methods.
 type fakeDocuments struct {
 	documents    []domain.Document
 	noFind, gone error
@@ -51,8 +51,8 @@ func paper(id, name string, bytes int64) domain.Document {
 	return domain.Document{ID: id, Name: name, Bytes: bytes, Status: domain.DocumentReady}
 }
 
-// addDocuments runs a program with files and documents. It returns the files that the program
-// found, and the call's result.
+// addDocuments runs a program with files and documents. It returns the initial files of the
+// program, and the call's result.
 func addDocuments(t *testing.T, c *fakeFiles, a *fakeDocuments, keeps bool, outcome python.Outcome, files ...string) (found string, got shown, message string) {
 	t.Helper()
 	s := &fakeInterpreter{outcome: outcome}
@@ -87,7 +87,7 @@ func TestDocumentsInTheFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		keeps bool
 		files []string
-		want  string // content of the working folder, or the error message
+		want  string // expected content of the working folder, or the error message
 		note  string
 		log   string
 	}{
@@ -144,8 +144,8 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreNotSessionFiles: if a program removes a document, no session file is removed. If
-// it changes a document, the result is a new session file.
+// TestDocumentsAreNotSessionFiles: if a program deletes a document, no file of the session is
+// removed. If it changes a document, the changed file is stored as a new file of the session.
 func TestDocumentsAreNotSessionFiles(t *testing.T) {
 	t.Parallel()
 	cab := (&fakeFiles{}).add("a.csv", "1,2")

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	maxNamed    = 20  // file names that an error lists
+	maxNamed    = 20  // number of file names that an error lists
 	maxFileName = 255 // bytes
 	shownName   = 100 // characters of an unknown name that are shown
 )
 
-// folder is the initial content of a program's working folder.
+// folder contains the initial files of a program's working folder, and notes about them.
 type folder struct {
 	files         []python.File
-	documentNames map[string]bool // names of files that contain documents; all others are session files
+	documentNames map[string]bool // names of the files that contain documents; all other files belong to the session
 	notes         []string
 }
 
-// fill returns the initial files of a call's working folder: the files and documents that the call
-// names and, if the agent keeps files, all files of the session.
+// fill returns the initial files of a call's working folder. These are the files and documents that
+// the call names and, if the agent keeps files, all files of the session.
 func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
 	f := folder{documentNames: map[string]bool{}}
-	// Named files are searched only in this list, so no name reaches a file of another session.
+	// Files are looked up by name only in this list, so no name reaches a file of another session.
 	all, err := req.Files.Session(ctx)
 	if err != nil {
 		return f, err
@@ -54,7 +54,8 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 		return f, err
 	}
 
-	// An agent that keeps files sees the whole session; the named files are then only checked.
+	// If the agent keeps files, the folder contains the whole session. The named files must only
+	// exist.
 	if keeps {
 		chosen = all
 	}
@@ -68,7 +69,7 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 		chosen = b.withAttached(chosen, attached, placed)
 	}
 
-	// Check the sizes before reading any content.
+	// The sizes are checked before any content is read.
 	if err := b.fits(slices.Concat(placed, chosen)); err != nil {
 		return f, err
 	}
@@ -84,7 +85,7 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 	return f, f.addDocuments(ctx, req.Documents, originals, placed)
 }
 
-// attachedTo returns the files that the request of a run attached.
+// attachedTo returns the files that were attached to the request of the given run.
 func attachedTo(runID string, all []domain.File) []domain.File {
 	var out []domain.File
 	for _, f := range all {
@@ -95,12 +96,12 @@ func attachedTo(runID string, all []domain.File) []domain.File {
 	return out
 }
 
-// withAttached adds the attachments of the run to the chosen files, as far as they fit into a working
+// withAttached adds the run's attachments to the chosen files, as far as they fit into a working
 // folder.
 func (b *Backend) withAttached(chosen, attached, beside []domain.File) []domain.File {
 	r := b.empty()
 	for _, f := range slices.Concat(beside, chosen) {
-		r.takes(f) // if a file does not fit, fits rejects the call
+		r.takes(f) // the result is ignored: if the files do not fit, fits rejects the call
 	}
 	for _, f := range attached {
 		known := slices.ContainsFunc(chosen, func(c domain.File) bool { return c.ID == f.ID })
@@ -111,11 +112,12 @@ func (b *Backend) withAttached(chosen, attached, beside []domain.File) []domain.
 	return chosen
 }
 
-// choose finds files by id or name, without duplicates. It also returns the names that match no
-// file but begin like the id of a document.
+// choose finds files by id or name, without duplicates. ids contains the names that match no file
+// but begin like a document's id.
 func choose(all []domain.File, named []string) (chosen []domain.File, ids []string, err error) {
 	for _, name := range named {
-		// A session file wins over a document, because its name may begin like a document's id.
+		// A file of the session has priority over a document, because a file's name may begin like
+		// a document's id.
 		at := find(all, name)
 		switch {
 		case at < 0 && strings.HasPrefix(name, documentPrefix):
@@ -131,19 +133,19 @@ func choose(all []domain.File, named []string) (chosen []domain.File, ids []stri
 	return chosen, ids, nil
 }
 
-// find returns the index of the file with a name, or -1. The name may also be the path at which the
-// program opens the file.
+// find returns the index of the file with the given name, or -1. The name may also be the path at
+// which a program opens the file.
 func find(all []domain.File, name string) int {
 	// An exact match has priority over a cleaned path.
 	if at := slices.IndexFunc(all, func(f domain.File) bool { return f.ID == name || f.Name == name }); at >= 0 {
 		return at
 	}
-	// Models often copy the absolute path from an earlier program.
+	// Models often copy an absolute path from an earlier program.
 	clean := path.Clean(strings.TrimPrefix(name, sandbox.WorkDir+"/"))
 	return slices.IndexFunc(all, func(f domain.File) bool { return f.Name == clean })
 }
 
-// describeFiles lists a session's files for an error message.
+// describeFiles lists the session's files for an error message.
 func describeFiles(all []domain.File) string {
 	if len(all) == 0 {
 		return "It has no files."
@@ -155,7 +157,7 @@ func describeFiles(all []domain.File) string {
 	return "Its files are " + nameList(names) + "."
 }
 
-// nameList formats the first names of a list.
+// nameList formats the first names of a list for an error message.
 func nameList(names []string) string {
 	var quoted []string
 	for _, name := range names[:min(len(names), maxNamed)] {
@@ -168,9 +170,10 @@ func nameList(names []string) string {
 	return text
 }
 
-// fits returns an error if the files together do not fit into a working folder.
+// fits returns an error if the given files do not fit into a working folder together.
 func (b *Backend) fits(files []domain.File) error {
-	// Add the files to an empty folder in turn, as the interpreter will do.
+	// The files are added to an empty folder one after the other, in the same way as in the
+	// interpreter.
 	r := b.empty()
 	for _, f := range files {
 		switch {
@@ -187,17 +190,17 @@ func (b *Backend) fits(files []domain.File) error {
 // beside, sorted by name. out contains the names of the session files that do not fit.
 func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
-	// The newest files come first: a follow-up question most likely concerns them.
+	// The newest files come first, because a follow-up question most likely refers to them.
 	slices.SortStableFunc(byAge, func(x, y domain.File) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
 
-	// The documents that the call names always have priority over kept files.
+	// Documents that the call names take precedence over session files.
 	r := b.empty()
 	for _, f := range beside {
-		r.takes(f) // if a file does not fit, fits has rejected the call
+		r.takes(f) // the result is ignored, because fits has already checked these files
 	}
 
 	for _, f := range byAge {
-		// A smaller, older file may still fit, so continue after a file that does not.
+		// If a file does not fit, a smaller and older file may still fit.
 		if r.clashes(f.Name) || !r.takes(f) {
 			out = append(out, f.Name)
 			continue
@@ -210,38 +213,38 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 
 // room is the free space of a working folder. A limit of 0 means no limit.
 type room struct {
-	// size of the added files and its limit
+	// Size of the added files, and the limit on it.
 	bytes, maxBytes int64
-	// limit on the number of files
+	// Maximum number of files.
 	maximum int
-	// names of the added files, and of all folders in which they are
+	// Names of the added files, and of all folders that contain them.
 	files, folders map[string]bool
 }
 
-// empty returns the free space of an empty working folder.
+// empty returns the space of an empty working folder.
 func (b *Backend) empty() *room {
 	return &room{maxBytes: b.cfg.Limits.Files, maximum: b.cfg.Limits.FileCount, files: map[string]bool{}, folders: map[string]bool{}}
 }
 
-// takes adds a file and returns true if there is enough space for it.
+// takes adds a file if there is enough space, and reports whether it did so.
 func (r *room) takes(f domain.File) bool {
 	if r.maxBytes > 0 && r.bytes+f.Bytes > r.maxBytes || r.maximum > 0 && len(r.files) >= r.maximum {
 		return false
 	}
 	r.bytes += f.Bytes
 	r.files[f.Name] = true
-	// Each parent is a folder, which no file may replace.
+	// Each parent of the name is a folder, so no file may have the same name as a parent.
 	for dir := path.Dir(f.Name); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		r.folders[dir] = true
 	}
 	return true
 }
 
-// clashes reports whether a file name is already used as a folder, or would be inside of another
-// file.
+// clashes reports whether a file name is already used as a folder, or is below a name that is used
+// for a file.
 func (r *room) clashes(name string) bool {
 	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
-		// A parent of this name is a file.
+		// The parent folder has the name of an existing file.
 		if r.files[dir] {
 			return true
 		}
@@ -249,8 +252,8 @@ func (r *room) clashes(name string) bool {
 	return r.folders[name]
 }
 
-// keepable reports whether a file may be stored under a name. The name must be a relative path
-// inside the folder without control and bidirectional characters.
+// keepable reports whether a file may be stored under a name. A valid name is a relative path
+// inside the folder, without control characters and bidirectional characters.
 func keepable(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxFileName && !strings.ContainsFunc(name, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)

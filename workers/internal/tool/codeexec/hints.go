@@ -15,21 +15,22 @@ const (
 )
 
 var (
-	// Messages of programs that could not reach a network.
+	// Messages of programs that failed to reach a network.
 	unreached = regexp.MustCompile(`gaierror|urlopen error|(?i:name resolution|name or service not known|nodename nor servname|network is unreachable)|` +
 		`\b(?:NewConnectionError|MaxRetryError|ConnectError|ConnectTimeout|ClientConnector\w*|Connection(?:Refused|Reset|Aborted)?Error)\b|` +
 		`externally-managed-environment|No module named '?pip\b`)
-	// Creating a network socket fails with the same error as many other operations. The error is
-	// treated as a network error only if the program imports networking modules.
+	// When a program creates a network socket, the operation fails with an error that many other
+	// operations also return. The error is treated as a network error only if the program imports
+	// networking modules.
 	notPermitted = regexp.MustCompile(`^PermissionError: \[Errno 1\] [\w ]+$`)
 	networking   = regexp.MustCompile(`(?m)\b(?:import|from)\s+[\w., ]*\b(?:socket|socketserver|urllib|urllib3|http|ssl|asyncio|ftplib|smtplib|imaplib|poplib|` +
 		`telnetlib|xmlrpc|requests|httpx|aiohttp|websockets?|paramiko|psycopg2?|pymysql|redis)\b`)
-	// Messages of programs that read standard input, which is empty.
+	// Messages of programs that failed to read standard input, which is empty.
 	noMoreInput = regexp.MustCompile(`EOFError: EOF when reading a line|^EOF when reading a line$`)
 )
 
-// hints returns explanations of the sandbox limits that a program exceeded, so that the model does
-// not try the same again.
+// hints explains the sandbox limits that made a program fail, so that the model does not repeat the
+// attempt.
 func (s *outputBuilder) hints() (hints []string) {
 	o := s.outcome
 	_, line := s.failure()
@@ -37,9 +38,9 @@ func (s *outputBuilder) hints() (hints []string) {
 	last := traceback[strings.LastIndexByte(traceback, '\n')+1:]
 	complaint := tail(o.Stderr)
 
-	// Only the last line of a traceback and the end of stderr name the cause of the failure.
+	// The last line of the traceback and the end of standard error state the cause of the failure.
 	switch {
-	// The limit already explains the failure.
+	// The exceeded limit already explains the failure.
 	case o.Limit != "":
 	case unreached.MatchString(last), unreached.MatchString(complaint), notPermitted.MatchString(line) && networking.MatchString(s.code):
 		hints = append(hints, noNetwork)
@@ -47,14 +48,15 @@ func (s *outputBuilder) hints() (hints []string) {
 		hints = append(hints, noInput)
 	}
 
-	// A library that retries an allocation uses up the CPU time, which hides the lack of memory.
+	// A library may retry a failed allocation until the CPU time is used up, so the CPU limit can
+	// hide a lack of memory.
 	if o.Limit == sandbox.LimitCPU && s.limits.Memory > 0 && o.Memory > s.limits.Memory/4*3 {
 		hints = append(hints, fmt.Sprintf(spinning, o.Memory>>20, s.limits.Memory>>20))
 	}
 	return hints
 }
 
-// tail returns the last part of a text.
+// tail returns the end of a text.
 func tail(text string) string {
 	const maximum = 4 << 10
 	text = strings.TrimSpace(text)

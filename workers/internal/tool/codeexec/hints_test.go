@@ -56,8 +56,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestStoredFilesAreListed: every stored file is in the output, because a file whose id is not
-// listed would be lost.
+// TestStoredFilesAreListed: every stored file is listed in the output. If its id were not listed, a
+// file would be inaccessible.
 func TestStoredFilesAreListed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestStoredFilesAreListed(t *testing.T) {
 		}
 		own := len(got.Files)
 		if c.stdout != "done\n" && c.stdout != "" {
-			own-- // the file stdout.txt
+			own-- // without the file stdout.txt
 			if last := got.Files[own]; last.Name != "stdout.txt" {
 				t.Errorf("%s: %+v", name, last)
 			}

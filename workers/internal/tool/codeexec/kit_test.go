@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
-// fakeInterpreter is an interpreter that returns the test's outcome and records its programs.
+// fakeInterpreter returns the outcome that a test has set, and records the programs.
 type fakeInterpreter struct {
 	outcome python.Outcome
 	err     error
@@ -29,10 +29,10 @@ func (s *fakeInterpreter) Run(_ context.Context, p python.Program) (python.Outco
 	return s.outcome, s.err
 }
 
-// fakeFiles fakes the files of a session and stores those of a call.
+// fakeFiles contains the files of a session, and stores the files of a call.
 type fakeFiles struct {
 	session []domain.File
-	content map[string]string // by id
+	content map[string]string // content by file id
 	noList  error
 	noRead  error
 	noKeep  error
@@ -68,7 +68,7 @@ func (c *fakeFiles) Keep(_ context.Context, made []tool.NewFile, removed []strin
 	return files, nil
 }
 
-// add adds a file to the session. Each file is newer than the files added before.
+// add adds a file to the session. Each file is newer than all files added before.
 func (c *fakeFiles) add(name, content string) *fakeFiles {
 	id := fmt.Sprintf("file_%d", len(c.session))
 	if c.content == nil {
@@ -115,7 +115,7 @@ func (s shown) names() string {
 }
 
 // call makes a call and returns its output. If the call fails before a program runs, it returns the
-// message or the error.
+// message or text of the error.
 func call(t *testing.T, s codeexec.Interpreter, files tool.Files, keeps bool, arguments string) (shown, string) {
 	t.Helper()
 	return callWithin(t, s, files, keeps, arguments, limits())

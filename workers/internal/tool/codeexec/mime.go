@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// anyBytes is the type of content that is not recognized. Browsers only download it.
+// anyBytes is the MIME type of content that is not recognized. Browsers download such content but
+// do not show it.
 const anyBytes = "application/octet-stream"
 
-// types contains MIME types by file name extension. If signature is not empty, files of the type
-// must begin with it. Otherwise the files are text.
+// types lists MIME types by file name extension. A file must begin with the signature of its type.
+// A type without a signature is for text.
 var types = map[string]struct{ mime, signature string }{
 	".csv":     {mime: "text/csv"},
 	".css":     {mime: "text/css"},
@@ -44,14 +45,14 @@ var types = map[string]struct{ mime, signature string }{
 	".zip":     {"application/zip", "PK"},
 }
 
-// sniffed contains the types that may be detected from the content alone. Browsers execute none of
-// them.
+// sniffed lists the types that may be detected from the content alone. Browsers do not execute
+// content of these types.
 var sniffed = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "application/pdf": true, "application/zip": true,
 }
 
-// mimeType returns the type that a file's name indicates, if the content matches that type.
-// Otherwise it detects the type from the content.
+// mimeType returns the type for a file's extension if the content matches that type. Otherwise it
+// detects the type from the content.
 func mimeType(name string, content []byte) string {
 	known, ok := types[strings.ToLower(path.Ext(name))]
 	switch {
@@ -60,7 +61,7 @@ func mimeType(name string, content []byte) string {
 		return known.mime
 	case ok && known.signature != "" && bytes.HasPrefix(content, []byte(known.signature)):
 		return known.mime
-	// A renamed picture is still shown as a picture.
+	// A picture with the wrong extension is still shown as a picture.
 	case sniffed[http.DetectContentType(content)]:
 		return http.DetectContentType(content)
 	case !ok && isText(content):

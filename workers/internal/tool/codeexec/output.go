@@ -19,7 +19,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Limits of the parts of an output, in bytes of JSON. Their sum is below the limit of a tool's
+// Limits of the parts of an output, in bytes of JSON. Their sum is below the limit on a tool's
 // output.
 const (
 	maxStdout    = 24 << 10
@@ -27,26 +27,26 @@ const (
 	maxValue     = 8 << 10
 	maxError     = 6 << 10
 	maxNote      = 4 << 10
-	maxLeftOut   = 2 << 10 // bytes of all names of files that were not stored
+	maxLeftOut   = 2 << 10 // total bytes of the names of files that were not stored
 	maxMessage   = 500     // characters
 	maxOutput    = 64 << 10
-	namesReserve = 512 // bytes reserved for the output's field names
-	maxNames     = 100 // maximum number of names that an interpreter reports as not returned
+	namesReserve = 512 // reserved for the names of the output's fields
+	maxNames     = 100 // maximum number of names of unreturned files that an interpreter reports
 )
 
-// output is the output of a call, which models and callers see.
+// output is the output of a call, in the form that models and callers see.
 type output struct {
-	// The caller sees this text when the program failed.
+	// Error is the message that the caller sees if the program failed.
 	Error  string `json:"error,omitempty"`
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
 	Value  string `json:"value,omitempty"`
 	Files  []file `json:"files"`
-	// names of files that the program created but that were not stored
+	// LeftOut lists names of files that the program created but that were not stored.
 	LeftOut []string `json:"leftOut,omitempty"`
-	// the sandbox limit that ended the program
+	// Limit is the sandbox limit that ended the program.
 	Limit string `json:"limit,omitempty"`
-	// explanations for the model, for example about truncated parts
+	// Note contains explanations for the model, for example about truncated parts.
 	Note string `json:"note,omitempty"`
 }
 
@@ -62,32 +62,35 @@ type file struct {
 type outputBuilder struct {
 	limits        sandbox.Limits
 	code          string
-	wall          time.Duration   // the call's time limit
+	wall          time.Duration   // the program's limit on elapsed time
 	found         []python.File   // initial files of the program
-	documentNames map[string]bool // names of initial files that contain documents
+	documentNames map[string]bool // names of the initial files that contain documents
 	outcome       python.Outcome
 	notes         []string
 	kept          []domain.File
 	leftOut       []string
 }
 
-// keep stores the files that the program has created, and outputs that are too long to be shown in
-// full.
+// keep stores the files that the program has created. It also stores the complete text of outputs
+// that are too long to be shown in full.
 func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles bool) error {
 	made := s.made()
 	var removed []string
-	// Only an agent that keeps files sees a folder whose deletions mean something.
+	// Deleted files are removed from the session only if the agent keeps files. Otherwise, the
+	// folder contains only some of the session's files.
 	if keepsFiles {
 		removed = s.removed(made)
 	}
-	// An earlier attempt at the call may have stored files that this attempt must remove.
+	// An earlier attempt at the call may have stored files, which this attempt must remove. The
+	// first attempt has nothing to remove.
 	if len(made) == 0 && len(removed) == 0 && req.Fence <= 1 {
 		return nil
 	}
 
 	var err error
 	s.kept, err = req.Files.Keep(ctx, made, removed)
-	// The program's output is still useful, so a full quota does not fail the call.
+	// If the quota is exceeded, the call still succeeds, because the program's output is useful
+	// without the files.
 	if errors.Is(err, tool.ErrFilesFull) {
 		for _, f := range made {
 			s.leftOut = append(s.leftOut, f.Name)
@@ -98,13 +101,13 @@ func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles b
 	return err
 }
 
-// made returns the files to store. It adds the names of files that cannot be stored to leftOut.
+// made returns the files to be stored. It adds the names of files that cannot be stored to leftOut.
 func (s *outputBuilder) made() []tool.NewFile {
 	s.leftOut = slices.Clone(s.outcome.LeftOut)
 
 	var own []tool.NewFile
 	for _, f := range s.outcome.Files {
-		// The first of several files with the same name wins.
+		// If several files have the same name, only the first is stored.
 		if !keepable(f.Name) || named(own, f.Name) {
 			s.leftOut = append(s.leftOut, f.Name)
 			continue
@@ -112,7 +115,8 @@ func (s *outputBuilder) made() []tool.NewFile {
 		own = append(own, tool.NewFile{Name: f.Name, MIMEType: mimeType(f.Name, f.Content), Content: f.Content})
 	}
 
-	// The files with complete outputs come last, so that the program's own names win.
+	// Files with complete outputs are named last, so that they do not take a name that the program
+	// has used.
 	printed := s.keepComplete(nil, own, "stdout", s.outcome.Stdout, maxStdout)
 	printed = s.keepComplete(printed, own, "stderr", s.outcome.Stderr, maxStderr)
 	made := s.listable(own, printed)
@@ -122,21 +126,21 @@ func (s *outputBuilder) made() []tool.NewFile {
 	return append(made, printed...)
 }
 
-// listable returns the files for which the output's list has enough space. The remaining files are
-// not stored, because the model would not know about them.
+// listable returns the files for which there is enough space in the output's list. The other files
+// are not stored, because without an entry the model could not refer to them.
 func (s *outputBuilder) listable(own, printed []tool.NewFile) (made []tool.NewFile) {
 	o := s.outcome
 	failure, _ := s.failure()
 	room := maxOutput - namesReserve - maxNote - maxLeftOut - min(weight(failure), maxError)
 	room -= min(weight(o.Stdout), maxStdout) + min(weight(o.Stderr), maxStderr) + min(weight(o.Value), maxValue)
 
-	// The files with complete outputs always get their space: the notes refer to them.
+	// Files with complete outputs always get an entry, because notes refer to them.
 	for _, f := range printed {
 		room -= entrySize(f)
 	}
 
 	for _, f := range own {
-		// Without an entry in the list the model could not refer to the file.
+		// A file without an entry is not stored, because the model could not refer to it.
 		if entrySize(f) > room {
 			s.leftOut = append(s.leftOut, f.Name)
 			continue
@@ -147,16 +151,17 @@ func (s *outputBuilder) listable(own, printed []tool.NewFile) (made []tool.NewFi
 	return made
 }
 
-// entrySize returns the maximum size of a file's entry in the output's list.
+// entrySize returns the maximum size of a file's entry in the output's list of files.
 func entrySize(f tool.NewFile) int {
 	const shape = `{"id":"file_00000000000000000000000000","name":"","mimeType":"","bytes":1000000000000},`
 	return len(shape) + weight(f.Name) + weight(f.MIMEType)
 }
 
-// removed returns the session files that the program has removed.
+// removed returns the names of the session files that the program has deleted.
 func (s *outputBuilder) removed(made []tool.NewFile) (names []string) {
 	for _, f := range s.found {
-		// A document is not a file of the session, so its removal has no effect.
+		// Documents are not files of the session, so a deleted document has no effect on the
+		// session.
 		if slices.Contains(s.outcome.Removed, f.Name) && !named(made, f.Name) && !s.documentNames[f.Name] {
 			names = append(names, f.Name)
 		}
@@ -164,13 +169,13 @@ func (s *outputBuilder) removed(made []tool.NewFile) (names []string) {
 	return names
 }
 
-// named reports whether a file with the name is in files.
+// named reports whether one of the files has the given name.
 func named(files []tool.NewFile, name string) bool {
 	return slices.ContainsFunc(files, func(f tool.NewFile) bool { return f.Name == name })
 }
 
-// keepComplete adds a file with the complete text of an output that is too long to be shown in
-// full. It chooses a name that no other file has.
+// keepComplete adds a file with the complete text of an output, if the output is too long to be
+// shown in full. It chooses a name that no other file has.
 func (s *outputBuilder) keepComplete(printed, own []tool.NewFile, name, text string, maximum int) []tool.NewFile {
 	if weight(text) <= maximum {
 		return printed
@@ -188,7 +193,8 @@ func (s *outputBuilder) keepComplete(printed, own []tool.NewFile, name, text str
 	return append(printed, tool.NewFile{Name: free, MIMEType: "text/plain", Content: []byte(text)})
 }
 
-// result builds the call's result.
+// result returns the call's result. If the program failed, it returns an error that contains the
+// output.
 func (s *outputBuilder) result() (tool.Result, error) {
 	o := s.outcome
 	out := output{Limit: string(o.Limit)}
@@ -212,11 +218,11 @@ func (s *outputBuilder) result() (tool.Result, error) {
 		if out.Error, cut = shorten(failure, maxError); cut {
 			s.notes = append(s.notes, "The error is truncated.")
 		}
-		// The hints explain the failure, so they come first in case the note is truncated.
+		// The hints explain the failure, so they come first. If the note is truncated, they remain.
 		s.notes = append(s.hints(), s.notes...)
 	}
 
-	// The list may add notes, so the notes are joined after it.
+	// list may add notes, so the notes are joined afterwards.
 	s.list(&out)
 	out.Note, _ = shorten(strings.Join(s.notes, " "), maxNote)
 	raw, err := encode(out)
@@ -226,13 +232,13 @@ func (s *outputBuilder) result() (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Message: truncate.Ellipsis(message, maxMessage), Output: raw}
 }
 
-// failure returns the reason why a program failed: the full text, and a single line.
+// failure returns the reason why a program failed, as full text and as a single line.
 func (s *outputBuilder) failure() (full, line string) {
 	o := s.outcome
 	traceback := strings.TrimRight(o.Traceback, "\n")
 	last := traceback[strings.LastIndexByte(traceback, '\n')+1:]
 
-	// A limit explains the failure better than the traceback that it caused.
+	// A limit explains the failure better than the traceback that results from it.
 	switch {
 	case o.Limit != "" && o.Limit != sandbox.LimitOutput:
 		line = limitMessage(o.Limit, s.limits, s.wall)
@@ -240,10 +246,10 @@ func (s *outputBuilder) failure() (full, line string) {
 			return line + "\n\n" + traceback, line
 		}
 		return line, line
-	// The last line of a Python traceback is the exception.
+	// The last line of a Python traceback states the exception.
 	case traceback != "":
 		return traceback, last
-	// A negative exit code is a signal, as in Python's subprocess module.
+	// A negative exit code is the number of a signal, as in Python's subprocess module.
 	case o.ExitCode < 0:
 		line = fmt.Sprintf("The program was ended by signal %d (%s).", -o.ExitCode, syscall.Signal(-o.ExitCode))
 		return line, line
@@ -253,8 +259,7 @@ func (s *outputBuilder) failure() (full, line string) {
 	}
 }
 
-// list adds the stored files to the output. It also adds names of files that were not stored, as
-// long as they fit.
+// list adds the stored files to the output, and as many names of files that were not stored as fit.
 func (s *outputBuilder) list(out *output) {
 	out.Files = []file{}
 	for _, f := range s.kept {
@@ -263,7 +268,7 @@ func (s *outputBuilder) list(out *output) {
 	room := maxLeftOut
 	for _, name := range s.leftOut {
 		name = truncate.Runes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
-		// The names are the program's own and may be arbitrarily many.
+		// The program has chosen the names, and there may be any number of them.
 		if room -= weight(name); room < 0 || len(out.LeftOut) == maxNamed {
 			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were omitted.", len(s.leftOut)-len(out.LeftOut)))
 			return
@@ -272,7 +277,8 @@ func (s *outputBuilder) list(out *output) {
 	}
 }
 
-// uncounted returns "At least " if the interpreter may have reported only some of the names.
+// uncounted returns "At least " if the interpreter may have reported only some of the names, and
+// otherwise "".
 func (s *outputBuilder) uncounted() string {
 	if len(s.outcome.LeftOut) >= maxNames {
 		return "At least "

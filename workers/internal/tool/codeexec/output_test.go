@@ -51,8 +51,8 @@ func TestOutputsAreCutToWhatAModelReads(t *testing.T) {
 	}
 }
 
-// TestAnyOutputFits: the output fits even if all parts have the maximum size and need the longest
-// encoding.
+// TestAnyOutputFits: the output is within its limit even if all parts have the maximum size and the
+// longest encoding.
 func TestAnyOutputFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"x", "\x01", "\x00", "\"", "\\", "\u2028", "\ufffd", "ü", "😀", "\n", "<", "\x7f", "\U000e0001"} {
@@ -77,7 +77,7 @@ func TestAnyOutputFits(t *testing.T) {
 			} else {
 				o.Traceback, o.Limit = text, sandbox.LimitMemory
 			}
-			got, _ := call(t, &fakeInterpreter{outcome: o}, files, true, `{"code":"1"}`) // call checks the size
+			got, _ := call(t, &fakeInterpreter{outcome: o}, files, true, `{"code":"1"}`) // call also checks the size of the output
 			if len(got.Files) != len(files.made) {
 				t.Errorf("%q: %d files are kept, %d are listed", c, len(files.made), len(got.Files))
 			}

@@ -33,15 +33,15 @@ const (
 )
 
 // Spec returns the tool's description for models. It mentions all limits that are not 0. documents
-// reports that the agent has documents that code may read. If the agent keeps files, calls are made
-// one after the other, because they share a folder.
+// means that code may read documents of the agent. If the agent keeps files, calls are made one
+// after the other, because they share a folder.
 func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.Spec {
 	memory, files := keepsNothing, "Files of earlier calls that the working folder must contain, by name or ID."
 	if options.KeepFiles {
 		memory, files = keepsFiles, "Not needed: all files of earlier calls are in the working folder."
 	}
-	// The text is added only for agents with documents, because models try whatever the description
-	// offers.
+	// Models try whatever the description offers, so it mentions documents only if the agent has
+	// some.
 	if documents {
 		memory, files = memory+hasDocuments, files+orDocuments
 	}
@@ -56,10 +56,10 @@ func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.S
 	}
 }
 
-// limitsText lists the limits of a program.
+// limitsText lists the limits of a program for the tool's description.
 func limitsText(l sandbox.Limits) string {
 	var parts []string
-	// add adds a part if the limit is set.
+	// add appends a part of the text if the limit is set.
 	add := func(some bool, format string, args ...any) {
 		if some {
 			parts = append(parts, fmt.Sprintf(format, args...))

@@ -5,18 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// noteReserve is the space for the note between the beginning and the end of a truncated text.
+// noteReserve is the number of bytes reserved for the note in the middle of a truncated text.
 const noteReserve = 48
 
-// shorten returns a text that has at most maximum bytes as JSON. If the text is longer, the result
-// contains its beginning and its end. A note between them states the number of omitted bytes.
+// shorten truncates a text to at most maximum bytes as JSON. A truncated text consists of the
+// beginning and the end, with a note between them that states the number of omitted bytes.
 func shorten(text string, maximum int) (short string, cut bool) {
 	if weight(text) <= maximum {
 		return text, false
 	}
 
 	room := maximum - noteReserve
-	// The beginning shows what the program did, and the end shows how it ended.
+	// The beginning shows the program's first output, and the end shows how the program ended.
 	head := begins(text, room/2)
 	tail := ends(text[head:], room/2)
 	left := len(text) - head - tail
@@ -62,7 +62,7 @@ func cost(r rune, width int) int {
 	switch {
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
 		return 2
-	// These become \uXXXX.
+	// JSON may escape these characters as \uXXXX.
 	case r < ' ', r == '\u2028', r == '\u2029', r == utf8.RuneError:
 		return 6
 	default:

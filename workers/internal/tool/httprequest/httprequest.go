@@ -2,9 +2,9 @@
 // Each endpoint is a separate tool.
 //
 // The agent's configuration fixes the host, the method and the headers; a model supplies only
-// arguments. Secrets are added when the request leaves, and removed from the response. A request
-// with a side effect is sent at most once, over a new connection: redirects are not followed and
-// nothing retries it automatically.
+// arguments. Secrets are added when the request is sent, and removed from the response. A request
+// with a side effect is sent at most once, over a new connection: redirects are not followed, and
+// there is no automatic retry.
 package httprequest
 
 import (
@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	timeout = 45 * time.Second // shorter than a call's time limit, so that the outcome is known before that limit
-	maxBody = 1 << 20          // bytes read of a response
-	// redirects followed by requests that have no side effect
+	timeout = 45 * time.Second // shorter than a call's time limit, so that the outcome is known before the limit ends the call
+	maxBody = 1 << 20          // bytes of a response that are read
+	// Maximum number of redirects for requests without a side effect.
 	redirects = 3
 )
 
@@ -41,12 +41,12 @@ func New(client *outbound.Client, open func(sealed, org, target string) (string,
 	return &Backend{client: client, open: open}
 }
 
-// Kind returns httpRequest.
+// Kind returns the kind httpRequest.
 func (b *Backend) Kind() string { return contract.ToolHTTPRequest }
 
 // Call sends the request of an endpoint and returns the response. A response with any status is a
-// result, with one exception: if the request may have had a side effect, 502 and 504 mean that its
-// outcome is unknown.
+// result, with one exception: if the request may have had a side effect, the outcome after 502 or
+// 504 is unknown.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	e, found := endpointFor(req.Config.Tools.HTTPRequest, req.Call.Name)
 	if !found {
@@ -65,7 +65,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	}
 	defer func() { _ = resp.Body.Close() }()
 
-	// The gateway's reply does not show whether the server has executed the request.
+	// The response of a gateway does not show whether the server has executed the request.
 	if req.Sending != nil && sideEffect(e) != domain.SideEffectNone && lostServer(resp.StatusCode) {
 		return tool.Result{}, fmt.Errorf("calling endpoint: a gateway answered %d", resp.StatusCode)
 	}
@@ -74,17 +74,17 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	if err != nil && ctx.Err() != nil && req.Sending == nil {
 		return tool.Result{}, ctx.Err() // nothing was sent, so the call can be repeated
 	}
-	// The status shows that the server has handled the request. If the body is incomplete, the
-	// outcome is nevertheless known.
+	// The status shows that the server has handled the request, so the outcome is known even if the
+	// body is incomplete.
 	return render(ctx, resp, body, err, p.redactor)
 }
 
-// lostServer reports whether a status means that a gateway got no response from the server.
+// lostServer reports whether a status means that a gateway received no response from the server.
 func lostServer(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
-// endpointFor returns the endpoint with a tool name.
+// endpointFor returns the endpoint whose tool has the given name.
 func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) {
 	if t == nil || !t.Enabled {
 		return domain.Endpoint{}, false
@@ -96,7 +96,7 @@ func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool)
 	return t.Endpoints[at], true
 }
 
-// failed converts the error of a request without a response.
+// failed converts the error of a request that got no response.
 func failed(ctx context.Context, err error, redactor *redact.Redactor) error {
 	public := outbound.AsError(err)
 	if ctx.Err() != nil && !errors.Is(public.Err, tool.ErrStale) {
@@ -113,9 +113,9 @@ func sideEffect(e domain.Endpoint) domain.SideEffect {
 	return e.SideEffect
 }
 
-// reads reports whether a method only reads.
+// reads reports whether requests with this method only read data.
 func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// inQuery reports whether arguments that are not part of the path go into the query instead of the
-// body.
+// inQuery reports whether arguments are sent in the query instead of the body. Arguments in the
+// path are not affected.
 func inQuery(method string) bool { return reads(method) || method == http.MethodDelete }

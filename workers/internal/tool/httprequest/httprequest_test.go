@@ -27,13 +27,13 @@ const (
 	signing = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// fakeServer is a server that records its requests.
+// fakeServer is an HTTP server that records its requests.
 type fakeServer struct {
 	*httptest.Server
 
 	mu     sync.Mutex
 	asked  []asked
-	answer http.HandlerFunc // nil: 200 with a small object
+	answer http.HandlerFunc // if nil, the response is 200 with a small object
 }
 
 type asked struct {
@@ -77,7 +77,7 @@ func (l *fakeServer) count() int {
 	return len(l.asked)
 }
 
-// open decrypts secrets with this prefix for one organization and agent.
+// open decrypts secrets that have this prefix, for one organization and agent only.
 func open(sealed, org, target string) (string, error) {
 	plain, ok := strings.CutPrefix(sealed, "sealed:")
 	if !ok || org != "org_1" || target != "ag_1" {
@@ -343,7 +343,7 @@ func TestRedirects(t *testing.T) {
 		method, path string
 		effect       domain.SideEffect
 		ledgered     bool
-		status       float64 // expected status; 0 means an error
+		status       float64 // expected status of the response; 0 means that an error is expected
 		asked        int
 	}{
 		{"GET", "/here", domain.SideEffectNone, false, 200, 2},

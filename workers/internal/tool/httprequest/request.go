@@ -27,7 +27,7 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// errPanic replaces a panic of the hook before a request is sent.
+// errPanic replaces a panic in the hook that is called before a request is sent.
 var errPanic = errors.New("panic")
 
 // formType is the media type of an HTML form.
@@ -40,14 +40,14 @@ type prepared struct {
 	redactor *redact.Redactor
 }
 
-// prepare builds the request of a call. If it fails, nothing was sent.
+// prepare builds the request of a call. It sends nothing.
 func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Request) (prepared, error) {
 	template, err := endpoint.Parse(e.URL)
 	if err != nil {
 		return prepared{}, setUpWrongly(fmt.Errorf("reading address: %w", err))
 	}
 
-	// Every secret that is sent is collected, so that the response can be cleaned of it.
+	// All secrets in the request are collected, so that they can be removed from the response.
 	var secrets redact.Secrets
 	secrets.Address(e.URL)
 	header, err := b.headers(e, req, &secrets)
@@ -65,7 +65,8 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 		return prepared{}, err
 	}
 
-	// The hook runs just before the first byte is sent, which is the last moment to refuse.
+	// The hook runs just before the first byte is sent. This is the last moment at which the
+	// request can be stopped.
 	if req.Sending != nil {
 		ctx = outbound.WithSending(ctx, guarded(req.Sending))
 	}
@@ -76,18 +77,18 @@ func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Reque
 	}
 	request.Header = header
 
-	// A reused connection may break while a request is sent, so each request gets a fresh one.
+	// A reused connection may break while a request is being sent, so each request gets a new
+	// connection.
 	options := outbound.Options{Timeout: timeout, MaxBytes: maxBody, Origin: template.Origin(), Fresh: true}
-	// Following a redirect sends a second request, which only a request without side effects may
-	// do.
+	// Following a redirect sends a second request, so it is allowed only without side effects.
 	if reads(e.Method) && sideEffect(e) == domain.SideEffectNone && req.Sending == nil {
 		options.Redirects = redirects
 	}
 	return prepared{request: request, options: options, redactor: secrets.Redactor()}, nil
 }
 
-// guarded returns a hook that converts a panic of sending into an error. The hook runs in a
-// goroutine that does not recover panics.
+// guarded returns sending with each panic converted to an error. The HTTP client calls the hook in
+// a goroutine that does not recover panics.
 func guarded(sending func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		defer func() {
@@ -109,7 +110,7 @@ func content(body []byte) io.Reader {
 	return bytes.NewReader(body)
 }
 
-// setUpWrongly returns the error for a configuration with which no request can be made.
+// setUpWrongly returns the error for a configuration from which no request can be made.
 func setUpWrongly(cause error) error {
 	return &tool.Error{Message: "The endpoint is not set up correctly.", NotSent: true, Err: cause}
 }
@@ -132,7 +133,7 @@ func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.S
 	return header, nil
 }
 
-// sign adds the headers of Standard Webhooks. If a message is repeated, its id stays the same.
+// sign adds the headers of Standard Webhooks. A message that is repeated keeps its id.
 func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header http.Header, secrets *redact.Secrets) error {
 	if e.SigningSecret == "" {
 		return nil
@@ -146,14 +147,14 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 		return setUpWrongly(fmt.Errorf("reading signing secret: it %w", err))
 	}
 
-	// The receiver may return the secret, with or without its prefix.
+	// The receiver may send the secret back, with or without its prefix.
 	secrets.Add(secret, strings.TrimPrefix(secret, "whsec_"))
 	webhook, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {
 		return setUpWrongly(errors.New("reading signing secret"))
 	}
 
-	// A call without a ledger entry gets the same id as it would have there.
+	// A call without an entry in the effect ledger gets the id that the entry would have.
 	id, at := req.EffectKey, time.Now()
 	if id == "" {
 		id = contract.EffectKey(req.RunID, req.Call.ID)
@@ -169,7 +170,8 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	return nil
 }
 
-// fill inserts arguments into the address. The remaining arguments go into the query or the body.
+// fill inserts arguments into the address. It puts the remaining arguments into the query or the
+// body.
 func fill(method string, template *endpoint.Template, arguments json.RawMessage, header http.Header) (string, []byte, error) {
 	args, err := readArguments(arguments)
 	if err != nil {
@@ -180,7 +182,7 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 		return "", nil, err
 	}
 
-	// The address may already contain a query, which is continued.
+	// If the address already contains a query, the arguments are added to it.
 	if inQuery(method) {
 		query, err := encodeQuery(rest)
 		if err != nil || query == "" {
@@ -193,7 +195,7 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 		return address + mark + query, nil, nil
 	}
 
-	// A configured Content-Type of a form overrides JSON.
+	// If the configured Content-Type is that of a form, the body is a form instead of JSON.
 	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err == nil && kind == formType {
 		form, err := encodeQuery(rest)
 		return address, []byte(form), err
@@ -217,7 +219,7 @@ func readArguments(raw json.RawMessage) (map[string]any, error) {
 	if err := decoder.Decode(&args); err != nil {
 		return nil, errors.New("they are not a JSON object")
 	}
-	if args == nil { // the arguments were null
+	if args == nil { // the arguments are null
 		args = map[string]any{}
 	}
 	return args, nil

@@ -23,37 +23,39 @@ const (
 	maxHeader = 2_048    // bytes of a header value
 )
 
-// answer is a response in the form that the model sees.
+// answer is a response as the model sees it.
 type answer struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"contentType,omitempty"`
 	RetryAfter  string `json:"retryAfter,omitempty"`
-	Location    string `json:"location,omitempty"` // target of a redirect, because redirects are not followed
+	Location    string `json:"location,omitempty"` // target of a redirect that was not followed
 	Body        any    `json:"body,omitempty"`     // JSON value or text
 	Truncated   bool   `json:"truncated,omitempty"`
-	Note        string `json:"note,omitempty"` // which part of the body is missing
+	Note        string `json:"note,omitempty"` // states which part of the body is missing
 }
 
-// render returns the result for a response. body is the part of the response body that could be
-// read.
+// render returns the result for a response. body is the part of the response's body that could be
+// read, and readErr the error after it, if any.
 func render(ctx context.Context, resp *http.Response, body []byte, readErr error, redactor *redact.Redactor) (tool.Result, error) {
 	contentType := resp.Header.Get("Content-Type")
 	a := answer{
 		Status: resp.StatusCode, ContentType: shortHeader(redactor, contentType),
 		RetryAfter: shortHeader(redactor, resp.Header.Get("Retry-After")),
 	}
-	// The model may call another endpoint with the target's address.
+	// The model may call another endpoint with the address of the redirect.
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		a.Location = shortHeader(redactor, resp.Header.Get("Location"))
 	}
 
-	// A truncated body may end within a secret, which only Broken removes.
+	// A truncated body may end in the middle of a secret. Only the redactor's method Broken removes
+	// such a part.
 	text := redactor.Text
 	if readErr != nil {
 		text = redactor.Broken
 	}
 
-	// JSON is redacted value by value, because escapes in its text could hide a secret.
+	// In JSON, each value is redacted separately, because escapes in the JSON text could hide a
+	// secret.
 	if v, ok := readJSON(contentType, body); ok && readErr == nil {
 		a.showJSON(ctx, v, redactor)
 	} else {
@@ -86,7 +88,7 @@ func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor)
 	switch {
 	case err != nil:
 		a.Note = "The body cannot be shown."
-	// The value stays JSON, which the model reads without unescaping.
+	// A short value stays JSON, so that the model reads it without escapes.
 	case len(shown) <= maxShown:
 		a.Body = json.RawMessage(shown)
 	default:
@@ -94,7 +96,7 @@ func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor)
 	}
 }
 
-// show adds a text body. clean removes secrets from a text.
+// show adds a text body. clean removes secrets from the text.
 func (a *answer) show(contentType string, body []byte, clean func(string) string) {
 	kind := kindFor(contentType)
 	switch {
@@ -115,22 +117,22 @@ func readJSON(contentType string, body []byte) (any, bool) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	var v any
-	// The server's statement about the type is wrong, so the body is shown as text.
+	// The stated content type is wrong, so the body is shown as text.
 	if err := decoder.Decode(&v); err != nil {
 		return nil, false
 	}
-	// More than one value is not JSON but, for example, lines of JSON, which are shown as text.
+	// A body with several values, for example lines of JSON, is shown as text.
 	_, err := decoder.Token()
 	return v, errors.Is(err, io.EOF)
 }
 
-// kindFor returns the media type without parameters, in lower case; "" if it cannot be parsed.
+// kindFor returns the media type without parameters in lower case, or "" if it cannot be parsed.
 func kindFor(contentType string) string {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	return strings.ToLower(kind)
 }
 
-// isJSON reports whether a media type is JSON or is based on it.
+// isJSON reports whether a media type is JSON or a type based on JSON.
 func isJSON(kind string) bool {
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }

@@ -20,7 +20,7 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	for _, e := range t.Endpoints {
 		template, err := endpoint.Parse(e.URL)
 		if err != nil {
-			continue // an older release with weaker checks stored it; calls would fail
+			continue // an older release with weaker checks accepted the address, and calls would fail
 		}
 		schema, err := json.Marshal(schemaFor(e, template))
 		if err != nil {
@@ -31,8 +31,8 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	return specs
 }
 
-// describe returns the description of an endpoint. If none is configured, it describes the address
-// without the query, which may contain a key.
+// describe returns the description of an endpoint. If none is configured, it returns the method and
+// the address, without the query, which may contain a key.
 func describe(e domain.Endpoint) string {
 	if e.Description != "" {
 		return e.Description
@@ -42,8 +42,8 @@ func describe(e domain.Endpoint) string {
 	return "Calls " + e.Method + " " + address + "."
 }
 
-// schemaFor returns the JSON Schema of an endpoint's arguments. It adds the variables of the
-// address to the configured schema. If no schema is configured, the address alone determines it.
+// schemaFor returns the JSON Schema of an endpoint's arguments: the configured schema with the
+// variables of the address added. Without a configured schema, it contains only the variables.
 func schemaFor(e domain.Endpoint, template *endpoint.Template) map[string]any {
 	path, query := template.Variables()
 	// Without a configured schema, all variables of the address are required.
@@ -54,7 +54,7 @@ func schemaFor(e domain.Endpoint, template *endpoint.Template) map[string]any {
 	return completed(maps.Clone(own), path, query)
 }
 
-// completed returns a schema with the missing variables of the address added.
+// completed returns a schema to which the missing variables of the address were added.
 func completed(schema map[string]any, required, optional []string) map[string]any {
 	schema["type"] = "object"
 	properties, _ := schema["properties"].(map[string]any)
@@ -63,7 +63,8 @@ func completed(schema map[string]any, required, optional []string) map[string]an
 		properties = map[string]any{}
 	}
 
-	// A configured schema may describe a variable in more detail, so it takes precedence.
+	// If the configured schema contains a variable, that description is kept, because it may be
+	// more detailed.
 	for _, name := range slices.Concat(required, optional) {
 		if _, known := properties[name]; !known {
 			properties[name] = map[string]any{"type": "string"}
@@ -73,7 +74,8 @@ func completed(schema map[string]any, required, optional []string) map[string]an
 
 	needed, _ := schema["required"].([]any)
 	needed = slices.Clone(needed)
-	// A path without one of its variables would address another resource.
+	// Variables of the path are required, because without one of them the path would address
+	// another resource.
 	for _, name := range required {
 		if !slices.Contains(needed, any(name)) {
 			needed = append(needed, name)

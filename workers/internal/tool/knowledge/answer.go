@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Notes for the model.
+// Notes about the results, for the model.
 const (
 	noPassages = "No passage of the documents matches. If they may use other words, search for those once; " +
 		"otherwise say that the documents do not contain it."
@@ -25,7 +25,7 @@ type output struct {
 	Note    string   `json:"note,omitempty"`
 }
 
-// result describes one passage. The source with the same index contains the passage's full text.
+// result describes one passage. The source at the same index contains the full text of the passage.
 type result struct {
 	DocumentID string   `json:"documentId"`
 	Name       string   `json:"name"`
@@ -34,21 +34,22 @@ type result struct {
 	Text       string   `json:"text"`
 }
 
-// answer returns the call's result for the passages that were found. without lists the sources of
-// the search that failed.
+// answer returns the call's result for the given passages. without lists the parts of the search
+// that failed.
 func answer(found []domain.Found, without []string) (tool.Result, error) {
 	out := output{Results: make([]result, 0, len(found))}
 	var notes []string
 	if len(found) == 0 {
 		notes = append(notes, noPassages)
 	}
-	// Without embeddings the search finds only equal words, so the model should vary its words.
+	// Without vectors, the search finds only passages with the same words. So the model should also
+	// try other words.
 	if slices.Contains(without, "vector") {
 		notes = append(notes, byWordsOnly)
 	}
 	out.Note = strings.Join(notes, " ")
 
-	// The output contains only the beginning of each passage, because the source has its full text.
+	// The output contains only the beginning of each passage. The source contains the full text.
 	var sources []domain.Citation
 	for _, f := range found {
 		out.Results = append(out.Results, result{
@@ -68,7 +69,7 @@ func answer(found []domain.Found, without []string) (tool.Result, error) {
 	return tool.Result{Output: bytes.TrimSuffix(raw.Bytes(), []byte("\n")), Sources: sources}, nil
 }
 
-// shown returns the beginning of a passage as a single line.
+// shown returns the beginning of a passage in a single line.
 func shown(text string) string {
 	line := strings.Join(strings.Fields(text), " ")
 	if short := truncate.Runes(line, shownText); short != line {

@@ -3,8 +3,8 @@
 //
 //	query ─► search within the agent's documents ─► recorded as given to the run ─► passages ─► sources
 //
-// The agent's configuration determines the documents; a model names none. Text of documents is
-// untrusted and stays within the result's output and sources. Text is recorded as given to the run
-// before it is returned. If a document is deleted later, the runs that contain its text are known;
-// text of a document that was deleted before is omitted.
+// The agent's configuration determines the documents; a model cannot name any. Text of documents is
+// untrusted and is returned only in the result's output and sources. Before text is returned, it is
+// recorded as given to the run. So if a document is deleted later, the runs that contain its text
+// are known. Text of a document that no longer exists is omitted.
 package knowledge

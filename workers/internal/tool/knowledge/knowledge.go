@@ -25,8 +25,8 @@ const (
 	shownText    = 200      // characters of a passage in the output; the source has all of it
 )
 
-// schema allows a query and a limit. It has no argument for document ids, so the model cannot
-// choose documents.
+// schema allows a query and a limit. It has no argument for documents, so the model cannot choose
+// them.
 const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,` +
 	`"description":"The text to search for: a question, or words likely to be in the passage, in the language of the documents."},` +
 	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"Number of passages; default 5."}},` +
@@ -55,11 +55,11 @@ type Backend struct{ search Searcher }
 // New creates a backend.
 func New(search Searcher) *Backend { return &Backend{search: search} }
 
-// Kind returns knowledge.
+// Kind returns the kind knowledge.
 func (b *Backend) Kind() string { return contract.ToolKnowledge }
 
-// Call searches the documents that the agent may read, and returns the passages as sources, the
-// best first.
+// Call searches the documents that the agent may read. It returns the passages as sources, the best
+// first.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.Knowledge
 	if options == nil || !options.Enabled {
@@ -79,7 +79,8 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, unavailable(ctx, err)
 	}
 
-	// Only documents that are recorded as given may reach the model; deleted ones are omitted here.
+	// Only text of documents that are recorded as given may reach the model. Passages of deleted
+	// documents are omitted here.
 	found, err := recordGiven(ctx, req.Documents, withinLimit(reply.Found))
 	if err != nil {
 		return tool.Result{}, unavailable(ctx, err)
@@ -99,7 +100,7 @@ func readArguments(arguments json.RawMessage) (query string, limit int, err erro
 	}
 
 	query = strings.Join(strings.Fields(args.Query), " ")
-	// The white space was reduced before, so a query of blanks counts as empty.
+	// White space has been collapsed, so a query that consists of blanks counts as empty.
 	if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
 		return "", 0, &tool.Error{Message: fmt.Sprintf("The query must have 1 to %d characters.", maxQuery)}
 	}
@@ -113,8 +114,7 @@ func readArguments(arguments json.RawMessage) (query string, limit int, err erro
 	return query, *args.Limit, nil
 }
 
-// withinLimit returns the first passages whose total size is at most maxPassages. It returns at
-// least one.
+// withinLimit returns as many of the first passages as fit into maxPassages, but at least one.
 func withinLimit(found []domain.Found) []domain.Found {
 	room := maxPassages
 	for n, f := range found {
@@ -126,8 +126,8 @@ func withinLimit(found []domain.Found) []domain.Found {
 	return found
 }
 
-// recordGiven records that the run receives text of these documents. It omits passages of documents
-// that no longer exist.
+// recordGiven records that the run receives text of the documents in found. It returns the passages
+// without those of documents that no longer exist.
 func recordGiven(ctx context.Context, documents tool.Documents, found []domain.Found) ([]domain.Found, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -147,8 +147,8 @@ func recordGiven(ctx context.Context, documents tool.Documents, found []domain.F
 	return slices.DeleteFunc(slices.Clone(found), func(f domain.Found) bool { return !slices.Contains(there, f.DocumentID) }), nil
 }
 
-// unavailable converts the error of a search into a retryable error. It returns the error unchanged
-// if ctx has ended or the run is stale.
+// unavailable converts the error of a search to a retryable error. It does not change the error if
+// ctx has ended or the run is stale.
 func unavailable(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -160,8 +160,8 @@ func unavailable(ctx context.Context, err error) error {
 	}
 }
 
-// address returns the address of a passage: that of its page or, if the document has no pages, that
-// of its chunk.
+// address returns the address of a passage within its document: the page or, if the document has no
+// pages, the chunk.
 func address(p domain.Passage) string {
 	at := "&chunk=" + strconv.Itoa(p.Chunk)
 	if p.Page != nil {

@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/tool/knowledge"
 )
 
-// fakeSearch fakes the search and the documents' records; log lists the calls in order.
+// fakeSearch implements the search and the records of documents. log lists the calls in order.
 type fakeSearch struct {
 	reply contract.SearchReply
 	err   error
@@ -142,8 +142,8 @@ func TestNothingToSay(t *testing.T) {
 	}
 }
 
-// TestResultsAreBounded: a call returns only as many whole passages as fit into the limit, even if
-// more are found.
+// TestResultsAreBounded: a call returns only as many complete passages as fit into the limit, even
+// if the search finds more.
 func TestResultsAreBounded(t *testing.T) {
 	t.Parallel()
 	var many []domain.Found
@@ -183,8 +183,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfTheModelCountForNothing: if a model names documents, organizations or metadata in
-// its arguments, they are ignored.
+// TestDocumentsOfTheModelCountForNothing: if the arguments of a model contain documents,
+// organizations or metadata, these are ignored.
 func TestDocumentsOfTheModelCountForNothing(t *testing.T) {
 	t.Parallel()
 	l := &fakeSearch{}

@@ -9,44 +9,44 @@ import (
 
 // Limits of the cache.
 const (
-	// time for which a list is used without asking the server again
+	// Time for which a list is used without a new request.
 	keepList = 5 * time.Minute
-	// time for which a failure is kept, so that an unreachable server does not delay every run
+	// Time for which a failure is cached, so that an unreachable server does not delay every run.
 	keepError = 5 * time.Second
-	// lists of all organizations
+	// Maximum number of lists of all organizations.
 	maxLists   = 512
 	maxKept    = 64 << 20 // bytes of all lists together
-	maxOrg     = 64       // lists of one organization
-	maxOrgKept = 8 << 20  // bytes of them
-	// time limit for all pages of a list
+	maxOrg     = 64       // lists per organization
+	maxOrgKept = 8 << 20  // bytes of the lists per organization
+	// Time limit of a request for a list, including all of its pages.
 	listTime   = 20 * time.Second
-	freshAfter = 3 * time.Second // a list younger than this is not requested again
+	freshAfter = 3 * time.Second // a list that is younger than this is not requested again
 )
 
-// key is a hash of all data on which a server's list may depend.
+// key is a hash of all data on which a server's list of tools may depend.
 type key [32]byte
 
-// listing is a server's list of tools, or a request for it. The fields below done are set before
-// done is closed.
+// listing is a server's list of tools, possibly still being requested. The fields below done are
+// set before done is closed.
 type listing struct {
 	org string
-	// asked is the time of the request. It determines the age of the listing.
+	// Time of the request, from which the age of the listing is computed.
 	asked time.Time
 	done  chan struct{}
 
 	tools    []remoteTool
-	protocol string // the protocol version that the server uses
+	protocol string // version of the protocol that the server uses
 	size     int
 	err      error
 	until    time.Time
 }
 
-// expired reports whether a completed listing has expired.
+// expired reports whether a listing is complete and has expired.
 func (l *listing) expired(now time.Time) bool {
 	select {
 	case <-l.done:
 		return now.After(l.until)
-	// A listing that is being requested has no age yet.
+	// While a listing is being requested, it cannot expire.
 	default:
 		return false
 	}
@@ -63,7 +63,7 @@ type cache struct {
 // newCache returns an empty cache that uses the real clock.
 func newCache() *cache { return &cache{now: time.Now, lists: map[key]*listing{}} }
 
-// get returns a listing from the cache. If there is none or it has expired, get calls ask.
+// get returns a listing from the cache. If there is none, or if it has expired, get calls ask.
 func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) (*listing, error) {
 	l := c.start(ctx, org, k, ask)
 	select {
@@ -74,7 +74,7 @@ func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Con
 	}
 }
 
-// start returns the current listing, or starts a new one.
+// start returns the cached listing, or starts a request for a new one.
 func (c *cache) start(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) *listing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *cache) start(ctx context.Context, org string, k key, ask func(context.C
 	if l := c.lists[k]; l != nil && !l.expired(now) {
 		return l
 	}
-	// The incomplete listing is added first, so that further callers find it and wait.
+	// The incomplete listing is added before the request, so that other callers find it and wait.
 	l := &listing{org: org, asked: now, done: make(chan struct{})}
 	c.lists[k] = l
 	c.shrink(now)
@@ -101,23 +101,24 @@ func (c *cache) fill(l *listing, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.err, l.until = err, c.now().Add(keepList)
-	// A server that fails may soon recover, so the error is kept only briefly.
+	// A server that fails may recover soon, so the error is cached only briefly.
 	if err != nil {
 		l.until = c.now().Add(keepError)
 	}
 
-	// The size is known only now, so the limits are checked again.
+	// The size of the listing is known now, so the limits of the cache are enforced again.
 	close(l.done)
 	c.shrink(c.now())
 }
 
-// forget removes a listing from the cache. It returns false and keeps the listing if that is
-// younger than freshAfter.
+// forget removes a listing from the cache and returns true. It keeps a listing that is younger than
+// freshAfter and returns false.
 func (c *cache) forget(k key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.lists[k]
-	// A model that invents names must not cause a request for each of them.
+	// A model may invent names. If each name removed a listing, each name would cause a request to
+	// the server.
 	if l == nil || c.now().Sub(l.asked) < freshAfter {
 		return false
 	}
@@ -129,8 +130,8 @@ func (c *cache) forget(k key) bool {
 type share struct{ lists, size int }
 
 // shrink removes expired lists, and then the oldest lists of each organization that exceeds its
-// limit. If the total is still too large, it removes the oldest lists of the largest organization
-// repeatedly. So an organization with few lists does not lose them to an organization with many.
+// limit. If the total is still too large, it repeatedly removes the oldest list of the largest
+// organization. So an organization with few lists does not lose them because another has many.
 func (c *cache) shrink(now time.Time) {
 	var all share
 	shares := map[string]share{}
@@ -144,8 +145,7 @@ func (c *cache) shrink(now time.Time) {
 		all = share{all.lists + 1, all.size + sizeFor(l)}
 	}
 
-	// The sums are updated incrementally, so that each removal needs no further pass over all
-	// lists.
+	// The sums are updated after each removal, so that not all lists must be visited again.
 	drop := func(org string) {
 		size := c.dropOldest(org)
 		shares[org] = share{shares[org].lists - 1, shares[org].size - size}
@@ -182,7 +182,7 @@ func (c *cache) dropOldest(org string) int {
 			at, oldest = k, l
 		}
 	}
-	// The loop in shrink calls this only for organizations with lists, so this is a safeguard.
+	// Cannot happen: shrink calls dropOldest only for organizations that have lists.
 	if oldest == nil {
 		return 0
 	}
@@ -190,7 +190,7 @@ func (c *cache) dropOldest(org string) int {
 	return sizeFor(oldest)
 }
 
-// sizeFor returns the size of a listing. While the listing is being requested, its size is 0.
+// sizeFor returns the size of a listing, which is 0 while the listing is being requested.
 func sizeFor(l *listing) int {
 	select {
 	case <-l.done:

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// holding adds a number of lists of an organization to a cache.
+// holding adds lists of an organization to a cache. lists is their number and size the size of
+// each.
 func holding(t *testing.T, c *cache, at *atomic.Int64, org string, lists, size int) {
 	t.Helper()
 	for n := range lists {
@@ -37,9 +38,9 @@ func TestOrganizationsWithTheMostListsLoseFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                         string
-		small, smallLists, smallSize int // earlier organizations, and the lists of each
-		lists, size                  int // of the last organization
-		want                         int // number of its lists that remain
+		small, smallLists, smallSize int // number of other organizations that have lists, and the number and size of their lists
+		lists, size                  int // lists of the organization that is added last
+		want                         int // number of this organization's lists that remain
 	}{
 		{"lists of one", 1, 10, 1, 600, 1, maxOrg},
 		{"bytes of one", 1, 10, 1, 20, 1 << 20, 8},

@@ -41,7 +41,7 @@ func TestToolsOfARealServerAreListedAndCalled(t *testing.T) {
 	}
 }
 
-// older makes a server behave like an older server, which has no discovery.
+// older makes a server behave like an older MCP server, which does not support discovery.
 func older(method string, w http.ResponseWriter, _ *http.Request) bool {
 	if method == "server/discover" {
 		http.Error(w, "Bad Request: no session", http.StatusBadRequest)
@@ -117,7 +117,7 @@ func TestSendingComesJustBeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutAnAnswer checks the outcome of calls whose response is incomplete, with and
+// TestCallsWithoutAnAnswer checks the outcome of calls with an incomplete response, with and
 // without the effect ledger.
 func TestCallsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		intercept func(http.ResponseWriter) bool
-		want      string // result, or the unknown outcome
+		want      string // expected result, or that the outcome is unknown
 	}{
 		"broken off":             {breakOff, "unknown: The connection was lost."},
 		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection was lost."},
@@ -262,8 +262,8 @@ func TestTheRunsEndEndsACall(t *testing.T) {
 	<-gone
 }
 
-// A server may send further data after its response, or request something from its client, but only
-// until the call ends.
+// A server may continue to send data after its response, or send requests to its client. Both end
+// together with the call.
 func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 	t.Parallel()
 	for _, held := range []string{"initialize", "tools/list", "tools/call", "ping"} {
@@ -278,7 +278,7 @@ func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 			"tools/list": `{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}]}`, "tools/call": `{"content":[]}`,
 		}
 		p := newTap(t, scripted(results), func(method string, w http.ResponseWriter, r *http.Request) bool {
-			if method == "POST" { // a response of the client
+			if method == "POST" { // the client has sent a response
 				hold(r)
 				return true
 			}
@@ -306,7 +306,7 @@ func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 		if got, err := newBackend(t).Call(t.Context(), calling(request(at("s", p)), "s_x", `{}`)); err != nil {
 			t.Errorf("%s: %s, %v", held, got.Output, err)
 		}
-		late := time.After(8 * time.Second) // shorter than a request's limit
+		late := time.After(8 * time.Second) // shorter than the time limit of a request
 		for range len(begun) {
 			select {
 			case <-gone:

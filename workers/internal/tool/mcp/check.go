@@ -10,15 +10,15 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Check opens a session with a server of the agent and lists its tools, without the cache. It
-// returns the result in words. The message of a *tool.Error is public.
+// Check opens a session with one of the agent's MCP servers and lists the server's tools, without
+// the cache. It returns the result in words. If the error is a *tool.Error, its message is public.
 func (b *Backend) Check(ctx context.Context, req tool.Request, server domain.MCPServer) (detail string, err error) {
 	err = guard(ctx, func() error {
 		s, err := b.open(ctx, req, server, "")
 		if err != nil {
 			return err
 		}
-		// The check needs the session only for the list.
+		// The session is needed only for the list.
 		defer s.close()
 
 		usable, other := 0, 0
@@ -28,7 +28,7 @@ func (b *Backend) Check(ctx context.Context, req tool.Request, server domain.MCP
 			} else {
 				other++
 			}
-			// A server with more tools is cut off there in a run, too.
+			// In a run, the list of a server is also limited to maxServerTools.
 			return usable+other < maxServerTools
 		})
 		if err != nil {

@@ -18,7 +18,7 @@ func TestCheck(t *testing.T) {
 	b := newBackend(t)
 	req := request(at("works", works), at("guarded", guarded))
 
-	// Each check asks the server again.
+	// Each check requests the list again.
 	for range 2 {
 		detail, err := b.Check(t.Context(), req, at("works", works))
 		if detail != "4 tools, protocol 2025-11-25" || err != nil {

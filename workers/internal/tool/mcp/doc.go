@@ -5,10 +5,10 @@
 //	call ─► name ─► server and the tool's own name ─► session ─► Sending ─► tools/call, once ─► output
 //
 // A session lasts for one listing or one call, because the next call may reach another tool worker.
-// The request tools/call is sent at most once. Neither the MCP library nor HTTP repeats it, and a
-// broken response is not resumed.
+// The request tools/call is sent at most once. Neither the MCP library nor the HTTP client repeats
+// it, and a broken response is not resumed.
 //
-// Servers are untrusted. Their statements about side effects and their instructions are ignored,
-// and they are offered neither models (sampling) nor people (elicitation) nor files (roots).
-// Requests go only to the address that the organization configured, and redirects are not followed.
+// Servers are untrusted. Their statements about side effects and their instructions are ignored.
+// They get no access to models (sampling), people (elicitation) or files (roots). Requests go only
+// to the address that the organization configured, and redirects are not followed.
 package mcp

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SetClock sets the clock by which lists expire.
+// SetClock sets the clock that determines the age of lists.
 func (b *Backend) SetClock(now func() time.Time) { b.lists.now = now }
 
 // Kept returns the number of cached lists.
@@ -16,8 +16,8 @@ func (b *Backend) Kept() int {
 	return len(b.lists.lists)
 }
 
-// Wire returns the transport of a session with the server at origin. It sends its requests through
-// another transport.
+// Wire returns the transport of a session with the server at origin. The transport sends its
+// requests through another one.
 func Wire(origin string, headers map[string]string, through http.RoundTripper) http.RoundTripper {
 	return &wire{sessionCtx: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
 }

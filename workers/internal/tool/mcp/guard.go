@@ -12,8 +12,8 @@ import (
 // errPanic replaces a panic of the MCP client.
 var errPanic = errors.New("panic")
 
-// guard calls f and converts a panic into an error. It is used in goroutines in which the tool
-// worker does not recover panics.
+// guard calls f and converts a panic to an error. It is for goroutines in which panics would
+// otherwise crash the tool worker.
 func guard(ctx context.Context, f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

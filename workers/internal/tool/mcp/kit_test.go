@@ -21,13 +21,13 @@ import (
 	"parley/workers/internal/tool/mcp"
 )
 
-// countingServer is a proxy for an MCP server that counts requests.
+// countingServer is a proxy that counts the requests to an MCP server.
 type countingServer struct {
 	*httptest.Server
 
 	next http.Handler
-	// intercept may respond to a request in place of the server. method is the method of the
-	// JSON-RPC message or, if there is none, the HTTP method.
+	// intercept may respond to a request instead of the server. method is the method of the
+	// JSON-RPC message or, if the request contains none, the HTTP method.
 	intercept func(method string, w http.ResponseWriter, r *http.Request) bool
 
 	mu   sync.Mutex
@@ -88,7 +88,7 @@ func (p *countingServer) request(method string) (http.Header, string) {
 	return p.last[method], p.body[method]
 }
 
-// breakOff closes the connection of a request.
+// breakOff closes the connection of a request without a response.
 func breakOff(w http.ResponseWriter) bool {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {
@@ -105,7 +105,7 @@ type sum struct {
 	Total int `json:"total"`
 }
 
-// newServer returns an MCP server like those in the SDK's examples.
+// newServer returns an MCP server like that in the examples of the SDK.
 func newServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "example", Version: "1.0.0"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "greet", Description: "say hi"}, func(_ context.Context, _ *sdk.CallToolRequest, in greeting) (*sdk.CallToolResult, any, error) {

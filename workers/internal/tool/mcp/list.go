@@ -23,16 +23,16 @@ import (
 
 // Limits of listings.
 const (
-	// tools of one server
+	// Maximum number of tools of one server.
 	maxServerTools = 128
-	// tools of all servers
+	// Maximum number of tools of all servers.
 	maxTools = 256
-	// pages of one server's list, because a server could send pages endlessly
+	// Maximum number of pages of a server's list, because a server could return pages endlessly.
 	maxPages       = 32
 	maxDescription = 1000      // characters
 	maxSchema      = 16 << 10  // bytes
 	maxOwnName     = 256       // bytes of a tool's name on its server
-	maxSpecs       = 384 << 10 // bytes of all specs as JSON, because they are sent in one message and are part of the prompt
+	maxSpecs       = 384 << 10 // bytes of all specs as JSON; they are sent in one message and are part of the prompt
 )
 
 // remoteTool is a tool as its server lists it.
@@ -40,11 +40,11 @@ type remoteTool struct {
 	name        string
 	description string
 	schema      json.RawMessage
-	headers     bool // the library sends some arguments also in headers, for which it needs the tool's definition
+	headers     bool // the library also sends some arguments in headers, for which it needs the tool's definition
 }
 
-// List returns the tools of all servers that respond, in the order of the servers, and the servers
-// that do not respond.
+// List returns the tools of all servers that respond, in the order of the servers. It also returns
+// the servers that do not respond.
 func (b *Backend) List(ctx context.Context, req tool.Request) (tool.Listing, error) {
 	servers := serversFor(req)
 	lists, errs := make([]*listing, len(servers)), make([]error, len(servers))
@@ -66,11 +66,12 @@ func (b *Backend) List(ctx context.Context, req tool.Request) (tool.Listing, err
 		return tool.Listing{}, fmt.Errorf("listing tools: %w", context.Cause(ctx))
 	}
 
-	// Add the lists in the order of the servers, so that the result does not depend on their speed.
+	// The lists are added in the order of the servers, so that the result does not depend on the
+	// speed of the servers.
 	var absent []contract.AbsentServer
 	c := collection{servers: servers, taken: map[string]bool{}, log: zerolog.Ctx(ctx)}
 	for i, server := range servers {
-		// The run continues with the tools of the other servers.
+		// If a server fails, the run continues with the tools of the other servers.
 		if errs[i] != nil {
 			c.log.Warn().Err(errs[i]).AnErr("cause", errors.Unwrap(errs[i])).Str("server", server.Name).Msg("cannot list the tools of an MCP server")
 			absent = append(absent, contract.AbsentServer{Name: server.Name, Reason: reason(errs[i])})
@@ -102,17 +103,17 @@ type collection struct {
 	log     *zerolog.Logger
 }
 
-// add adds a server's tools. It skips a tool whose name is already used. After a limit is reached,
-// it skips all tools.
+// add adds a server's tools. It skips a tool whose name is already used or that would exceed a
+// limit.
 func (c *collection) add(server domain.MCPServer, tools []remoteTool) {
 	left := 0
 	for _, t := range tools {
 		spec := tool.Spec{
 			Name: Name(c.servers, server.Name, t.name), Description: t.description, Schema: t.schema, SideEffect: sideEffect(server),
 		}
-		// Measure the encoded size, because JSON escapes some characters.
+		// The limit applies to the encoded size, because JSON escapes some characters.
 		raw, err := json.Marshal(contract.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
-		// A tool that does not fit is skipped; a later, smaller tool may still fit.
+		// If a tool does not fit, a smaller one after it may still fit.
 		if err != nil || c.taken[spec.Name] || len(c.specs) == maxTools || c.size+len(raw) > maxSpecs {
 			left++
 			continue
@@ -126,8 +127,8 @@ func (c *collection) add(server domain.MCPServer, tools []remoteTool) {
 	}
 }
 
-// sideEffect returns the side effect that the organization has configured for a server. A server's
-// own statements are not trusted.
+// sideEffect returns the side effect that the organization has configured for a server. The
+// server's own statements about side effects are not trusted.
 func sideEffect(server domain.MCPServer) domain.SideEffect {
 	if server.SideEffect == "" {
 		return domain.SideEffectUnsafe
@@ -143,16 +144,15 @@ func serversFor(req tool.Request) []domain.MCPServer {
 	return nil
 }
 
-// tools returns the list of a server, from the cache if possible.
+// tools returns the tools of a server, from the cache if possible.
 func (b *Backend) tools(ctx context.Context, req tool.Request, server domain.MCPServer) (*listing, error) {
 	return b.lists.get(ctx, req.OrganizationID, keyFor(req, server), func(ctx context.Context, into *listing) error {
 		return b.ask(ctx, req, server, into)
 	})
 }
 
-// keyFor returns the cache key of a server's list. It contains encrypted header values instead of
-// the secrets. Two encrypted values differ if they belong to different agents, or if the value was
-// set again.
+// keyFor returns the cache key for a server's list. The key contains encrypted header values and no
+// secrets. The encrypted values differ between agents, and after a value is set again.
 func keyFor(req tool.Request, server domain.MCPServer) key {
 	parts := []string{req.OrganizationID, req.TargetID, server.Name, server.URL}
 	for _, name := range slices.Sorted(maps.Keys(server.Headers)) {
@@ -160,13 +160,14 @@ func keyFor(req tool.Request, server domain.MCPServer) key {
 	}
 	h := sha256.New()
 	for _, part := range parts {
-		// The length of each part prevents that two different lists of parts have the same hash.
+		// Each part is preceded by its length, so that different lists of parts never form the same
+		// text.
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash never fails
 	}
 	return key(h.Sum(nil))
 }
 
-// ask requests the list of a server.
+// ask requests the list of a server and stores it in into.
 func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPServer, into *listing) error {
 	s, err := b.open(ctx, req, server, "")
 	if err != nil {
@@ -176,11 +177,11 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 
 	into.protocol = s.InitializeResult().ProtocolVersion
 
-	// Keep the tools that can be used. An unusable tool does not make the list fail.
+	// Unusable tools are left out, and the other tools of the list are kept.
 	left := 0
 	err = s.pages(ctx, func(t *sdk.Tool) bool {
 		known, ok := read(t, s.redactor)
-		// The name must be unique on the server, because a call refers only to the name.
+		// A name must occur only once in a server's list, because a call contains only the name.
 		if !ok || len(into.tools) == maxServerTools || slices.ContainsFunc(into.tools, func(o remoteTool) bool { return o.name == t.Name }) {
 			left++
 			return len(into.tools) < maxServerTools
@@ -197,7 +198,7 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	return err
 }
 
-// pages calls see with each tool of the server, page by page, until see returns false.
+// pages requests the list page by page and calls see with each tool, until see returns false.
 func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	cursor := ""
 	for range maxPages {
@@ -205,7 +206,7 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 		var rpcErr *jsonrpc.Error
 		switch {
 		case errors.As(err, &rpcErr) && rpcErr.Code == jsonrpc.CodeMethodNotFound:
-			return nil // a server may have no tools
+			return nil // a server may have no tools at all
 		case err != nil:
 			return s.wire.explain(ctx, err, s.redactor)
 		}
@@ -214,7 +215,7 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 				return nil
 			}
 		}
-		// A repeated cursor would return the same page again.
+		// If the cursor does not change, the next request would return the same page.
 		if page.NextCursor == "" || page.NextCursor == cursor {
 			return nil
 		}
@@ -223,11 +224,12 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	return nil
 }
 
-// read returns a tool in the sanitized form for a model. It returns false if the tool's name or
-// schema cannot be used.
+// read returns a tool in a sanitized form for models. It returns false if the tool's name or schema
+// cannot be used.
 func read(t *sdk.Tool, redactor *redact.Redactor) (remoteTool, bool) {
 	c := cleaner{redactor: redactor}
-	// A redacted name would not reach the tool, so a name with a secret makes the tool unusable.
+	// If the name were changed by redaction, calls would not reach the tool. So a tool whose name
+	// contains a secret is unusable.
 	if t.Name == "" || len(t.Name) > maxOwnName || redactor.Text(t.Name) != t.Name {
 		return remoteTool{}, false
 	}
@@ -237,7 +239,7 @@ func read(t *sdk.Tool, redactor *redact.Redactor) (remoteTool, bool) {
 		r.description = c.prose(t.Title)
 	}
 
-	// A schema that is a boolean or another value cannot describe arguments.
+	// A schema that is not an object, for example a boolean, cannot describe arguments.
 	schema, ok := t.InputSchema.(map[string]any)
 	switch {
 	case t.InputSchema == nil:

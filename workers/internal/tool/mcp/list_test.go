@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 		{"shop", strings.Repeat("x", 60), "shop_" + strings.Repeat("x", 50) + "_"},
 		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like a name that ends in a hash
 		{"a_b", "c", "a_b_c"},
-		{"a", "b_c", "a_b_c_"}, // must differ from the name in the line above
+		{"a", "b_c", "a_b_c_"}, // must differ from the name in the previous row
 		{"a", "c", "a_c"},
 		{strings.Repeat("s", 64), "x", strings.Repeat("s", 55) + "_"},
 	} {
@@ -175,7 +175,7 @@ func TestARedirectedServerIsNotFollowed(t *testing.T) {
 	}
 }
 
-// clock is set by the test.
+// clock is a clock that the test sets.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -248,9 +248,9 @@ func TestACallFindsToolsThatCameLater(t *testing.T) {
 		tool, want string
 		lists      int
 	}{
-		{"shop_new", gone, 1}, // the list is too young to be requested again
+		{"shop_new", gone, 1}, // the list is too recent to be requested again
 		{"shop_new", `{}`, 2},
-		{"shop_greet", `{"error":"The server rejected the call: `, 2}, // was removed meanwhile
+		{"shop_greet", `{"error":"The server rejected the call: `, 2}, // the tool was removed in the meantime
 		{"shop_never", gone, 3},
 	} {
 		if n == 2 {
@@ -457,8 +457,8 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// Secrets are added only to requests to their origin. The outbound client also rejects other
-// origins, but the secrets do not depend on that.
+// Secrets are added only to requests to the server's origin. The outbound client also rejects other
+// origins, but the transport does not rely on that.
 func TestSecretsAreAddedForTheirOriginOnly(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

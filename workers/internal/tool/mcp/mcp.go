@@ -30,10 +30,10 @@ func New(client *outbound.Client, unseal func(sealed, org, target string) (strin
 	return &Backend{client: client, unseal: unseal, lists: newCache()}
 }
 
-// Kind returns mcp.
+// Kind returns the kind mcp.
 func (b *Backend) Kind() string { return contract.ToolMCP }
 
-// Call finds the server and the tool for a name, and calls the tool once.
+// Call finds the server and the tool for the name in a call, and calls the tool once.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	var arguments map[string]json.RawMessage
 	if err := json.Unmarshal(req.Call.Arguments, &arguments); err != nil || arguments == nil {
@@ -42,19 +42,20 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	ctx, end := context.WithCancel(ctx)
 	defer end() // also ends a response that the server is still sending
 
-	// The server and the name on it come from the lists and never from the model.
+	// The server and the tool's name on the server come from the servers' lists and never from the
+	// model.
 	found, err := b.find(ctx, req)
 	if err != nil {
 		return tool.Result{}, err
 	}
 
-	// Request the protocol version that the server used before.
+	// The session requests the protocol version that the server used for its list.
 	s, err := b.open(ctx, req, found.server, found.protocol)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer s.close()
-	if found.tool.headers { // the library needs the tool's definition in the session of the call
+	if found.tool.headers { // the library needs the tool's definition in this session
 		err = s.pages(ctx, func(t *sdk.Tool) bool { return t.Name != found.tool.name })
 	}
 	if err != nil {
@@ -63,7 +64,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return s.call(ctx, req, found.tool.name)
 }
 
-// location is a tool and the server that has it.
+// location is a tool, and the server to which it belongs.
 type location struct {
 	server domain.MCPServer
 	tool   remoteTool
@@ -71,10 +72,11 @@ type location struct {
 	protocol string
 }
 
-// find returns the tool with a name. It looks in the lists of all servers that may have the tool.
-// If no list contains it, find requests the lists again, but only once.
+// find returns the tool with the name in the call, which it looks up in the lists of the servers
+// that may have the tool. If no list contains the tool, find requests the lists again, but only
+// once.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
-	// Usually this is a single server, because its name is part of the tool's name.
+	// Usually there is only one such server, because its name is part of the tool's name.
 	servers := owners(serversFor(req), req.Call.Name)
 	for again := true; ; again = false {
 		found, err := b.look(ctx, req, servers)
@@ -82,8 +84,7 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) 
 			return *found, nil
 		}
 
-		// A cached list may be older than the tool, so remove the lists that are not fresh and look
-		// again.
+		// The tool may be newer than the cached list. So old lists are removed and requested again.
 		forgotten := false
 		for _, server := range servers {
 			forgotten = again && err == nil && b.lists.forget(keyFor(req, server)) || forgotten
@@ -98,18 +99,18 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) 
 	}
 }
 
-// look looks for the requested tool in the lists of servers. It returns nil if no list contains the
-// tool. The error is from a list that could not be read.
+// look looks up the requested tool in the lists of servers. It returns nil if no list contains the
+// tool. The error is that of a list that could not be read.
 func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.MCPServer) (*location, error) {
 	var failed error
 	for _, server := range servers {
 		list, err := b.tools(ctx, req, server)
-		// The call has ended, which is not the server's failure.
+		// The call has ended, so the server did not fail.
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("looking for tool: %w", context.Cause(ctx))
 		}
 		if err != nil {
-			// Another server may still have the tool.
+			// The list of another server may still contain the tool.
 			failed = err
 			continue
 		}
@@ -127,10 +128,10 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 	d := &delivery{sending: req.Sending, key: req.EffectKey, redactor: s.redactor}
 	params := &sdk.CallToolParams{Name: name, Arguments: req.Call.Arguments}
 	if req.EffectKey != "" {
-		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // few servers pass headers to their tools
+		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // also sent in the body, because few servers pass headers to their tools
 	}
 
-	// The transport finds the delivery in the context and sends the call at most once.
+	// The transport finds the delivery in the context, and sends the request at most once.
 	calling, cancel := context.WithTimeout(context.WithValue(ctx, deliveryKey{}, d), callTimeout)
 	defer cancel() // also ends a response that continues after the result
 	answer, err := s.CallTool(calling, params)
@@ -140,12 +141,12 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 	return output(ctx, answer, s.redactor)
 }
 
-// ownCodes lists error codes that the library itself produces, for closed and rejected sessions.
-// They never come from a server.
+// ownCodes lists the error codes that the library itself uses, for closed and rejected sessions.
+// Errors with these codes do not come from a server.
 var ownCodes = []int64{-32003, -32004, -32005}
 
-// explain converts the error of a call. If the server responded with an error, that is the result.
-// Otherwise the error states whether the call may have been executed.
+// explain converts the error of a call. If the server responded with an error, that error is the
+// result. Otherwise the returned error states whether the call may have been executed.
 func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,7 +156,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 		cause = *outbound.AsError(d.err)
 	}
 
-	// The cases are ordered by certainty. Only the first two prove that nothing was sent.
+	// The cases are in order of certainty. Only the first two prove that nothing was sent.
 	var rpcErr *jsonrpc.Error
 	switch {
 	case !d.begun:
@@ -163,17 +164,17 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	case cause.NotSent:
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
-	// The server has answered, so it has handled the call, even though it reports an error.
+	// The server has handled the call, because it responded with an error.
 	case errors.As(err, &rpcErr) && !slices.Contains(ownCodes, rpcErr.Code):
 		return failed("The server rejected the call: "+truncate.Runes(d.redactor.Text(clean(rpcErr.Message)), maxDescription), nil)
 	case refused(d.status):
 		return failed("The server "+statusError(d.status).words()+".", nil)
-	// A gateway may have answered instead of the server, so the outcome stays unknown.
+	// The response may come from a gateway instead of the server, so the outcome is unknown.
 	case d.err == nil && d.status >= http.StatusMultipleChoices:
 		cause.Message = "The server " + statusError(d.status).words() + "."
 	}
 
-	// The cause for the log is the HTTP error or the status, never the server's text.
+	// The logged cause is the HTTP error or the status, and never the server's text.
 	httpErr := d.err
 	if httpErr == nil && d.status >= http.StatusMultipleChoices {
 		httpErr = statusError(d.status)
@@ -181,8 +182,8 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeFor(httpErr, err, d.redactor)}
 }
 
-// refused reports whether a status means that the call was certainly not executed. Errors of a
-// server or gateway do not mean that.
+// refused reports whether a status means that the call was certainly not executed. The status of a
+// server or gateway error does not mean that.
 func refused(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError ||
 		status == http.StatusNotImplemented || status == http.StatusServiceUnavailable

@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// outcome is a tool's reply in the form that the model sees. The reply of a failed call has Error
+// outcome is a tool's reply in the form that the model sees. For a failed call, Error is set
 // instead of Text.
 type outcome struct {
 	Error      string `json:"error,omitempty"`
@@ -23,22 +23,23 @@ type outcome struct {
 	Structured any    `json:"structuredContent,omitempty"`
 }
 
-// noReason is the error of a tool that reports a failure without a text.
+// noReason is the message if a tool reports a failure without a text.
 const noReason = "The tool reported an error without a reason."
 
-// Limits of a failed call's output in bytes. A larger output would be replaced by the error's
-// message.
+// Limits of a failed call's output, in bytes. If the output were larger, only the error's message
+// would remain.
 const (
-	maxError  = 8 << 10 // of the text, which JSON escapes may enlarge six times
+	maxError  = 8 << 10 // bytes of the text, which JSON escapes may enlarge sixfold
 	maxFailed = 56 << 10
 )
 
-// failed returns the error for a call that the server answered with an error. The outcome of the
-// call is known, so it is not repeated.
+// failed returns the error for a call to which the server responded with an error. The outcome of
+// the call is known, so the call is not repeated.
 func failed(message string, structured any) (tool.Result, error) {
 	said := outcome{Error: truncate.Bytes(message, maxError), Structured: structured}
 	raw, err := json.Marshal(said)
-	// The text is more useful to the model than the structured content.
+	// If both do not fit, the text is kept, because it is more useful to the model than the
+	// structured content.
 	if err == nil && len(raw) > maxFailed {
 		said.Structured = nil
 		raw, err = json.Marshal(said)
@@ -49,10 +50,10 @@ func failed(message string, structured any) (tool.Result, error) {
 	return tool.Result{}, &tool.Error{Message: message, Answered: true, Output: raw}
 }
 
-// output combines the contents of a tool's reply into one text without secrets. It describes
-// contents that are not text.
+// output combines the contents of a tool's reply to one text without secrets. For contents that are
+// not text, it contains a description.
 func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Redactor) (tool.Result, error) {
-	// The client offers no input, so a conforming server never asks for it.
+	// The client offers no user input, so a conforming server does not request any.
 	if answer.NeedsInput() {
 		return failed("The tool asks for further input, which is not supported.", nil)
 	}
@@ -60,13 +61,13 @@ func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Re
 	var texts []string
 	for _, content := range answer.Content {
 		text := redactor.Text(describe(content))
-		// The same content twice would only fill the model's context.
+		// The structured content often repeats the text, which would waste the model's context.
 		if text != "" && !repeats(text, answer.StructuredContent) {
 			texts = append(texts, text)
 		}
 	}
 
-	// The structured content stays a JSON value, so that secrets are found regardless of escapes.
+	// The structured content is redacted as a JSON value, so that escapes cannot hide secrets.
 	structured, err := redactor.Value(ctx, answer.StructuredContent)
 	if err != nil {
 		return failed("The call was executed, but its answer could not be checked for secrets.", nil)
@@ -83,7 +84,7 @@ func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Re
 	return tool.Result{Output: raw}, nil
 }
 
-// describe returns a content as text.
+// describe returns a part of a tool's reply as text.
 func describe(content sdk.Content) string {
 	switch c := content.(type) {
 	case *sdk.TextContent:
@@ -112,13 +113,13 @@ func describe(content sdk.Content) string {
 	}
 }
 
-// left returns a description of a content that the model does not receive.
+// left returns a description of content that is left out of the model's input.
 func left(kind, mimeType string, size int) string {
 	return fmt.Sprintf("[%s of type %s, %d bytes, not shown]", kind, clean(mimeType), size)
 }
 
-// repeats reports whether a text is the JSON form of the structured content. Servers send both for
-// the sake of older clients.
+// repeats reports whether a text is the JSON form of the structured content. Servers send both to
+// support older clients.
 func repeats(text string, structured any) bool {
 	if structured == nil {
 		return false

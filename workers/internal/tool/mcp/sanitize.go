@@ -14,10 +14,10 @@ func visible(text string) string {
 		switch {
 		case r == '\n', r == '\t':
 			return r
-		// Such characters can hide instructions that a person reviewing the tool does not see.
+		// These characters can hide instructions from a person who reviews the tool.
 		case r == unicode.ReplacementChar, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
 			return -1
-		// These characters separate words in some texts, so a space replaces them.
+		// In some texts, these characters separate words, so each is replaced by a space.
 		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
 			return ' '
 		default:

@@ -7,26 +7,26 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// property matches the property names that model providers accept. They reject a whole request that
-// contains any other name.
+// property matches the property names that model providers accept. A provider rejects the whole
+// request if it contains any other name.
 var property = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // maxParts is the maximum number of parts of a schema that are examined. A schema with more parts
-// exceeds the size limit anyway.
+// would also exceed the size limit.
 const maxParts = maxSchema
 
-// cleaner sanitizes all parts of a tool's definition, because the model reads all of them.
+// cleaner sanitizes all parts of a tool's definition, because all parts reach the model.
 type cleaner struct {
 	redactor *redact.Redactor
 	seen     int
 	unfit    bool // the tool cannot be offered to models
 }
 
-// text removes secrets and invisible characters from a text. It keeps white space, because the
-// server interprets the text.
+// text removes secrets and invisible characters from a text. It keeps white space, which may have a
+// meaning for the server.
 func (c *cleaner) text(text string) string { return c.redactor.Text(visible(text)) }
 
-// prose sanitizes and truncates a description.
+// prose sanitizes a description and truncates it.
 func (c *cleaner) prose(text string) string {
 	return truncate.Runes(c.redactor.Text(clean(text)), maxDescription)
 }
@@ -42,8 +42,8 @@ func (c *cleaner) schema(value any) any {
 		return c.data(value)
 	}
 
-	// Keywords decide how a value is sanitized: names of properties must stay exact, data is not a
-	// schema.
+	// The keyword decides how its value is sanitized: names of properties must not change, and data
+	// is not a schema.
 	out := make(map[string]any, len(keywords))
 	for keyword, inner := range keywords {
 		named, isNamed := inner.(map[string]any)
@@ -67,7 +67,8 @@ func (c *cleaner) schema(value any) any {
 			} else {
 				out[keyword] = c.data(inner)
 			}
-		// The remaining keywords contain schemas, or values that schema passes on to data.
+		// The other keywords contain schemas or plain values. schema passes plain values on to
+		// data.
 		default:
 			out[c.text(keyword)] = c.schema(inner)
 		}
@@ -75,7 +76,7 @@ func (c *cleaner) schema(value any) any {
 	return out
 }
 
-// named sanitizes the schemas in an object. name sanitizes their keys.
+// named sanitizes an object whose values are schemas. name sanitizes the keys of the object.
 func (c *cleaner) named(schemas map[string]any, name func(string) string) any {
 	out := make(map[string]any, len(schemas))
 	for key, inner := range schemas {
@@ -85,7 +86,7 @@ func (c *cleaner) named(schemas map[string]any, name func(string) string) any {
 }
 
 // property returns a property's name unchanged, because the server would not recognize a changed
-// name. If providers do not accept the name, the tool becomes unfit.
+// name. If model providers do not accept the name, the tool becomes unfit.
 func (c *cleaner) property(name string) string {
 	if !property.MatchString(name) || c.redactor.Text(name) != name {
 		c.unfit = true
@@ -126,7 +127,7 @@ func (c *cleaner) data(value any) any {
 	}
 }
 
-// more counts one part. It returns false if there are more than maxParts.
+// more counts one part of the schema. It returns false if the schema has more than maxParts parts.
 func (c *cleaner) more() bool {
 	c.seen++
 	c.unfit = c.unfit || c.seen > maxParts

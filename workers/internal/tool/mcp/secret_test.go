@@ -27,7 +27,7 @@ const (
 	addrKey  = "key-in-the-address-77"
 )
 
-// secretServer returns a server with secrets in its headers and address.
+// secretServer returns the configuration of a server with secrets in its headers and address.
 func secretServer(p *countingServer) domain.MCPServer {
 	server := at("shop", p)
 	server.URL += "?api_key=" + addrKey
@@ -47,7 +47,8 @@ func quoted(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// shows returns the secret that a text contains, literally or encoded in JSON or a URL.
+// shows returns the secret that a text contains, in plain form or encoded in JSON or a URL, or ""
+// if there is none.
 func shows(t *testing.T, text string) string {
 	t.Helper()
 	var whole any
@@ -88,7 +89,7 @@ func TestSecretsThatAServerEchoesAreNotShown(t *testing.T) {
 	}
 }
 
-// rejecting responds to requests of a method with an error that quotes the request.
+// rejecting responds to requests with the given method with an error that quotes the request.
 func rejecting(t *testing.T, method string, status int) func(string, http.ResponseWriter, *http.Request) bool {
 	t.Helper()
 	return func(got string, w http.ResponseWriter, r *http.Request) bool {
@@ -137,7 +138,7 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// causes returns the texts of an error and all errors within it.
+// causes returns the texts of an error and of all errors that it wraps.
 func causes(err error) string {
 	if err == nil {
 		return ""
@@ -188,7 +189,7 @@ func TestServersThatCannotBeReachedKeepTheirAddressOutOfTheLog(t *testing.T) {
 func TestToolsThatQuoteSecretsAreNotListedWithThem(t *testing.T) {
 	t.Parallel()
 	hidden := strings.ReplaceAll(echo, "4711", "47\u200b11")
-	long := strings.Repeat("x", 990) + " " + echo // truncation must not leave a part of a secret
+	long := strings.Repeat("x", 990) + " " + echo // a truncated text must not contain a part of a secret
 	schema := func(property string) map[string]any {
 		return map[string]any{"type": "object", "description": hidden, "properties": map[string]any{property: map[string]any{
 			"type": "string", "description": long, "enum": []any{hidden}, "default": map[string]any{hidden: hidden}, "examples": []any{4815162342, hidden}, "$comment": hidden,
@@ -227,7 +228,7 @@ func TestPanicsAreTheirServersOnly(t *testing.T) {
 		t.Errorf("%d tools, %v, %s", len(listed.Specs), err, log.String())
 	}
 	b = newBackend(t)
-	b.SetClock(nil) // makes the list's goroutine panic
+	b.SetClock(nil) // makes the goroutine that requests the list panic
 	for range 2 {
 		if listed, err := b.List(ctx, request(at("works", works))); err != nil || len(listed.Specs) > 0 {
 			t.Errorf("%d tools, %v", len(listed.Specs), err)

@@ -19,12 +19,12 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// errAnswer replaces errors of the MCP library, because their texts may quote the server.
+// errAnswer replaces errors of the MCP library, whose texts may quote the server.
 var errAnswer = errors.New("the answer is not an MCP message")
 
 const (
 	askTimeout = 15 * time.Second // time limit of each request except a tool call
-	// time limit of a tool call
+	// Time limit of a tool call.
 	callTimeout = 2 * time.Minute
 )
 
@@ -38,11 +38,11 @@ type session struct {
 	close func()
 }
 
-// open starts a session. Responses are read until ctx ends. protocol is the version that the server
-// used before, or "" if unknown.
+// open starts a session. ctx also limits the time for reading responses. protocol is the version
+// that the server used before, or "" if it is unknown.
 func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
 	at, err := url.Parse(server.URL)
-	if err != nil { // the error would quote the address
+	if err != nil { // not wrapped, because the error would quote the address
 		return nil, &tool.Error{Message: "The address of the server is not valid.", NotSent: true, Err: errors.New("reading address")}
 	}
 
@@ -51,16 +51,15 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 		return nil, err
 	}
 
-	// Two transports: connections are reused for the handshake and lists, and a call gets a fresh
-	// connection.
+	// There are two transports: one reuses connections for the handshake and lists, and one uses a
+	// new connection for the call.
 	origin := originFor(at)
 	kept := b.client.HTTP(outbound.Options{Timeout: askTimeout, Origin: origin})
 	fresh := b.client.HTTP(outbound.Options{Timeout: callTimeout, Origin: origin, Fresh: true})
 	w := &wire{sessionCtx: ctx, origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
 	redactor := secretsFor(server, headers)
-	// The capabilities are empty, so the server can use neither models nor people nor files of this
-	// client. The library would answer such requests with a second HTTP request; this client does
-	// not.
+	// The capabilities are empty, so the server cannot use models, people or files of this client.
+	// The library would answer such a request with a second HTTP request.
 	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
@@ -69,9 +68,10 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	connection, err := client.Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint:   server.URL,
 		HTTPClient: &http.Client{Transport: w, CheckRedirect: stay},
-		// The library must repeat no request: a repeated call could have its side effect twice.
+		// The library must not repeat any request, because a repeated call could have its side
+		// effect twice.
 		MaxRetries: -1,
-		// The server could only send notifications there, which this client ignores.
+		// The server could use this stream only for notifications, which this client ignores.
 		DisableStandaloneSSE: true,
 	}, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
@@ -79,7 +79,7 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 		return nil, w.explain(ctx, err, redactor)
 	}
 	return &session{ClientSession: connection, wire: w, redactor: redactor, close: func() {
-		go func() { // the caller need not wait for the session's end, for which the library has a time limit
+		go func() { // the caller need not wait for the end of the session, which the library limits in time
 			_ = guard(ctx, connection.Close)
 			kept.CloseIdleConnections()
 		}()
@@ -87,7 +87,7 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 }
 
 // secretsFor returns a redactor for the secrets that are sent to a server. The model must not see
-// them.
+// these secrets.
 func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Redactor {
 	var secrets redact.Secrets
 	secrets.Address(server.URL)
@@ -97,7 +97,7 @@ func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Reda
 	return secrets.Redactor()
 }
 
-// stay makes a client return redirects as responses instead of following them.
+// stay makes an HTTP client return redirects as responses instead of following them.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // headers decrypts a server's header values.
@@ -126,7 +126,7 @@ func originFor(at *url.URL) string {
 	return at.Scheme + "://" + net.JoinHostPort(at.Hostname(), port)
 }
 
-// explain converts an error of a session in which no call was sent.
+// explain converts an error of a session in which no tool was called.
 func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("communicating with server: %w", context.Cause(ctx))
@@ -136,7 +136,7 @@ func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor
 	public := &tool.Error{Message: "The server violates the MCP protocol.", NotSent: true, Err: causeFor(httpErr, err, redactor)}
 	var status statusError
 	switch {
-	// A status explains the failure best, because it often means wrong credentials.
+	// The status explains the failure best: many failures are caused by wrong credentials.
 	case errors.As(httpErr, &status):
 		public.Message = "The server " + status.words() + "."
 	case httpErr != nil:
@@ -145,9 +145,8 @@ func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor
 	return public
 }
 
-// causeFor returns the part of an error that may be logged. The library's error err may contain
-// text of the server and an address, which the result does not contain. httpErr is the HTTP error,
-// if any.
+// causeFor returns an error that may be logged. httpErr is the HTTP error, if any. err is the
+// library's error; its text may contain an address and text of the server, which are left out.
 func causeFor(httpErr, err error, redactor *redact.Redactor) error {
 	var status statusError
 	var rpcErr *jsonrpc.Error

@@ -12,29 +12,29 @@ import (
 
 const (
 	maxName = 64 // limit of the model providers
-	// position of the hash: "_" and eight digits are added
+	// Position at which the hash is added: "_" and eight digits.
 	hashStart = maxName - 9
 )
 
 var (
-	// names that providers accept
+	// Names that providers accept.
 	validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	// characters that are replaced by "_"
+	// Characters that are replaced by "_".
 	invalidChars = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-	// an ending that could be confused with a hash
+	// An ending that looks like a hash.
 	hashSuffix = regexp.MustCompile(`_[0-9a-f]{8}$`)
 )
 
 // Name returns the name under which models see a server's tool: "<server>_<tool>". The name ends in
-// a hash instead if it is too long, has invalid characters, could also be the name of another
-// server's tool, or already ends like a hash. It depends only on the agent's list of servers, so a
-// name does not change if other servers are unreachable.
+// a hash if it would otherwise be too long, have invalid characters, look like it ends in a hash,
+// or be possible for another server's tool. It depends only on the agent's list of servers, so it
+// does not change while other servers are unreachable.
 func Name(servers []domain.MCPServer, server, tool string) string {
 	whole := server + "_" + tool
 	if validName.MatchString(whole) && !hashSuffix.MatchString(whole) && owners(servers, whole)[0].Name == server {
 		return whole
 	}
-	// The hash covers both names, so it differs even if the visible beginnings are equal.
+	// The hash covers both complete names, so it differs even if the visible parts are equal.
 	sum := sha256.Sum256([]byte(server + "\x00" + tool))
 	return beginning(whole) + "_" + hex.EncodeToString(sum[:4])
 }
@@ -45,12 +45,12 @@ func beginning(whole string) string {
 	return whole[:min(len(whole), hashStart)]
 }
 
-// owners returns the servers that may have the tool with a name, the server with the longest name
-// first.
+// owners returns the servers that may have a tool with the given name, the server with the longest
+// name first.
 func owners(servers []domain.MCPServer, name string) []domain.MCPServer {
 	var found []domain.MCPServer
 	for _, s := range servers {
-		// A name may begin with the names of several servers, for example a and a_b.
+		// A name may begin with the names of several servers, for example "a" and "a_b".
 		if strings.HasPrefix(name, beginning(s.Name+"_")) {
 			found = append(found, s)
 		}

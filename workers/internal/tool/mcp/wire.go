@@ -14,14 +14,14 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// maxRequests bounds the HTTP requests of a session, because a server can make its client send any
-// number of requests.
+// maxRequests limits the HTTP requests of a session, because a server can cause its client to send
+// any number of requests.
 const maxRequests = 100
 
 var (
-	// errTwice prevents a second side effect if the library repeats a call.
+	// errTwice prevents a second side effect if the library repeats the request of a call.
 	errTwice = errors.New("the call would be sent twice")
-	// errRequests ends a session whose server causes too many requests.
+	// errRequests ends a session in which the server causes too many requests.
 	errRequests = errors.New("the session has made too many requests")
 )
 
@@ -29,9 +29,9 @@ var (
 type wire struct {
 	sessionCtx context.Context //nolint:containedctx // the session's context; some requests have a context that never ends
 	origin     string
-	headers    map[string]string // decrypted; they are sent only to the configured origin
+	headers    map[string]string // decrypted headers, which are sent only to the configured origin
 	kept       http.RoundTripper // transport that reuses connections
-	fresh      http.RoundTripper // transport with a new connection for each request; used for calls
+	fresh      http.RoundTripper // transport that opens a new connection for each request; used for calls
 	made       atomic.Int64
 
 	mu      sync.Mutex
@@ -48,16 +48,16 @@ func (s statusError) Error() string { return fmt.Sprintf("status %d", int(s)) }
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.made.Add(1) > maxRequests {
 		if req.Body != nil {
-			_ = req.Body.Close() // required of a RoundTripper
+			_ = req.Body.Close() // a RoundTripper must close the body
 		}
 		return nil, &outbound.Error{Message: "The server's requests exceeded the limit.", Err: errRequests}
 	}
 
-	// The method decides when the request ends and which connection it uses.
+	// The method determines when the request ends and which connection it uses.
 	method := methodFor(req)
 	ctx, release := w.bound(req, method)
 
-	// Secrets are sent only to the configured origin, whatever address the library requests.
+	// Secrets are sent only to the configured origin, even if the library requests another address.
 	out := req.Clone(ctx)
 	if originFor(out.URL) == w.origin {
 		for name, value := range w.headers {
@@ -77,7 +77,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send uses a fresh connection for the tool call, and records the outcome of any other request.
+// send uses a new connection for the tool call. For any other request, it records the outcome.
 func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 	if d := deliveryFor(req); d != nil && method == "tools/call" {
 		return d.send(w.fresh, req)
@@ -88,10 +88,10 @@ func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 }
 
 // bound returns a context for a request that also ends with the session. release must be called
-// when the response has been read. Requests that close a session are sent after its end; the
-// library limits their time.
+// when the response has been read. A request that closes the session may outlive the session; the
+// library limits its time.
 func (w *wire) bound(req *http.Request, method string) (ctx context.Context, release func()) {
-	// These requests close the session, so they must not end with it.
+	// These requests close the session, so they must not be cancelled together with it.
 	if req.Method == http.MethodDelete || method == "notifications/cancelled" {
 		return req.Context(), func() {}
 	}
@@ -110,14 +110,15 @@ type releasingBody struct {
 	release func()
 }
 
-// Close closes the body.
+// Close closes the body and calls release.
 func (r *releasingBody) Close() error {
 	err := r.ReadCloser.Close()
 	r.release()
 	return err //nolint:wrapcheck // the body's own error
 }
 
-// note records the outcome of the latest request, because the library's errors do not contain it.
+// note records the outcome of the latest request, because the errors of the library do not contain
+// it.
 func (w *wire) note(req *http.Request, resp *http.Response, err error) {
 	// Only POST requests carry messages.
 	if req.Method != http.MethodPost {
@@ -138,8 +139,8 @@ func (w *wire) lastHTTPErr() error {
 	return w.httpErr
 }
 
-// methodFor returns the JSON-RPC method of a request. It distinguishes tools/call from other
-// requests during the call, for example its cancellation.
+// methodFor returns the JSON-RPC method of a request. During a call, it distinguishes tools/call
+// from other requests such as the call's cancellation.
 func methodFor(req *http.Request) string {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return ""
@@ -158,7 +159,7 @@ func methodFor(req *http.Request) string {
 	return message.Method
 }
 
-// deliveryKey is the context key of a call's delivery.
+// deliveryKey is the context key for the delivery of a call.
 type deliveryKey struct{}
 
 // deliveryFor returns the delivery of the call to which a request belongs, or nil.
@@ -167,21 +168,21 @@ func deliveryFor(req *http.Request) *delivery {
 	return d
 }
 
-// delivery is the HTTP request with tools/call, and its outcome.
+// delivery is the HTTP request that contains tools/call, and its outcome.
 type delivery struct {
 	sending  func(ctx context.Context) error // nil if the call has no entry in the effect ledger
 	key      string                          // effect key; "": none
 	redactor *redact.Redactor
 
 	mu sync.Mutex
-	// whether the request was passed to the transport
+	// True if the request was passed to the transport.
 	begun bool
-	// status of the response; 0: none
+	// Status of the response, or 0 if there is none.
 	status int
-	err    error // the reason why the response was missing or incomplete
+	err    error // reason why the response is missing or incomplete
 }
 
-// send sends the request. It fails if it was called before, so that the call is never sent twice.
+// send sends the request. A second call fails, so the tool is never called twice.
 func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if !d.begin() {
 		_ = req.Body.Close()
@@ -206,14 +207,14 @@ func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Res
 	}
 
 	d.mu.Lock()
-	// explain runs in another goroutine, so the status is set under the lock.
+	// The lock is needed because explain runs in another goroutine.
 	d.status = resp.StatusCode
 	d.mu.Unlock()
 	resp.Body = &watchedBody{resp.Body, d}
 	return resp, nil
 }
 
-// begin returns true for the first caller only.
+// begin returns true only for its first call.
 func (d *delivery) begin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

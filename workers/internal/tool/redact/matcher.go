@@ -9,21 +9,21 @@ import (
 // minForm is the minimum length in bytes of a text that a matcher can find.
 const minForm = 4
 
-// matcher finds texts within other texts, ignoring the case of ASCII letters. The zero value finds
-// none.
+// matcher finds texts within other texts, ignoring the case of ASCII letters. The zero value
+// contains no texts.
 //
-// It looks texts up by their first four bytes, so a search reads each byte once regardless of the
-// number of texts.
+// It looks up texts by their first four bytes, so a search reads each byte only once, independent
+// of the number of texts.
 type matcher struct {
 	byStart map[uint32][]string // texts in lower case by their first four bytes, the longest first
-	// starts avoids most lookups in byStart. A false positive is harmless.
+	// starts makes most lookups in byStart unnecessary. A false positive costs only time.
 	starts []bool // indexed by a hash of the first bytes: whether any text begins with them
 }
 
 // startBits is the number of bits of an index in starts.
 const startBits = 12
 
-// startHash returns the index in starts for the first four bytes of a text.
+// startHash returns the index in starts for a text with these first four bytes.
 func startHash(start uint32) uint32 { return start * 2654435761 >> (32 - startBits) }
 
 // newMatcher creates a matcher. It ignores texts shorter than minForm.
@@ -31,7 +31,7 @@ func newMatcher(texts []string) matcher {
 	m := matcher{byStart: map[uint32][]string{}, starts: make([]bool, 1<<startBits)}
 	for _, text := range texts {
 		text = fold(text)
-		// Such a short text would occur by chance in many responses.
+		// A text of fewer bytes would occur by chance in many responses.
 		if len(text) < minForm {
 			continue
 		}
@@ -43,7 +43,8 @@ func newMatcher(texts []string) matcher {
 		m.starts[startHash(start)] = true
 	}
 
-	// Longer texts come first, so that a secret is removed as a whole.
+	// The longest text comes first, so that a secret is removed completely even if another secret
+	// is its beginning.
 	for start, same := range m.byStart {
 		slices.SortFunc(same, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 		m.byStart[start] = slices.Compact(same)
@@ -51,8 +52,8 @@ func newMatcher(texts []string) matcher {
 	return m
 }
 
-// replace replaces the texts found in s by instead, from left to right. At each position it
-// replaces the longest text.
+// replace replaces the texts found in s with instead, from left to right. If several texts match at
+// a position, the longest is replaced.
 func (m *matcher) replace(s, instead string) string {
 	if len(m.byStart) == 0 || len(s) < minForm {
 		return s
@@ -64,7 +65,7 @@ func (m *matcher) replace(s, instead string) string {
 	for i := 0; i < len(s); i++ {
 		start = start<<8 | uint32(folded(s[i]))
 		at := i - minForm + 1
-		// A position inside of a replaced text is skipped.
+		// Positions inside of a replaced text are skipped.
 		if at < kept || !m.starts[startHash(start)] {
 			continue
 		}
@@ -96,12 +97,13 @@ func (m *matcher) matches(start uint32, s string) int {
 	return 0
 }
 
-// begun returns the length of the longest end of s that may be the beginning of a text.
+// begun returns the length of the longest suffix of s that may be the beginning of a text.
 func (m *matcher) begun(s string) int {
 	longest := 0
 	for _, same := range m.byStart {
 		for _, text := range same {
-			// Try the longest possible end first; shorter ones need not be tried after a match.
+			// Suffixes are tried from the longest to the shortest, so the first match is the
+			// longest.
 			for n := min(len(text), len(s)); n > longest; n-- {
 				if equalFolded(s[len(s)-n:], text[:n]) {
 					longest = n
@@ -112,8 +114,8 @@ func (m *matcher) begun(s string) int {
 	return longest
 }
 
-// equalFolded reports whether s begins with text, which is in lower case. s must be at least as
-// long as text.
+// equalFolded reports whether s begins with text, ignoring case. text is in lower case and not
+// longer than s.
 func equalFolded(s, text string) bool {
 	for i := range len(text) {
 		if folded(s[i]) != text[i] {
@@ -123,7 +125,7 @@ func equalFolded(s, text string) bool {
 	return true
 }
 
-// folded converts an ASCII letter to lower case. Bytes of other characters stay the same.
+// folded converts an ASCII letter to lower case. It does not change other bytes.
 func folded(b byte) byte {
 	if 'A' <= b && b <= 'Z' {
 		return b + 'a' - 'A'

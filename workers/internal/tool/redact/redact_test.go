@@ -39,8 +39,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A server may send a secret back in an encoded form, alone or inside a longer text, and in upper
-// or lower case.
+// A server may send a secret back in encoded form, alone or within a longer text, in upper or lower
+// case.
 func TestEncodedSecrets(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"s3cret", "sk-Live_4711>>??abc", "pässwörd/+=x"} {
@@ -55,8 +55,8 @@ func TestEncodedSecrets(t *testing.T) {
 				"hex": hex.EncodeToString(plain), "upper hex": strings.ToUpper(hex.EncodeToString(plain)),
 			} {
 				got := r.Text("got " + encoded + ".")
-				// The characters at both ends of the secret may also encode a neighbouring byte. At most one
-				// such character remains at each end.
+				// The first and last characters of the encoded secret may also encode bits of an
+				// adjacent byte. At most one such character may remain at each end.
 				left := strings.Replace(got, "***", "", 1)
 				limit := len(encoded) - (4*len(secret)-3)/3 + 2 + len("got .")
 				if !strings.Contains(got, "***") || len(left) > limit {
@@ -161,7 +161,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// ones returns the parsed form of a megabyte of the JSON [1,1,…].
+// ones returns the parsed form of a JSON list [1,1,…] whose text has about a megabyte.
 func ones(n int) []any {
 	list := make([]any, n)
 	for i := range list {

@@ -10,34 +10,36 @@ import (
 )
 
 const (
-	// the text that replaces a secret
+	// The text that replaces a secret.
 	hidden    = "***"
-	maxValues = 600_000 // maximum number of values within one JSON value
-	lookEvery = 1 << 12 // values between two checks of the context
+	maxValues = 600_000 // maximum number of values in a JSON value
+	lookEvery = 1 << 12 // number of values between two checks of the context
 )
 
-// ErrTooMany means that a JSON value has too many parts to examine.
+// ErrTooMany means that a JSON value contains more than maxValues values.
 var ErrTooMany = errors.New("the value has too many parts")
 
-// Redactor removes secrets. It is safe for concurrent use. A nil Redactor removes nothing.
+// Redactor removes secrets from texts and values. It is safe for concurrent use. A nil Redactor
+// removes nothing.
 type Redactor struct {
 	forms   matcher
-	numbers bool // a secret has the form of a number
+	numbers bool // true if a secret could be a number
 }
 
-// newRedactor returns a redactor for all forms in which secrets may occur.
+// newRedactor returns a redactor for secrets. forms contains the secrets in all forms in which they
+// may occur.
 func newRedactor(forms []string) *Redactor {
 	r := &Redactor{forms: newMatcher(forms)}
 	for _, form := range forms {
-		// Numbers are examined only if a secret could be a number, because formatting each costs
-		// time.
+		// Formatting each number takes time, so numbers are examined only if a secret could be a
+		// number.
 		r.numbers = r.numbers || strings.Trim(form, "0123456789.+-eE") == ""
 	}
 	return r
 }
 
 // Text removes secrets from a text. It also removes invalid UTF-8 and NUL characters, which
-// databases do not store.
+// databases cannot store.
 func (r *Redactor) Text(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 	if r == nil {
@@ -46,18 +48,18 @@ func (r *Redactor) Text(s string) string {
 	return r.forms.replace(s, hidden)
 }
 
-// Broken does the same as Text for a truncated text. It also removes the beginning of a secret at
-// the text's end.
+// Broken does the same as Text for a text that was truncated. It also removes the beginning of a
+// secret from the text's end.
 func (r *Redactor) Broken(s string) string {
-	s = strings.TrimRight(r.Text(s), "\uFFFD") // remove a partial character
+	s = strings.TrimRight(r.Text(s), "\uFFFD") // remove an incomplete character
 	if r == nil {
 		return s
 	}
 	return s[:len(s)-r.forms.begun(s)]
 }
 
-// Value applies Text to all strings of a JSON value. It changes lists in place. It fails if there
-// are too many values, or when ctx ends.
+// Value removes secrets from all strings and numbers of a JSON value. It changes lists in place. It
+// fails if there are too many values or ctx ends.
 func (r *Redactor) Value(ctx context.Context, v any) (any, error) {
 	w := walk{r: r}
 	v = w.value(ctx, v)
@@ -100,8 +102,8 @@ func (w *walk) value(ctx context.Context, v any) any {
 	}
 }
 
-// Number returns a json.Number or float64 without secrets: if its digits contain a secret, it
-// becomes a text. It returns any other value unchanged.
+// Number removes secrets from a number, which is a json.Number or float64. If the digits contain a
+// secret, the result is a text. Number returns any other value unchanged.
 func (r *Redactor) Number(v any) any {
 	if r == nil || !r.numbers {
 		return v
@@ -110,7 +112,7 @@ func (r *Redactor) Number(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		digits = v.String()
-	// Format the number without an exponent, as keys are written.
+	// The number is formatted without an exponent, in the form in which a key would be written.
 	case float64:
 		digits = strconv.FormatFloat(v, 'f', -1, 64)
 	}
@@ -120,7 +122,7 @@ func (r *Redactor) Number(v any) any {
 	return v
 }
 
-// over reports whether Value must stop because of the limit or the context.
+// over reports whether Value must stop, because of the limit or the context.
 func (w *walk) over(ctx context.Context) bool {
 	// Checking the context for every value would be slow.
 	if w.err == nil && w.seen%lookEvery == 0 && ctx.Err() != nil {
@@ -132,8 +134,8 @@ func (w *walk) over(ctx context.Context) bool {
 	return w.err != nil
 }
 
-// Err returns an error with the same text without secrets. errors.Is works for the cause of err,
-// but errors.As and errors.Unwrap do not reach it.
+// Err returns an error with the text of err without secrets. errors.Is finds the causes of err, but
+// errors.As and errors.Unwrap do not reach them.
 func (r *Redactor) Err(err error) error {
 	if err == nil {
 		return nil

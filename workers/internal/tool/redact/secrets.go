@@ -1,5 +1,5 @@
-// Package redact removes an organization's secrets from the responses of others. A server that
-// receives a key may send it back; the key must reach neither the model nor a log.
+// Package redact removes an organization's secrets from the responses of other servers. A server
+// that receives a key may send it back. The key must reach neither the model nor a log.
 //
 //	Secrets (headers, addresses, keys of one call) ─► Redactor ─► texts, JSON values, causes of errors
 package redact
@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	minSecret = 6  // minimum length in bytes of a secret; shorter texts occur by chance
-	minKey    = 16 // minimum length in characters of a part of an address that is treated as a key if it looks generated
+	minSecret = 6  // minimum number of bytes of a secret; shorter texts occur by chance
+	minKey    = 16 // minimum number of characters of a key in an address
 )
 
-// secretName matches the names of query parameters whose values are secret.
+// secretName matches the names of query parameters whose values are considered secret.
 var secretName = regexp.MustCompile(`(?i)(key|token|secret|password|passwd|pwd|sig|signature|auth|authorization|credentials?|jwt)$`)
 
-// Secrets collects secrets. The zero value has none.
+// Secrets collects the secrets of a call. The zero value has none.
 type Secrets struct{ forms []string }
 
-// Header adds the secrets in a header's value. name is canonical.
+// Header adds the secrets in a header's value. name must be in canonical form.
 func (s *Secrets) Header(name, value string) {
 	switch name {
-	case "Accept", "Accept-Language", "Content-Type", "User-Agent": // not secret, and their values are common words
+	case "Accept", "Accept-Language", "Content-Type", "User-Agent": // the values are not secret but common words
 		return
 	}
 	s.Add(value)
 
-	// A server may quote the token without its scheme, and a Basic token also in plain text.
+	// A server may quote a token without its scheme, and a Basic token in decoded form.
 	scheme, token, found := strings.Cut(value, " ")
 	if !found {
 		return
@@ -49,14 +49,14 @@ func (s *Secrets) Header(name, value string) {
 	}
 }
 
-// Address adds the keys in an address. Most parts of an address are common words. The name of a
-// query parameter, or the form of a part, decides whether it is a key. Parts with a template
+// Address adds the keys in an address. Most parts of an address are ordinary words. Whether a part
+// is a key depends on the name of its query parameter or on its form. Parts with a template
 // variable are ignored.
 func (s *Secrets) Address(address string) {
 	address, _, _ = strings.Cut(address, "#")
 
-	// A value is added in both forms, because a response may quote the address or the decoded
-	// value.
+	// Each value is added in encoded and decoded form, because a response may quote the address or
+	// only the value.
 	rest, query, _ := strings.Cut(address, "?")
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -71,13 +71,14 @@ func (s *Secrets) Address(address string) {
 
 	_, rest, _ = strings.Cut(rest, "://")
 	authority, path, _ := strings.Cut(rest, "/")
-	// The part before the @ may contain a name and a password.
+	// The part of the host before the @ may contain a user name and a password.
 	if user, _, found := strings.Cut(authority, "@"); found {
 		_, password, _ := strings.Cut(user, ":")
 		s.Add(user, password)
 	}
 
-	// Some services have keys in the path. Only a part that looks generated counts.
+	// Some services have keys in the path. Only path segments that look generated are considered
+	// keys.
 	for segment := range strings.SplitSeq(path, "/") {
 		if plain, err := url.PathUnescape(segment); err == nil && isKey(plain) && !strings.ContainsAny(segment, "{}") {
 			s.Add(segment, plain)
@@ -92,7 +93,7 @@ func isKey(text string) bool {
 		return false
 	}
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("-_. ", r) }) {
-		// Ordinary words rarely mix letters and digits.
+		// Ordinary words rarely contain both letters and digits.
 		if len(word) >= minKey/2 && strings.ContainsFunc(word, unicode.IsDigit) && strings.ContainsFunc(word, unicode.IsLetter) {
 			return true
 		}
@@ -100,17 +101,17 @@ func isKey(text string) bool {
 	return false
 }
 
-// Add adds texts, and their encodings in JSON, URLs, hexadecimal and base64.
+// Add adds secrets, together with their encodings in JSON, URLs, hexadecimal and base64.
 func (s *Secrets) Add(texts ...string) {
 	for _, text := range texts {
-		// Replacing short texts would damage ordinary words in the response.
+		// Replacing a short text would damage ordinary words in the response.
 		if len(text) < minSecret {
 			continue
 		}
 		s.forms = append(s.forms, text, url.QueryEscape(text), url.PathEscape(text), hex.EncodeToString([]byte(text)))
 		s.forms = append(s.forms, base64Forms(text)...)
 
-		// JSON encoders differ in whether they escape HTML characters.
+		// JSON encoders differ in whether they escape HTML characters, so both forms are added.
 		for _, escapeHTML := range []bool{true, false} {
 			var b bytes.Buffer
 			e := json.NewEncoder(&b)
@@ -123,11 +124,11 @@ func (s *Secrets) Add(texts ...string) {
 	}
 }
 
-// base64Forms returns the forms that a text has within the base64 of a longer text, in both
-// alphabets. There are three, because the text may begin at any of three positions. Characters that
-// also encode bits of neighbouring bytes are omitted.
+// base64Forms returns the forms of a text within the base64 encoding of a longer text, in both
+// alphabets. Three bytes become four characters, so there are three forms, one for each position of
+// the text's beginning. Characters that also encode bits of adjacent bytes are omitted.
 func base64Forms(text string) []string {
-	const bits = 6 // bits that one character encodes
+	const bits = 6 // number of bits that one character encodes
 	var out []string
 	for before := range 3 {
 		padded := append(make([]byte, before), text...)

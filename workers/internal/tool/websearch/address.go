@@ -9,8 +9,8 @@ import (
 
 const maxURL = 2000 // bytes
 
-// webURL parses and normalizes the untrusted address of a page. It rejects addresses that are not
-// http or https or contain invisible characters.
+// webURL parses and normalizes the untrusted address of a page. It rejects addresses whose scheme
+// is not http or https, and addresses with invisible characters.
 func webURL(raw string) (*url.URL, bool) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || u.Hostname() == "" || u.Opaque != "" {
@@ -21,13 +21,13 @@ func webURL(raw string) (*url.URL, bool) {
 		return nil, false
 	}
 	u.User = nil
-	if s := u.String(); len(s) > maxURL || line(s) != s || line(u.Host) != u.Host { // contains invisible characters
+	if s := u.String(); len(s) > maxURL || line(s) != s || line(u.Host) != u.Host { // longer than allowed, or with invisible characters
 		return nil, false
 	}
 	return u, true
 }
 
-// samePage returns a key for an address. Addresses of the same page have equal keys.
+// samePage returns a key for an address. Addresses that lead to the same page have equal keys.
 func samePage(u *url.URL) string {
 	host := strings.TrimPrefix(u.Hostname(), "www.")
 	if port := u.Port(); port != "" && port != "80" && port != "443" {
@@ -46,7 +46,7 @@ func endpoint(name, raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// origin returns an address's scheme, host and explicit port.
+// origin returns the scheme, host and explicit port of an address, and its host with port.
 func origin(u *url.URL) (at, hostPort string) {
 	port := u.Port()
 	switch {

@@ -24,10 +24,10 @@ type result struct {
 	Snippet string `json:"snippet"`
 }
 
-const maxSnippet = 500 // characters shown in the output; the source may contain more
+const maxSnippet = 500 // number of characters shown in the output; the source may contain more
 
 // answer stores the texts of the pages and returns the call's result. If a page could not be read,
-// the search provider's snippet is stored as its text, so that every citation has a stored text.
+// answer stores the search provider's snippet instead, so that every citation has a stored text.
 func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hits []hit, pages []*page) (tool.Result, error) {
 	out := output{Query: query, Results: make([]result, 0, len(hits))}
 
@@ -49,7 +49,7 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 		if err != nil {
 			return tool.Result{}, err
 		}
-		if kept[id] { // the same text at another address
+		if kept[id] { // another address led to the same text
 			continue
 		}
 		kept[id] = true

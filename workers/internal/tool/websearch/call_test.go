@@ -21,7 +21,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// fakeSources stores texts by content, like the real store.
+// fakeSources stores texts by their content, like the real store.
 type fakeSources struct {
 	mu   sync.Mutex
 	kept map[string]domain.Source
@@ -50,7 +50,8 @@ func request(s *fakeSources, query string) tool.Request {
 	return tool.Request{Call: tool.Call{ID: "c1", Name: "webSearch", Arguments: arguments}, Keep: s.keep}
 }
 
-// newWeb returns a backend with a SearXNG engine and the pages that it finds.
+// newWeb returns a backend that uses a SearXNG engine, and the server of the pages that the engine
+// finds.
 func newWeb(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest.Server) {
 	t.Helper()
 	site := httptest.NewServer(pages)
@@ -78,7 +79,7 @@ func pageFor(contentType, body string) http.HandlerFunc {
 	}
 }
 
-// search makes a call and checks the invariants of every result.
+// search makes a call and checks conditions that every result must satisfy.
 func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, *fakeSources) {
 	t.Helper()
 	var s fakeSources
@@ -213,7 +214,7 @@ func TestRedirectsAreFollowed(t *testing.T) {
 	b, site := newWeb(t, mux, "/3", "/4", "/1")
 	out, sources, _ := search(t, b, "anything")
 	if len(sources) != 2 || sources[0].CitedText != "Where it led." || sources[0].URL != site.URL+"/0" || sources[1].CitedText != "Snippet of /4" {
-		t.Errorf("got %+v", sources) // the third page has the same text as the first
+		t.Errorf("got %+v", sources) // the third page is omitted, because its text is that of the first page
 	}
 	if len(out.Results) != 3 || out.Results[0].Title != "Zero" || out.Results[0].URL != site.URL+"/0" {
 		t.Errorf("got %+v", out)
@@ -251,8 +252,8 @@ func TestLargePagesAreReadInPart(t *testing.T) {
 	}
 }
 
-// TestProviderIsNotAPage: if the results contain the address of the operator's search engine, it
-// must not be read as a page, although the provider's client may connect to it.
+// TestProviderIsNotAPage: the address of the operator's search engine is not read as a page if it
+// is among the results. This holds although the provider's client may connect to it.
 func TestProviderIsNotAPage(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -333,7 +334,7 @@ type readsAs func([]byte) (int, error)
 
 func (f readsAs) Read(p []byte) (int, error) { return f(p) }
 
-// textFor returns a client for which every page is plain text with this body.
+// textFor returns an HTTP client for which every page is plain text that read returns.
 func textFor(read readsAs) *http.Client {
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		header := http.Header{"Content-Type": {"text/plain"}}
@@ -341,7 +342,7 @@ func textFor(read readsAs) *http.Client {
 	})}
 }
 
-// TestAPanicOfAPage: a panic while a page is parsed only loses that page.
+// TestAPanicOfAPage: a panic while a page is parsed affects only that page.
 func TestAPanicOfAPage(t *testing.T) {
 	t.Parallel()
 	b, _ := newWeb(t, http.NotFoundHandler(), "/1", "/2", "/3")
@@ -353,8 +354,8 @@ func TestAPanicOfAPage(t *testing.T) {
 	}
 }
 
-// TestBodiesAreBounded: the number of pages in memory is limited, although all pages are requested.
-// A page from a slow host does not take a slot from pages that have arrived.
+// TestBodiesAreBounded: all pages are requested, but only a limited number of them is in memory. A
+// page from a slow host does not delay pages that have already arrived.
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -384,7 +385,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	})
 }
 
-// TestWaitingForABody: waiting for a slot ends at the time limit for reading.
+// TestWaitingForABody: a page that waits for a slot is given up at the time limit for reading.
 func TestWaitingForABody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// checkQuery is the query of a check. Every search engine finds pages for it.
+// checkQuery is the query that checks a provider. Every search engine finds pages for it.
 const checkQuery = "weather"
 
-// Provider returns the name of the search provider.
+// Provider returns the name of the configured search provider.
 func (b *Backend) Provider() string {
 	switch b.search.(type) {
 	case searxng:
@@ -22,8 +22,8 @@ func (b *Backend) Provider() string {
 	}
 }
 
-// Check searches once, without reading the pages, and returns the result in words. The message of a
-// *tool.Error is public.
+// Check sends one query to the search provider, without reading pages, and returns the result in
+// words. If the error is a *tool.Error, its message is public.
 func (b *Backend) Check(ctx context.Context) (string, error) {
 	hits, err := b.search.search(ctx, checkQuery)
 	if err != nil {

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-const maxLine = 2000 // characters of a title or snippet
+const maxLine = 2000 // maximum number of characters of a title or snippet
 
-// visible removes invisible characters: control, zero-width and bidirectional characters, tags and
-// fillers. They could hide instructions to a model. Tabs and newlines are kept. Joiners are kept
-// where they change the appearance: in emoji, and between letters of scripts that join letters.
+// visible removes invisible characters, which could hide instructions to a model: control,
+// zero-width and bidirectional characters, tags and fillers. Tabs and newlines are kept. Joiners
+// are kept if they change the appearance: in emoji, and between letters of scripts that join
+// letters.
 func visible(s string) string {
 	if plain(s) {
 		return s
@@ -21,7 +22,7 @@ func visible(s string) string {
 	runes := []rune(strings.ToValidUTF8(s, "\uFFFD"))
 	var b strings.Builder
 	b.Grow(len(s))
-	last := rune(-1) // last rune written
+	last := rune(-1) // the last rune that was written
 	for i, r := range runes {
 		switch {
 		case r == '\u2028', r == '\u2029', r == '\u0085', r == '\v', r == '\f':
@@ -30,7 +31,7 @@ func visible(s string) string {
 			if i+1 >= len(runes) || !joins(r, last, runes[i+1]) {
 				continue
 			}
-		case r == '\uFE0F', r == '\uFE0E': // selects the appearance of an emoji; several in a row could carry hidden data
+		case r == '\uFE0F', r == '\uFE0E': // these select the appearance of an emoji; several in a row could carry hidden data
 			if last < 0 || unicode.IsSpace(last) || unicode.Is(unicode.Variation_Selector, last) {
 				continue
 			}
@@ -43,7 +44,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-// plain reports whether a text consists of printable ASCII, tabs and newlines, as most texts do.
+// plain reports whether a text consists only of printable ASCII, tabs and newlines. Most texts do.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= utf8.RuneSelf-1 || c < ' ' && c != '\n' && c != '\t' {
@@ -55,7 +56,7 @@ func plain(s string) bool {
 
 func joiner(r rune) bool { return r == '\u200C' || r == '\u200D' }
 
-// joins reports whether the joiner r changes the appearance of the characters before and after it.
+// joins reports whether the joiner r affects the appearance of the characters before and after it.
 func joins(r, before, after rune) bool {
 	if r == '\u200D' && pictograph(before) && pictograph(after) {
 		return true
@@ -85,8 +86,8 @@ func isInvisible(r rune) bool {
 		unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// line converts a text to a single line of visible characters, in composed form and with single
-// spaces.
+// line converts a text to a single line of visible characters with single spaces. Combining
+// characters are composed.
 func line(s string) string {
 	if len(s) > utf8.UTFMax*maxLine {
 		s = s[:utf8.UTFMax*maxLine]
@@ -115,7 +116,7 @@ func markupLine(s string) string {
 	}
 }
 
-// cutRunes truncates a text to limit characters.
+// cutRunes truncates a text to at most limit characters.
 func cutRunes(s string, limit int) string {
 	if len(s) <= limit {
 		return s

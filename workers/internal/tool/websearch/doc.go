@@ -1,5 +1,6 @@
 // Package websearch implements the tool webSearch in the tool worker. It queries a search provider,
-// reads the first pages found, and returns passages of them as sources that an answer may cite.
+// reads the first pages of the results, and returns passages of the pages as sources that an answer
+// may cite.
 //
 //	query ─► provider ─► results ─► pages read ─► main text ─► stored by hash ─► passages ─► sources
 //	                        └───────── a page that cannot be read: its snippet ──┘

@@ -18,19 +18,20 @@ const (
 	maxNodes     = 200_000         // later nodes are dropped
 	maxDepth     = 600             // deeper nodes are dropped
 	maxArticle   = 30_000          // maximum number of nodes for which an article is searched, because that takes more than linear time
-	maxText      = 200_000         // characters stored
-	articleShare = 0.7             // minimum share of a page's running text in its article
-	maxParsing   = 4 * time.Second // about a hundred times as long as a typical page takes
+	maxText      = 200_000         // number of characters that are stored
+	articleShare = 0.7             // minimum share of a page's running text that its article must contain
+	maxParsing   = 4 * time.Second // about a hundred times as long as for a typical page
 )
 
 // mainText extracts the main text of a page: its article or, if there is none, all text except
-// navigation and similar parts. The cost is bounded for any page. go-readability finds the article.
-// In trials it removed navigation that go-trafilatura kept, and it needs twenty modules fewer. It
-// loses parts of pages that are not articles, so mainText does not use an article that omits too
-// much of the page.
+// navigation and similar parts. The cost is bounded for any page.
+//
+// go-readability finds the article. In trials it removed navigation that go-trafilatura kept, and
+// it needs twenty modules fewer. But it omits parts of pages that are not articles, so mainText
+// ignores an article that omits too much of the page.
 func mainText(ctx context.Context, source, contentLanguage string) (p *page, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // the parser panicked on a malicious page
+		if cause := recover(); cause != nil { // a malicious page may make the parser panic
 			p, err = nil, fmt.Errorf("%w: parsing it: %v", errUnread, cause)
 		}
 	}()
@@ -43,7 +44,8 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 		return nil, fmt.Errorf("parsing page: %w", err)
 	}
 
-	// Read the metadata first: it may forbid using the text, and pruning removes it.
+	// The metadata is read first, because it may forbid using the text and because pruning removes
+	// it.
 	head := readHead(doc)
 	if head.unreadable != "" {
 		return nil, fmt.Errorf("%w: %s", errUnread, head.unreadable)
@@ -55,7 +57,8 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 		return nil, fmt.Errorf("reading page: %w", context.Cause(ctx))
 	}
 
-	// Prefer the article if it contains most of the running text. Otherwise the page is no article.
+	// The article is used if it contains most of the running text. Otherwise the page is not an
+	// article.
 	whole := render(doc)
 	if n := maxNodes - left.nodes; n <= maxArticle {
 		if article := findArticle(doc); article != nil && running(article) >= articleShare*running(doc) {
@@ -71,7 +74,7 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 	return p, nil
 }
 
-// finish converts the text of a page to the form in which it is stored, and determines its
+// finish converts the text of a page to the form in which it is stored, and sets the page's
 // language.
 func (p *page) finish(contentLanguage string) {
 	p.text = strings.TrimSpace(norm.NFC.String(p.text))
@@ -79,7 +82,7 @@ func (p *page) finish(contentLanguage string) {
 		p.text, p.truncated = kept, true
 	}
 
-	// The page's own declaration takes precedence over the header, and both over a guess.
+	// The declaration in the page takes precedence over the header, and the header over a guess.
 	if p.language == "" {
 		p.language = declaredLanguage(contentLanguage)
 	}
@@ -100,7 +103,7 @@ func findArticle(doc *html.Node) *html.Node {
 	return article.Node
 }
 
-// running returns the number of characters of running text in a node, without the text of links.
+// running returns the number of characters of running text in a node. Text of links is not counted.
 func running(n *html.Node) float64 {
 	if n.Type == html.ElementNode && n.Data == "a" {
 		return 0
@@ -121,7 +124,7 @@ func running(n *html.Node) float64 {
 	return sum
 }
 
-// cutText truncates a text to limit characters, preferably at the end of a line or word.
+// cutText truncates a text to at most limit characters, if possible at the end of a line or word.
 func cutText(s string, limit int) string {
 	kept := cutRunes(s, limit)
 	if len(kept) == len(s) {
@@ -138,13 +141,14 @@ func cutText(s string, limit int) string {
 	return kept
 }
 
-// timedReader is a reader that fails when its context ends, so that parsing ends.
+// timedReader is a reader that fails when its context ends. It thereby limits the time of a parser
+// that reads from it.
 type timedReader struct {
 	ctx context.Context //nolint:containedctx // used only during one call
 	r   io.Reader
 }
 
-// Read returns at most 4 KiB at a time, so that the context is checked often.
+// Read returns at most 4 KiB at a time, so that the context is checked frequently.
 func (t *timedReader) Read(p []byte) (int, error) {
 	if t.ctx.Err() != nil {
 		return 0, context.Cause(t.ctx)

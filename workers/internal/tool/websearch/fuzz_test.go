@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FuzzPage parses arbitrary bytes as a page: nothing panics, and the stored and cited texts satisfy
-// the invariants.
+// FuzzPage parses arbitrary bytes as a page. Nothing may panic, and the stored and cited texts must
+// satisfy the same conditions as those of other pages.
 func FuzzPage(f *testing.F) {
 	for _, name := range []string{"news.en.html", "turm.de.html", "river.zh.html", "nile.ar.html"} {
 		b, err := http.Dir("testdata").Open(name)

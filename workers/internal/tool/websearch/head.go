@@ -14,15 +14,15 @@ type head struct {
 	title      string
 	language   string
 	unreadable string          // reason why its text must not be used; "" if it may
-	hidden     invisible.Names // class names and ids that the page's style sheets hide
+	hidden     invisible.Names // class names and ids of elements that the page's style sheets hide
 
 	ogTitle string
 	heading string
 }
 
-const maxTitle = 300 // characters
+const maxTitle = 300 // maximum number of characters of a title
 
-// readHead reads a page's metadata. It must run before elements are removed from the page.
+// readHead reads a page's metadata. It must be called before elements are removed from the page.
 func readHead(doc *html.Node) head {
 	h := head{hidden: invisible.Names{}}
 	for n := range doc.Descendants() {
@@ -38,13 +38,13 @@ func readHead(doc *html.Node) head {
 	return h
 }
 
-// look records the metadata in one element.
+// look records the metadata that an element contains.
 func (h *head) look(n *html.Node) {
 	switch n.Data {
 	case "html":
 		h.language = orDefault(attr(n, "lang"), attr(n, "xml:lang"))
 	case "title":
-		if h.title == "" && n.Namespace == "" { // images can have titles, too
+		if h.title == "" && n.Namespace == "" { // elements with a namespace are ignored, because images can have titles, too
 			h.title = inner(n)
 		}
 	case "h1":
@@ -62,10 +62,11 @@ func (h *head) look(n *html.Node) {
 	}
 }
 
-// notFree matches the schema.org metadata with which pages mark a paywall for search engines.
+// notFree matches the schema.org metadata with which a page declares to search engines that it has
+// a paywall.
 var notFree = regexp.MustCompile(`"isAccessibleForFree"\s*:\s*"?(?i:false)`)
 
-// meta records the metadata in a meta element.
+// meta records the metadata of a meta element.
 func (h *head) meta(n *html.Node) {
 	content := attr(n, "content")
 	switch strings.ToLower(orDefault(attr(n, "name"), orDefault(attr(n, "property"), attr(n, "http-equiv")))) {
@@ -103,8 +104,8 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// inner returns the text of an element and of elements up to two levels below it. This is enough
-// for titles and style sheets.
+// inner returns the text of an element and of the elements up to two levels below it, which is
+// enough for titles and style sheets.
 func inner(n *html.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild; c != nil; c = c.NextSibling {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// declaredLanguage returns the first language in a declaration of a page or header, or "" if it is
-// invalid.
+// declaredLanguage returns the first language in a page's or header's declaration, or "" if the
+// declaration is invalid.
 func declaredLanguage(declared string) string {
 	first, _, _ := strings.Cut(declared, ",")
 	if len(first) > 40 {
@@ -21,8 +21,8 @@ func declaredLanguage(declared string) string {
 	return tag.String()
 }
 
-// scripts lists scripts that are used only, or mostly, by one language. The first script with
-// enough letters determines the language. Kana precedes Han, because Japanese uses both.
+// scripts lists scripts that are used only or mostly by one language. The first script with enough
+// letters determines the language. Kana comes before Han, because Japanese uses both.
 var scripts = []struct {
 	letters  []*unicode.RangeTable
 	language string
@@ -40,16 +40,17 @@ var scripts = []struct {
 	{[]*unicode.RangeTable{unicode.Georgian}, "ka"},
 }
 
-// others lists letters that identify another language with the same script.
+// others lists, by the usual language of a script, letters that identify another language with the
+// same script.
 var others = map[string][]struct{ letters, language string }{
 	"ar": {{"پچژگ", "fa"}},
 	"ru": {{"іїєґ", "uk"}},
 }
 
-const sample = 4000 // bytes used for the detection
+const sample = 4000 // number of bytes used for the detection
 
-// languageFor guesses a text's language from its script. It returns "" for scripts of many
-// languages, such as Latin.
+// languageFor guesses a text's language from its script. For a script of many languages, such as
+// Latin, it returns "".
 func languageFor(text string) string {
 	text = text[:min(len(text), sample)]
 	all, counts := 0, make([]int, len(scripts))
@@ -59,7 +60,7 @@ func languageFor(text string) string {
 		}
 		all++
 
-		// Languages that share a script are distinguished by letters that only one of them uses.
+		// Languages with the same script are distinguished by letters that only one of them uses.
 		for i, s := range scripts {
 			if unicode.In(r, s.letters...) {
 				counts[i]++
@@ -68,7 +69,7 @@ func languageFor(text string) string {
 		}
 	}
 	for i, s := range scripts {
-		if all == 0 || 5*counts[i] < all { // only a fifth of the letters is required, because terms in Latin script are common
+		if all == 0 || 5*counts[i] < all { // a fifth of the letters suffices, because other texts often contain terms in Latin script
 			continue
 		}
 		for _, other := range others[s.language] {

@@ -14,15 +14,15 @@ import (
 // wikiQuery is the maximum number of characters in a query to Wikipedia.
 const wikiQuery = 300
 
-// mediawiki is a client for the Action API of a wiki, by default of Wikipedia. The wiki determines
-// the language of the results.
+// mediawiki is a client for the Action API of a wiki, by default Wikipedia. The language of the
+// results is that of the wiki.
 type mediawiki struct {
 	api
 	at *url.URL
 }
 
-// wikiAnswer is the response to a query: the results by title, and the pattern of the addresses of
-// pages.
+// wikiAnswer is the response to a query. It contains the results by title, and the pattern of page
+// addresses.
 type wikiAnswer struct {
 	Error *struct {
 		Code string `json:"code"`
@@ -40,7 +40,7 @@ type wikiAnswer struct {
 }
 
 func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
-	// One request returns the results and the pattern of page addresses, which differs between
+	// One request returns both the results and the pattern of page addresses, which differs between
 	// wikis.
 	params := url.Values{
 		"action": {"query"}, "format": {"json"}, "formatversion": {"2"},
@@ -51,7 +51,7 @@ func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	if err := m.get(ctx, m.script(), params, http.Header{}, &answer); err != nil {
 		return nil, err
 	}
-	if answer.Error != nil { // errors have the HTTP status 200
+	if answer.Error != nil { // the HTTP status of an error is 200 as well
 		return nil, wikiFailure(answer.Error.Code)
 	}
 	hits := make([]hit, 0, len(answer.Query.Search))
@@ -61,8 +61,8 @@ func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	return hits, nil
 }
 
-// script returns the address of the file api.php. The setting contains that address, its folder, or
-// only the wiki's host.
+// script returns the address of the wiki's file api.php. The setting contains this address, the
+// address of its folder, or only the host.
 func (m mediawiki) script() *url.URL {
 	switch path := strings.TrimRight(m.at.Path, "/"); {
 	case strings.HasSuffix(path, "/api.php"):
@@ -78,7 +78,7 @@ func (m mediawiki) script() *url.URL {
 func (m mediawiki) page(answer wikiAnswer, title string) string {
 	general := answer.Query.General
 	server := orDefault(general.Server, m.at.Scheme+"://"+m.at.Host)
-	if strings.HasPrefix(server, "//") { // the server uses the scheme of the request
+	if strings.HasPrefix(server, "//") { // an address without a scheme, to which the scheme of the request is added
 		server = m.at.Scheme + ":" + server
 	}
 	name := (&url.URL{Path: "/" + strings.ReplaceAll(title, " ", "_")}).EscapedPath()[1:]

@@ -206,8 +206,8 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
-// bombs contains pages that are as slow to parse as possible. Each has an eighth of the maximum
-// size, which is enough to reveal costs that grow faster than the size of the page.
+// bombs contains pages that are as slow to parse as possible. An eighth of the maximum size is
+// enough to detect costs that grow faster than the size of the page.
 func bombs() map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, maxPage/8/len(s)) }
 	many := func(n int, s string) string { return strings.Repeat(s, n) }
@@ -233,8 +233,9 @@ func TestBombs(t *testing.T) {
 			p = &page{}
 		}
 		found := passages(p.text, "word x a text 字")
-		// Parsing ends after maxParsing. The other steps have a bounded cost. The limit is three
-		// times maxParsing, to allow for these steps and for a busy machine.
+		// Parsing is stopped after maxParsing, and the other steps have a bounded cost. The limit
+		// is three times maxParsing, because of the other steps and because the machine may be
+		// busy.
 		if took := time.Since(started); took > testkit.Within(3*maxParsing) {
 			t.Errorf("%s: took %v", name, took)
 		}

@@ -9,32 +9,32 @@ import (
 	"github.com/clipperhouse/uax29/v2/sentences"
 )
 
-// Sizes of passages in characters, and the number of passages of a page.
+// Sizes of passages in characters, and the number of passages per page.
 const (
 	maxPassage  = 1500
-	goodPassage = 900 // a passage of this length grows only by a sentence that also matches the query
-	minPassage  = 300 // a shorter passage cannot be understood out of context
+	goodPassage = 900 // beyond this length, a passage grows only by sentences that match the query
+	minPassage  = 300 // shorter passages are hard to understand without their context
 	maxPassages = 2
-	maxSentence = 500 // longer ones are split at spaces
+	maxSentence = 500 // longer sentences are split at spaces
 )
 
-// worthwhile is the minimum weight of a sentence with which a passage may start, as a share of the
-// best sentence's weight.
+// worthwhile is the minimum weight of a sentence at which a passage may begin, relative to the
+// weight of the best sentence.
 const worthwhile = 0.35
 
 // sentence is a sentence, a line that is not a sentence, or a part of a very long sentence or line.
 type sentence struct {
-	start, end int // in bytes
-	from, to   int // in characters
+	start, end int // position in bytes
+	from, to   int // position in characters
 	paragraph  int
-	weight     float64 // how well it matches the query
+	weight     float64 // how well the sentence matches the query
 }
 
-// span is a range of sentences, including first and last.
+// span is a range of sentences from first to last, inclusive.
 type span struct{ first, last int }
 
-// passages returns the parts of a text that match a query best, the best first. If none matches, it
-// returns the beginning of the text. Each passage is an exact part of the text.
+// passages returns the parts of a text that match a query best, the best first. If no part matches,
+// it returns the beginning of the text. Each passage is an exact part of the text.
 func passages(text, query string) []string {
 	if text == "" {
 		return nil
@@ -59,7 +59,7 @@ func passages(text, query string) []string {
 		spans = []span{grow(all, span{0, 0}, nil)}
 	}
 
-	// Adjacent passages read better as one.
+	// Adjacent passages are merged, because a longer passage is easier to understand.
 	spans = merge(all, spans)
 	found := make([]string, 0, len(spans))
 	for _, s := range spans {
@@ -87,7 +87,8 @@ func split(text string) []sentence {
 	return all
 }
 
-// appendSentence appends a part of a text as a sentence, without the white space around it.
+// appendSentence appends a part of a text as a sentence, without white space at its beginning and
+// end.
 func appendSentence(all []sentence, part string, at, characters, paragraph int) []sentence {
 	inner := strings.TrimLeftFunc(part, unicode.IsSpace)
 	before := len(part) - len(inner)
@@ -102,7 +103,7 @@ func appendSentence(all []sentence, part string, at, characters, paragraph int) 
 	})
 }
 
-// pieces splits a very long sentence, at a space if possible.
+// pieces splits a very long sentence into pieces, at spaces if possible.
 func pieces(s string) []string {
 	var parts []string
 	for {
@@ -110,7 +111,7 @@ func pieces(s string) []string {
 		if i := strings.LastIndexByte(s[:end], ' '); end < len(s) && i > end/2 {
 			end = i + 1
 		}
-		for i, r := range s[end:min(len(s), end+64)] { // combining marks stay with their letter
+		for i, r := range s[end:min(len(s), end+64)] { // a combining mark must stay with its letter
 			if !unicode.In(r, unicode.M, unicode.Cf) {
 				end += i
 				break
@@ -123,7 +124,7 @@ func pieces(s string) []string {
 	}
 }
 
-// offset returns the offset in bytes after the given number of characters.
+// offset returns the position in bytes that follows the given number of characters.
 func offset(s string, characters int) int {
 	for i := range s {
 		if characters == 0 {
@@ -134,13 +135,13 @@ func offset(s string, characters int) int {
 	return len(s)
 }
 
-// scoreSentences computes the weight of each sentence for a query with BM25, in which each sentence
-// of the text counts as a document.
+// scoreSentences computes how well each sentence matches a query, using BM25. Each sentence of the
+// text counts as a document.
 func scoreSentences(text string, all []sentence, query terms) {
 	const saturation, lengthPart = 1.2, 0.3
 	found := make([][]match, len(all))
 	lengths, sum := make([]float64, len(all)), 0.0
-	having := make([]float64, len(query.exact)) // number of sentences that contain each word
+	having := make([]float64, len(query.exact)) // number of sentences that contain each word of the query
 
 	for i, s := range all {
 		found[i], lengths[i] = query.count(text[s.start:s.end])
@@ -150,7 +151,7 @@ func scoreSentences(text string, all []sentence, query terms) {
 		}
 	}
 
-	// A word that occurs in few sentences weighs more. Long sentences are only slightly penalized.
+	// A word in fewer sentences has more weight. Long sentences have a slight disadvantage.
 	n, mean := float64(len(all)), max(sum/float64(len(all)), 1)
 	for i := range all {
 		for _, m := range found[i] {
@@ -160,8 +161,8 @@ func scoreSentences(text string, all []sentence, query terms) {
 	}
 }
 
-// center returns the sentence that matches best, together with its neighbours, among those outside
-// of the spans. It returns false if no sentence matches well enough.
+// center returns the best matching sentence outside of the given spans, rated together with its
+// neighbours. It returns false if no sentence matches well enough.
 func center(all []sentence, spans []span) (int, bool) {
 	best, score, top := -1, 0.0, 0.0
 	for i := range all {
@@ -183,7 +184,7 @@ func center(all []sentence, spans []span) (int, bool) {
 	return best, best >= 0 && score >= worthwhile*top
 }
 
-// inside reports whether sentence i belongs to one of the spans.
+// inside reports whether the sentence with the index i belongs to one of the spans.
 func inside(i int, spans []span) bool {
 	for _, s := range spans {
 		if i >= s.first && i <= s.last {
@@ -193,10 +194,10 @@ func inside(i int, spans []span) bool {
 	return false
 }
 
-// grow adds neighbouring sentences to a span while they match the query or are needed as context.
+// grow adds adjacent sentences to a span while they match the query or are needed as context.
 func grow(all []sentence, s span, others []span) span {
 	for {
-		// If both neighbours match equally, take the following sentence, because it usually
+		// If both neighbours are equally good, the following sentence is added, because it usually
 		// explains more.
 		next, gain := neighbour(all, s, s.last+1, others)
 		if before, more := neighbour(all, s, s.first-1, others); more > gain {
@@ -210,8 +211,8 @@ func grow(all []sentence, s span, others []span) span {
 	}
 }
 
-// neighbour returns the benefit of adding sentence i to a span. It is negative if the sentence
-// cannot be added.
+// neighbour returns the benefit of adding the sentence with the index i to a span. The benefit is
+// negative if the sentence cannot be added.
 func neighbour(all []sentence, s span, i int, others []span) (at int, gain float64) {
 	if i < 0 || i >= len(all) || inside(i, others) || size(all, include(s, i)) > maxPassage {
 		return i, -1
@@ -223,13 +224,13 @@ func neighbour(all []sentence, s span, i int, others []span) (at int, gain float
 	return i, gain
 }
 
-// include extends a span to sentence i.
+// include extends a span to the sentence with the index i.
 func include(s span, i int) span { return span{min(s.first, i), max(s.last, i)} }
 
 // size returns the length of a span in characters.
 func size(all []sentence, s span) int { return all[s.last].to - all[s.first].from }
 
-// merge joins adjacent spans, unless the result would be too long.
+// merge joins adjacent spans, unless the resulting span would be too long.
 func merge(all []sentence, spans []span) []span {
 	if len(spans) != 2 {
 		return spans

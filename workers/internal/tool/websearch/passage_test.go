@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// filler is text that matches no query of these tests.
+// filler returns text that matches no query of these tests.
 func filler(sentences int) string {
 	return strings.TrimSpace(strings.Repeat("Nothing of interest stands in this part of the page. ", sentences))
 }
@@ -61,7 +61,7 @@ func TestTwoPassages(t *testing.T) {
 	}
 }
 
-// checkPassages checks the invariants of passages.
+// checkPassages checks the conditions that all passages must satisfy.
 func checkPassages(t *testing.T, text string, found []string) {
 	t.Helper()
 	if len(found) > maxPassages || text != "" && len(found) == 0 {
@@ -77,8 +77,8 @@ func checkPassages(t *testing.T, text string, found []string) {
 	}
 }
 
-// TestPassagesAreOfTheText checks that passages are parts of the text. It uses random texts with
-// words, punctuation and line breaks in many scripts.
+// TestPassagesAreOfTheText checks that passages are exact parts of the text. It uses random texts
+// with words, punctuation and line breaks in many scripts.
 func TestPassagesAreOfTheText(t *testing.T) {
 	t.Parallel()
 	parts := []string{

@@ -29,18 +29,18 @@ type provider interface {
 	search(ctx context.Context, query string) ([]hit, error)
 }
 
-// maxHits is the number of results requested from a provider. It is greater than the number of
-// pages that are read, because several results may lead to the same page.
+// maxHits is the number of results requested from a provider. It is larger than the number of pages
+// that are read, because several results may lead to the same page.
 const maxHits = 10
 
-// Addresses of hosted providers.
+// Addresses of the hosted providers.
 const (
 	braveURL     = "https://api.search.brave.com"
 	tavilyURL    = "https://api.tavily.com"
 	wikipediaURL = "https://en.wikipedia.org"
 )
 
-// newProvider creates the client of the first provider that is configured.
+// newProvider creates a client for the first provider in cfg that is configured.
 func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (provider, error) {
 	setting, address := "WIKIPEDIA_URL", orDefault(cfg.WikipediaURL, wikipediaURL)
 	switch {
@@ -57,8 +57,8 @@ func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (pr
 		return nil, err
 	}
 
-	// The operator configured this address, so this client alone may connect to it even if it is
-	// private or has an unusual port.
+	// The operator configured this address. So only this client may connect to it, even if the
+	// address is private or has an unusual port.
 	target, hostPort := origin(at)
 	client1 := client.HTTP(outbound.Options{Timeout: timeout, Origin: target, Trusted: hostPort})
 
@@ -96,7 +96,7 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 	return a.do(req, into)
 }
 
-// do sends a request and decodes the JSON response.
+// do sends a request and decodes the JSON response into into.
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
 	res, err := a.client.Do(req) //nolint:gosec // the operator configured the address, and the client connects to no other
@@ -107,7 +107,7 @@ func (a api) do(req *http.Request, into any) error {
 
 	body, err := io.ReadAll(res.Body)
 	switch {
-	case res.StatusCode != http.StatusOK: // if the status is an error, an unreadable body does not matter
+	case res.StatusCode != http.StatusOK: // for an error status, it does not matter whether the body was readable
 		return refusal(res)
 	case err != nil:
 		return unreachable(err)
@@ -118,8 +118,8 @@ func (a api) do(req *http.Request, into any) error {
 	return nil
 }
 
-// unreachable returns the error for a request without a response. Its cause contains neither the
-// address nor the query, so it may be logged.
+// unreachable returns the error for a request that got no response. Its cause may be logged,
+// because it contains neither the address nor the query.
 func unreachable(err error) error {
 	cause := outbound.AsError(err)
 	switch {
@@ -132,10 +132,11 @@ func unreachable(err error) error {
 	}
 }
 
-// patience is the longest delay in a provider's Retry-After for which a run waits.
+// patience is the longest delay that a provider may request with Retry-After. A run does not wait
+// longer.
 const patience = 5 * time.Minute
 
-// refusal returns the error for a response with an error status. It does not contain the provider's
+// refusal returns the error for a response with an error status. The error omits the provider's
 // text, which is meant for the owner of the key.
 func refusal(res *http.Response) error {
 	cause := fmt.Errorf("search provider answered with status %d", res.StatusCode)
@@ -146,7 +147,7 @@ func refusal(res *http.Response) error {
 		return &tool.Error{Message: "The search provider's rate limit is exceeded.", Retryable: soon, Err: cause}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return &tool.Error{Message: "The search provider rejects this service: check its settings.", Err: cause}
-	case status == http.StatusPaymentRequired, status == 432, status == 433: // the last two are sent by Tavily
+	case status == http.StatusPaymentRequired, status == 432, status == 433: // Tavily sends the last two
 		return &tool.Error{Message: "The search provider's quota is used up.", Err: cause}
 	case status == http.StatusRequestTimeout, status >= http.StatusInternalServerError:
 		return &tool.Error{Message: "The search provider failed.", Retryable: true, Err: cause}

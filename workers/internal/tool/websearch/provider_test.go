@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// loopbackClient returns a client that may reach these servers on loopback.
+// loopbackClient returns a client that may connect to the given servers on loopback.
 func loopbackClient(t *testing.T, allowed ...*httptest.Server) *outbound.Client {
 	t.Helper()
 	var cfg outbound.Config
@@ -38,14 +38,14 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// engines contains the providers, each with a response in the format that its documentation
-// describes.
+// engines contains the providers. Each has a response in the format of the provider's
+// documentation.
 var engines = []struct {
 	name   string
 	config func(address string) Config
 	check  func(*http.Request, string) string // returns an error text if the request for "river Elm" is wrong
 	answer string
-	none   string // a response that contains no results
+	none   string // response that contains no results
 	first  hit
 }{
 	{

@@ -10,27 +10,28 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// pruner removes the invisible and non-content parts of a page in one traversal.
+// pruner removes invisible parts and parts without content from a page, in one traversal.
 type pruner struct {
 	hidden invisible.Names
 	nodes  int  // number of nodes that may still be visited
-	cut    bool // nodes were dropped because the page has too many or they are nested too deeply
+	cut    bool // nodes were dropped because of maxNodes or maxDepth
 }
 
 // position is the position of an element in a page.
 type position struct {
 	depth   int
-	content bool // inside a main or article element
+	content bool // true inside of a main or article element
 }
 
 // extent is the size of a subtree: characters of text, characters of text in links, and nodes.
 type extent struct{ text, links, nodes int }
 
-// prune removes unwanted children of a node. It returns the extent of those that remain.
+// prune removes the unwanted children of a node. It returns the total extent of the remaining
+// children.
 func (p *pruner) prune(n *html.Node, at position) extent {
 	var all extent
 	for c := n.FirstChild; c != nil; {
-		// RemoveChild clears the sibling pointers, so the next child is read first.
+		// RemoveChild clears the child's sibling pointers, so the next child is read before.
 		next := c.NextSibling
 		below, keep := p.look(c, at)
 		if keep {
@@ -45,8 +46,8 @@ func (p *pruner) prune(n *html.Node, at position) extent {
 	return all
 }
 
-// look removes unwanted parts of a node. It returns the extent of the remaining parts, and whether
-// to keep the node itself.
+// look removes the unwanted parts of a node. It returns the extent of the remaining parts, and
+// whether the node itself should be kept.
 func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 	if p.nodes--; p.nodes < 0 || at.depth > maxDepth {
 		p.nodes, p.cut = max(p.nodes, 0), true
@@ -67,7 +68,8 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 		return extent{}, false
 	}
 
-	// Prune the children first: only the remaining content decides about the node itself.
+	// Children are pruned first, because the decision about the node depends on its remaining
+	// content.
 	inside := position{depth: at.depth + 1, content: at.content || n.Data == "main" || n.Data == "article"}
 	below := p.prune(n, inside)
 	if n.Data == "a" {
@@ -94,46 +96,48 @@ var dropped = map[string]bool{
 	"dialog": true, "nav": true, "menu": true, "noembed": true, "noframes": true,
 }
 
-// surroundingRoles lists ARIA roles of parts that are not content.
+// surroundingRoles lists the ARIA roles of elements that are not content.
 var surroundingRoles = map[string]bool{
 	"navigation": true, "dialog": true, "alertdialog": true, "search": true, "menu": true, "menubar": true, "contentinfo": true,
 	"tooltip": true,
 }
 
-// surrounding reports whether an element surrounds the content instead of being part of it.
+// surrounding reports whether an element, for example a navigation bar, surrounds the content
+// instead of being part of it.
 func surrounding(n *html.Node, at position) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
 }
 
-// Class names and ids that suggest a cookie notice or navigation. Further checks must confirm it.
+// Class names and ids that suggest a cookie notice or navigation. Such a part is removed only if
+// further checks confirm this.
 var (
 	noticeName = regexp.MustCompile(`(?i)(?:cookie|consent|gdpr|onetrust|cookiebot|didomi|usercentrics|qc-cmp|sp_message|truste|\bcmp\b)`)
 	menuName   = regexp.MustCompile(`(?i)(?:^|[\s_-])(?:nav|navbar|navigation|menu|breadcrumbs?|sidebar|footer|foot|share|sharing|social|newsletter|` +
 		`subscribe|related|recommended|advert|ads|banner|pagination|pager|toc|skip-link|popup|modal)(?:$|[\s_-])`)
 )
 
-// Limits of parts that surround content, in characters.
+// Limits of the parts around the content, in characters.
 const (
 	maxNotice = 3000
 	maxMenu   = 300
-	maxAround = 500 // nodes; limited because such parts are visited again for each part that contains them
+	maxAround = 500 // number of nodes; limited because nested parts are visited several times
 )
 
-// notice reports whether a part is a cookie notice: its name suggests that, it is small, and it
-// contains a typical word.
+// notice reports whether a part is a cookie notice: its name suggests one, and the part is small
+// and contains a typical word.
 func notice(n *html.Node, below extent) bool {
 	return part(n) && below.nodes <= maxAround && below.text <= maxNotice && noticeName.MatchString(names(n)) && !isContent(n) &&
 		mentions(n, "cookie", "consent", "einwillig", "隐私", "الارتباط")
 }
 
-// menu reports whether a part is navigation: its name suggests that, and it is very short or
-// consists mostly of links.
+// menu reports whether a part is navigation: its name suggests navigation, and the part is very
+// short or consists mostly of links.
 func menu(n *html.Node, below extent) bool {
 	lean := 2*below.links >= below.text || below.text <= maxMenu
 	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !hasParagraph(n)
 }
 
-// part reports whether an element may be pruned as a unit.
+// part reports whether an element may be removed as a whole.
 func part(n *html.Node) bool {
 	switch n.Data {
 	case "div", "section", "aside", "ul", "ol", "form", "footer", "header", "p", "span":
@@ -146,7 +150,7 @@ func part(n *html.Node) bool {
 // names returns the id and the class names of an element.
 func names(n *html.Node) string { return attr(n, "id") + " " + attr(n, "class") }
 
-// mentions reports whether a small part contains one of the words.
+// mentions reports whether a small part contains any of the given words.
 func mentions(n *html.Node, words ...string) bool {
 	for d := range n.Descendants() {
 		if d.Type != html.TextNode {
@@ -162,8 +166,8 @@ func mentions(n *html.Node, words ...string) bool {
 	return false
 }
 
-// isContent reports whether a part contains the main heading or main content of the page, whatever
-// its name.
+// isContent reports whether a part contains the main heading or main content of the page. Such a
+// part is kept even if its name suggests otherwise.
 func isContent(n *html.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && (d.Data == "h1" || d.Data == "main" || d.Data == "article") {
@@ -173,7 +177,7 @@ func isContent(n *html.Node) bool {
 	return false
 }
 
-// hasParagraph reports whether a part contains a paragraph of text that is longer than a label.
+// hasParagraph reports whether a part contains a paragraph that is longer than a label.
 func hasParagraph(n *html.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && d.Data == "p" && running(d) > 80 {

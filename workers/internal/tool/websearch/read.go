@@ -18,11 +18,11 @@ import (
 	"parley/shared/outbound"
 )
 
-// errUnread means that the text of a page is not used. Errors that wrap it state the reason, for
+// errUnread means that the text of a page is not used. Errors that wrap it state the reason in
 // tests and logs.
 var errUnread = errors.New("page cannot be read")
 
-// page is a page that was read, or a result's snippet if its page could not be read.
+// page is a page that was read. If a result's page could not be read, it is the result's snippet.
 type page struct {
 	url       string
 	title     string
@@ -34,16 +34,16 @@ type page struct {
 // reader reads pages.
 type reader struct {
 	client *http.Client
-	// bodies limits the number of pages in memory. It is separate from slots; otherwise, pages from
-	// slow hosts would block the parsing of all others.
+	// bodies limits the number of pages in memory. If slots limited it, pages from slow hosts would
+	// delay the parsing of all other pages.
 	bodies chan struct{}
-	// slots limits the number of pages that are parsed simultaneously, because parsing takes
-	// processor time and pages are untrusted.
+	// slots limits the number of pages that are parsed simultaneously. Parsing takes processor
+	// time, and untrusted pages may be slow to parse.
 	slots chan struct{}
 }
 
-// read reads the pages of all results in parallel. The entry for a page that cannot be read in time
-// is nil.
+// read reads the pages of all results in parallel. If a page cannot be read in time, its entry is
+// nil.
 func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	type got struct {
 		at   int
@@ -78,7 +78,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 // read reads one page.
 func (r *reader) read(ctx context.Context, address string) (p *page, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // this goroutine parses untrusted data and must recover its own panics
+		if cause := recover(); cause != nil { // the goroutine parses untrusted data, and a panic in it would end the process
 			p, err = nil, fmt.Errorf("%w: reading it: %v", errUnread, cause)
 		}
 	}()
@@ -97,7 +97,7 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 		return nil, err
 	}
 
-	final, ok := webURL(res.Request.URL.String()) // the address after redirects
+	final, ok := webURL(res.Request.URL.String()) // address of the page after redirects
 	if !ok {
 		return nil, fmt.Errorf("%w: its address cannot be cited", errUnread)
 	}
@@ -127,7 +127,7 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 	return p, nil
 }
 
-// acquire takes a slot. It fails if ctx ends while it waits.
+// acquire takes a slot. It fails if ctx ends before a slot is free.
 func acquire(ctx context.Context, free chan<- struct{}) error {
 	select {
 	case free <- struct{}{}:
@@ -137,7 +137,7 @@ func acquire(ctx context.Context, free chan<- struct{}) error {
 	}
 }
 
-// readable returns an error unless a response is a page that may be read and stored.
+// readable returns an error if a response is not a page that may be read and stored.
 func readable(res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%w: status %d", errUnread, res.StatusCode)
@@ -153,7 +153,7 @@ func readable(res *http.Response) error {
 	return nil
 }
 
-// mediaType returns the media type without parameters. It also accepts malformed parameters.
+// mediaType returns the media type without parameters, even if the parameters are malformed.
 func mediaType(header http.Header) string {
 	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {
@@ -179,12 +179,12 @@ func parsePage(ctx context.Context, body []byte, header http.Header) (*page, err
 	return p, nil
 }
 
-// decode converts a page to UTF-8. The encoding is stated by a byte order mark, the header or a
-// meta element. Otherwise it is UTF-8 if the page is valid UTF-8, or else Windows-1252.
+// decode converts a page to UTF-8. A byte order mark, the header or a meta element may state the
+// encoding. If none does, a page that is valid UTF-8 is UTF-8, and any other page is Windows-1252.
 func decode(body []byte, contentType string) string {
 	encoding, name, certain := charset.DetermineEncoding(body, contentType)
-	// Without a stated encoding, DetermineEncoding examines only the first kilobyte, which often
-	// contains only ASCII.
+	// If no encoding is stated, DetermineEncoding examines only the first kilobyte, which often
+	// contains only ASCII. So the whole page is checked here.
 	if name == "utf-8" || name == "windows-1252" && !certain && utf8.Valid(trimPart(body)) {
 		encoding = unicode.UTF8BOM
 	}
@@ -192,11 +192,11 @@ func decode(body []byte, contentType string) string {
 	if err != nil {
 		text = body
 	}
-	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // from UTF-16
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // UTF-16 may leave this mark at the beginning
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// trimPart removes a partial character at the end.
+// trimPart removes an incomplete character from the end.
 func trimPart(body []byte) []byte {
 	for back := 1; back < utf8.UTFMax && back <= len(body); back++ {
 		if at := len(body) - back; utf8.RuneStart(body[at]) {

@@ -9,7 +9,7 @@ import (
 )
 
 // render converts a part of a page to text. Empty lines separate paragraphs. Each list item and
-// table row is a line; the cells of a row are separated by "|".
+// each table row is a line, and "|" separates the cells of a row.
 func render(n *html.Node) string {
 	var r renderer
 	r.node(n)
@@ -18,14 +18,14 @@ func render(n *html.Node) string {
 
 type renderer struct {
 	out    strings.Builder
-	lines  int  // newlines to write before the next word
-	space  bool // a space must be written before the next word
-	pre    int  // nesting depth of preformatted text
-	tight  int  // nesting depth of items and cells, which contain no empty lines
-	marked bool // a list item's mark was written; the item's text follows on the same line
+	lines  int  // number of newlines to write before the next word
+	space  bool // a space is to be written before the next word
+	pre    int  // number of enclosing preformatted elements
+	tight  int  // number of enclosing list items and table cells, which contain no empty lines
+	marked bool // the mark of a list item was written, and the item's text follows on the same line
 }
 
-// blocks lists elements that begin and end with a line break (1) or an empty line (2).
+// blocks lists elements that begin and end with a line break (1) or with an empty line (2).
 var blocks = map[string]int{
 	"p": 2, "h1": 2, "h2": 2, "h3": 2, "h4": 2, "h5": 2, "h6": 2, "ul": 2, "ol": 2, "dl": 2, "table": 2, "pre": 2, "blockquote": 2,
 	"article": 2, "section": 2, "main": 2, "figure": 2, "details": 2, "aside": 2, "header": 2, "footer": 2, "hr": 2, "fieldset": 2,
@@ -42,14 +42,14 @@ func (r *renderer) node(n *html.Node) {
 		r.text(n.Data)
 		return
 	case html.ElementNode:
-		if n.Data == "head" { // the title is not part of the text
+		if n.Data == "head" { // the title in the head is not part of the text
 			return
 		}
 	default:
 	}
 	r.begin(n)
 
-	// Marks are written by the parent, which knows the position of each item.
+	// The parent writes the mark of each item, because it counts the items.
 	item := 0
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode {
@@ -61,7 +61,7 @@ func (r *renderer) node(n *html.Node) {
 	r.end(n)
 }
 
-// begin updates the state before the content of an element.
+// begin updates the state before the content of an element is written.
 func (r *renderer) begin(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
@@ -77,7 +77,7 @@ func (r *renderer) begin(n *html.Node) {
 	}
 }
 
-// end updates the state after the content of an element.
+// end updates the state after the content of an element is written.
 func (r *renderer) end(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
@@ -107,13 +107,13 @@ func (r *renderer) mark(parent, child *html.Node, item int) {
 		}
 		r.marked = true
 	case (child.Data == "td" || child.Data == "th") && item > 1:
-		r.lines, r.space = 0, true // a paragraph in the previous cell must not end the row
+		r.lines, r.space = 0, true // a paragraph in the previous cell must not end the row's line
 		r.text("| ")
 		r.marked = true
 	}
 }
 
-// empty reports whether the first 50 nodes below a node contain no text.
+// empty reports whether the first 50 descendants of a node contain no text.
 func empty(n *html.Node) bool {
 	looked := 0
 	for d := range n.Descendants() {
@@ -124,7 +124,7 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// newlines requests that n newlines be written before the next text.
+// newlines requests n newlines before the next text.
 func (r *renderer) newlines(n int) {
 	if r.tight > 0 {
 		n = min(n, 1)
@@ -141,7 +141,7 @@ func (r *renderer) text(s string) {
 		case c == '\n' && r.pre > 0:
 			r.lines, r.space = min(r.lines+1, 2), false
 		case c == '\t' && r.pre > 0, c == ' ' && r.pre > 0:
-			if r.lines > 0 { // indentation is significant
+			if r.lines > 0 { // in preformatted text, indentation at the beginning of a line is significant
 				r.flush()
 			}
 			r.out.WriteByte(' ')
@@ -156,7 +156,7 @@ func (r *renderer) text(s string) {
 
 // flush writes the pending newlines or the pending space.
 func (r *renderer) flush() {
-	// White space is written only before text, so the result neither begins nor ends with it.
+	// White space is written only between texts, so the result neither begins nor ends with it.
 	if r.out.Len() > 0 && r.lines > 0 {
 		r.out.WriteString("\n\n"[:r.lines])
 	} else if r.out.Len() > 0 && r.space {
@@ -165,8 +165,8 @@ func (r *renderer) flush() {
 	r.lines, r.space, r.marked = 0, false, false
 }
 
-// tidy converts plain text to the form in which texts of pages are stored: visible characters, no
-// trailing spaces, no two empty lines in a row.
+// tidy converts plain text to the form in which the texts of pages are stored: with visible
+// characters only, without trailing spaces, and without consecutive empty lines.
 func tidy(s string) string {
 	var b strings.Builder
 	empty := 0

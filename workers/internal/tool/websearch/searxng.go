@@ -31,7 +31,7 @@ func (s searxng) search(ctx context.Context, query string) ([]hit, error) {
 		return nil, err
 	}
 
-	// Without results, unresponsive engines are a failure and not an empty search result.
+	// If there are no results and some engines did not respond, the search has failed.
 	if len(answer.Results) == 0 && len(answer.Unresponsive) > 0 {
 		return nil, &tool.Error{
 			Message:   "None of the search engines answered.",

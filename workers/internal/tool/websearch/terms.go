@@ -8,19 +8,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// unspaced lists scripts without spaces between words, or with long compound words. In these
+// unspaced lists scripts that have no spaces between words or have long compound words. In these
 // scripts, each pair of adjacent letters counts as a word.
 var unspaced = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 	unicode.Tibetan,
 }
 
-// eachWord calls yield with each word of a text, in a form in which spelling variants are equal.
+// eachWord calls yield with each word of a text. The words have a normalized form, so that spelling
+// variants are equal.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
-	start, paired := -1, false // start and kind of the current run of letters
+	start, paired := -1, false // start and kind of the current sequence of letters
 
-	// A change between scripts ends a word, because the scripts are divided in different ways.
+	// A change of the script ends a word, because words are separated differently in different
+	// scripts.
 	for i, r := range text {
 		if !inWord(r) {
 			emit(text, start, i, paired, yield)
@@ -42,12 +44,13 @@ func eachWord(text string, yield func(word string)) {
 // inWord reports whether a character is a letter, digit or mark.
 func inWord(r rune) bool {
 	if r < utf8.RuneSelf {
-		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' // there are no capital letters, because the text is folded
+		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' // the text is folded, so it contains no capital letters
 	}
 	return unicode.In(r, unicode.L, unicode.N, unicode.M)
 }
 
-// emit yields the words in a run of letters: the run itself, or its pairs of letters.
+// emit calls yield with the words in a sequence of letters: the whole sequence or, if paired is
+// true, its pairs of letters.
 func emit(text string, start, end int, paired bool, yield func(string)) {
 	if start < 0 {
 		return
@@ -63,7 +66,7 @@ func emit(text string, start, end int, paired bool, yield func(string)) {
 		return
 	}
 
-	// The pairs overlap, so that each boundary between words is covered.
+	// The pairs overlap, so each possible word of two letters is included.
 	for at, size := 0, first; at+size < len(row); {
 		_, next := utf8.DecodeRuneInString(row[at+size:])
 		yield(row[at : at+size+next])
@@ -71,7 +74,7 @@ func emit(text string, start, end int, paired bool, yield func(string)) {
 	}
 }
 
-// withoutArticle removes the Arabic article, which is written together with its word.
+// withoutArticle removes the Arabic article, which is written as part of the following word.
 func withoutArticle(word string) string {
 	if rest := strings.TrimPrefix(word, "ال"); utf8.RuneCountInString(rest) >= 3 {
 		return rest
@@ -79,7 +82,8 @@ func withoutArticle(word string) string {
 	return word
 }
 
-// fold converts a text to lower case and removes marks that people often omit.
+// fold converts a text to lower case and removes accents and similar marks, which people often
+// omit.
 func fold(text string) string {
 	text = strings.ToLower(text)
 	if plain(text) {
@@ -95,7 +99,7 @@ func fold(text string) string {
 	return strings.ReplaceAll(norm.NFC.String(text), "ß", "ss")
 }
 
-// stem returns the beginning of a word that its inflected forms usually have in common.
+// stem returns the part of a word that its inflected forms usually have in common.
 func stem(word string) string {
 	switch n := utf8.RuneCountInString(word); {
 	case n < 4:
@@ -107,16 +111,17 @@ func stem(word string) string {
 	}
 }
 
-// terms contains the distinct words of a query.
+// terms contains the words of a query without duplicates.
 type terms struct {
 	exact map[string]int
 	stems map[string]int
 }
 
-// stemWeight is the weight of an inflected form of a word, relative to the exact word.
+// stemWeight is the weight of an inflected form of a word, relative to the weight of the exact
+// word.
 const stemWeight = 0.4
 
-// newTerms returns the distinct words of a query.
+// newTerms returns the words of a query without duplicates.
 func newTerms(query string) terms {
 	t := terms{exact: map[string]int{}, stems: map[string]int{}}
 	eachWord(query, func(word string) {
@@ -131,14 +136,15 @@ func newTerms(query string) terms {
 	return t
 }
 
-// match contains the numbers of occurrences of a query's word in a text, exact and inflected.
+// match contains the number of times that a word of the query occurs in a text, in exact and in
+// inflected form.
 type match struct {
 	word  int
 	times float64
 }
 
-// count counts the occurrences of the query's words in a text. all is the number of words of the
-// text.
+// count counts the occurrences of the query's words in a text. all is the total number of words in
+// the text.
 func (t terms) count(text string) (found []match, all float64) {
 	add := func(word int, times float64) {
 		for i := range found {
@@ -150,7 +156,7 @@ func (t terms) count(text string) (found []match, all float64) {
 		found = append(found, match{word, times})
 	}
 
-	// A word counts once: exactly, or else as an inflected form with less weight.
+	// Each word is counted once: as an exact match or else, with less weight, as an inflected form.
 	eachWord(text, func(word string) {
 		all++
 		if i, ok := t.exact[word]; ok {

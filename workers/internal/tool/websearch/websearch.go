@@ -18,13 +18,13 @@ import (
 // Limits of a call.
 const (
 	maxQuery    = 400 // characters
-	maxResults  = 5   // pages read and shown to the model
+	maxResults  = 5   // pages that are read and shown to the model
 	askTimeout  = 7 * time.Second
 	retryAfter  = 500 * time.Millisecond
 	pageTimeout = 5 * time.Second
-	readTimeout = 10 * time.Second // time for all pages together
+	readTimeout = 10 * time.Second // for all pages together
 	maxPage     = 2 << 20          // bytes, decompressed
-	maxBodies   = 32               // pages in memory in a process, for all calls together
+	maxBodies   = 32               // pages in memory in one process, for all calls together
 	maxRedirect = 3
 )
 
@@ -43,8 +43,9 @@ func Spec() tool.Spec {
 	}
 }
 
-// Config contains the settings of the search providers. The first provider that is configured is
-// used, in the order SearXNG, Brave, Tavily, MediaWiki. Without any, it is the English Wikipedia.
+// Config contains the settings of the search providers. The first configured provider is used, in
+// the order SearXNG, Brave, Tavily, MediaWiki. If none is configured, the English Wikipedia is
+// used.
 type Config struct {
 	SearxngURL   string
 	BraveAPIKey  string
@@ -61,8 +62,8 @@ type Backend struct {
 	readTime time.Duration
 }
 
-// New creates the backend for the first provider that is configured. It fails if the address of the
-// provider is invalid.
+// New creates a backend that uses the first configured provider. It fails if the provider's address
+// is invalid.
 func New(cfg Config, client *outbound.Client) (*Backend, error) {
 	search, err := newProvider(cfg, client, askTimeout)
 	if err != nil {
@@ -79,11 +80,11 @@ func New(cfg Config, client *outbound.Client) (*Backend, error) {
 	}, nil
 }
 
-// Kind returns webSearch.
+// Kind returns the kind webSearch.
 func (b *Backend) Kind() string { return contract.ToolWebSearch }
 
-// Call searches, reads the pages that were found, and returns them as sources in the order of the
-// search results.
+// Call searches, reads the pages of the results, and returns them as sources in the order of the
+// results.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	query, err := queryFor(req.Call.Arguments)
 	if err != nil {
@@ -95,13 +96,13 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, failure(ctx, err)
 	}
 
-	// Pages that cannot be read are represented by the snippets of their results.
+	// A page that cannot be read is represented by the snippet of its result.
 	hits = distinct(hits, maxResults)
 	return b.answer(ctx, req, query, hits, b.read(ctx, hits))
 }
 
-// find queries the provider. After a retryable error it tries once more. Any remaining error is
-// shown to the model, because a run is not requeued for a search.
+// find queries the provider. It repeats the query once after a retryable error. A remaining error
+// is shown to the model, because a run is not requeued for the sake of a search.
 func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
 	hits, err := b.search.search(ctx, query)
 	if public, ok := errors.AsType[*tool.Error](err); ok && public.Retryable {
@@ -132,8 +133,8 @@ func queryFor(arguments json.RawMessage) (string, error) {
 	return query, nil
 }
 
-// failure converts the error of a search to an error that is not retryable. It returns ctx's error
-// if ctx has ended.
+// failure converts the error of a search to an error that is not retryable. If ctx has ended, it
+// returns ctx's error.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("searching: %w", context.Cause(ctx))
@@ -144,7 +145,7 @@ func failure(ctx context.Context, err error) error {
 	return fmt.Errorf("searching: %w", err)
 }
 
-// distinct returns at most limit results, the first ones that lead to different pages.
+// distinct returns the first results that lead to different pages, at most limit.
 func distinct(hits []hit, limit int) []hit {
 	seen := make(map[string]bool, len(hits))
 	kept := make([]hit, 0, limit)

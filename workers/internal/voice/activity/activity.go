@@ -12,41 +12,41 @@ const (
 	perMS           = rate / 1000
 	leastBit        = 1.0 / 32768
 
-	// Longest is the maximum length of speech in samples. Longer speech is ended at this length, as
-	// if silence followed.
+	// Longest is the maximum length of speech in samples. Longer speech ends at this length, as if
+	// silence followed.
 	Longest = 60 * rate
 
-	onsetSpan    = 10                       // number of frames that are examined for the onset of speech
+	onsetSpan    = 10                       // number of frames that are searched for the onset of speech
 	onsetVoiced  = 5                        // sum over these frames at which speech starts: voice 1, possible voice 0.5
-	onsetSure    = 3                        // how many of these frames must surely be voice
+	onsetSure    = 3                        // number of these frames that must certainly be voice
 	loud         = 20.0                     // dB above the noise floor
-	minPause     = 250 * perMS              // length of the silence after which speech may have ended
-	tail         = 300 * perMS              // time after voice during which any sound above the noise floor still counts as speech
-	warmUp       = rate                     // length of the preceding audio that a new detector needs to estimate the noise
-	maxOnset     = onsetSpan * frameSamples // maximum number of samples between the onset of speech and its detection
-	steadyLevel  = 1.5                      // dB between the frames of a steady tone
+	minPause     = 250 * perMS              // length of silence after which speech may have ended
+	tail         = 300 * perMS              // time after voice in which any sound above the noise floor counts as speech
+	warmUp       = rate                     // length of earlier audio from which a new detector estimates the noise
+	maxOnset     = onsetSpan * frameSamples // maximum number of samples from the onset of speech until it is detected
+	steadyLevel  = 1.5                      // maximum difference in dB between the frames of a steady tone
 	steadyCross  = framesPerSecond          // difference between the zero crossings per second of two such frames: one crossing a frame
 	minCrossings = 320                      // minimum number of zero crossings per second in a voice; hum has fewer
-	maxCrossings = 4200                     // and more are hiss
-	minVowel     = 500                      // range of most vowels
+	maxCrossings = 4200                     // maximum number of zero crossings per second in a voice; hiss has more
+	minVowel     = 500                      // minimum number of zero crossings per second in most vowels
 	maxVowel     = 3000
-	noSample     = math.MaxInt64 - 2*Longest // a position that no sample has
+	noSample     = math.MaxInt64 - 2*Longest // a position at which there is never a sample
 )
 
-// Settings configure a Detector.
+// Settings are the settings of a Detector.
 type Settings struct {
-	Threshold float64 // 0 to 1: the larger it is, the more speech must exceed the noise
-	PrefixMS  int     // how much audio before the onset is included in the speech
-	SilenceMS int     // silence that ends speech
+	Threshold float64 // 0 to 1; with a larger value, speech must be louder than the noise by more
+	PrefixMS  int     // ms of audio before the onset that are part of the speech
+	SilenceMS int     // ms of silence after which speech ends
 }
 
 // Event is the start or the end of speech.
 type Event struct {
 	Stopped bool
 	From    int64 // position of the first sample of the speech, including the prefix
-	To      int64 // for an end: position after the last sample of the speech, including the silence
-	Last    int64 // for an end: position after the last sound
-	At      int64 // position at which the event was detected
+	To      int64 // only for an end: position after the last sample of the speech, including the silence
+	Last    int64 // only for an end: position after the last sound
+	At      int64 // position at which the start or end was detected
 }
 
 // Detector finds speech in audio. Create it with New or Resume.
@@ -55,28 +55,28 @@ type Detector struct {
 	margin, voicing float64
 
 	at    int64 // position of the next sample
-	since int64 // speech does not begin before this position
+	since int64 // speech cannot begin before this position
 	meter *meter
 	floor floor
-	whole bool // the current frame has all its samples, from the first one
+	whole bool // true if no sample of the current frame is missing
 	last  [onsetSpan]onsetFrame
 	count int
 
 	speaking bool
 	from     int64
-	support  int64 // position at which the last sound of the speech ended
-	voiced   int64 // position at which the last frame with voice ended
-	active   bool  // the previous frame exceeded the floor
+	support  int64 // position after the last sound of the speech
+	voiced   int64 // position after the last frame with voice
+	active   bool  // true if the previous frame exceeded the noise floor
 }
 
-// onsetFrame is one frame of the onset window.
+// onsetFrame is one of the frames that are searched for the onset of speech.
 type onsetFrame struct {
 	measurement
 
 	voice voiced
 }
 
-// voiced says how certainly a frame is voice, in halves: 0, 1 or 2.
+// voiced states how certainly a frame is voice: 0 (not), 1 (possibly) or 2 (certainly).
 type voiced int
 
 const (
@@ -85,31 +85,31 @@ const (
 	surelyVoiced
 )
 
-// New creates a detector for audio whose first sample has the given position.
+// New creates a detector. position is the position of the first sample in the audio.
 func New(d Settings, position int64) *Detector {
 	n := &Detector{at: position, since: position, meter: newMeter(), floor: newFloor(), whole: position%frameSamples == 0}
 	n.Configure(d)
 	return n
 }
 
-// Resume creates a detector for audio whose first sample has the given position and is in the
-// middle of speech. from is the position at which the speech began.
+// Resume creates a detector for audio that begins in the middle of speech. position is the position
+// of the first sample, and from is the position at which the speech began.
 func Resume(d Settings, position, from int64) *Detector {
 	n := New(d, position)
 	n.speaking, n.from, n.support, n.voiced = true, from, position, position
 	return n
 }
 
-// Configure replaces the settings.
+// Configure replaces the detector's settings.
 func (d *Detector) Configure(c Settings) {
 	t := min(max(c.Threshold, 0), 1)
 	d.prefix, d.silence = int64(c.PrefixMS)*perMS, int64(c.SilenceMS)*perMS
-	d.margin = 2 + 16*t*t // in dB above the noise floor: 6 for the threshold 0.5, at most 18
+	d.margin = 2 + 16*t*t // dB above the noise floor: 6 for the threshold 0.5, and at most 18
 	d.voicing = min(1.1*t, 0.45+0.2*t)
 }
 
-// Restart forgets speech that began before the position at, even if it is not yet detected. It
-// keeps the estimate of the noise.
+// Restart discards speech that began before the position at, even if it has not been detected yet.
+// It keeps the estimate of the noise.
 func (d *Detector) Restart(at int64) {
 	d.since = max(d.since, at)
 	if d.speaking && d.from < at {
@@ -117,20 +117,21 @@ func (d *Detector) Restart(at int64) {
 	}
 }
 
-// Heard returns the position up to which the audio was processed.
+// Heard returns the position up to which audio has been processed.
 func (d *Detector) Heard() int64 { return d.at }
 
-// Speaking reports whether there is speech at the current position, and where the speech began.
+// Speaking reports whether there is speech at the current position. from is the position at which
+// the speech began.
 func (d *Detector) Speaking() (from int64, ok bool) { return d.from, d.speaking }
 
-// Pausing reports whether the speech has probably ended: there was silence for at least half of the
-// time after which speech ends. last is the position after the last sound.
+// Pausing reports whether the speech has probably ended, because silence has lasted for at least
+// half of the time after which speech ends. last is the position after the last sound.
 func (d *Detector) Pausing() (last int64, ok bool) {
 	return d.support, d.speaking && d.at-d.support >= max(d.silence/2, minPause)
 }
 
-// Needs returns the position of the first sample that another detector would need to continue in
-// place of d.
+// Needs returns the position of the first sample that another detector needs in order to continue
+// in place of d.
 func (d *Detector) Needs() int64 {
 	if d.speaking {
 		return d.from
@@ -138,7 +139,7 @@ func (d *Detector) Needs() int64 {
 	return max(d.since, d.at-max(warmUp, maxOnset+d.prefix))
 }
 
-// Write processes audio and returns the events found in it.
+// Write processes audio and returns the events that it has detected.
 func (d *Detector) Write(pcm []byte) []Event {
 	var found []Event
 	for ; len(pcm) >= 2; pcm = pcm[2:] {
@@ -156,7 +157,7 @@ func (d *Detector) Write(pcm []byte) []Event {
 	return found
 }
 
-// frame processes the frame that ends at d.at.
+// frame processes the frame that ends at the position d.at.
 func (d *Detector) frame(got measurement, found []Event) []Event {
 	d.floor.add(got.level)
 	over := got.level - d.floor.known
@@ -172,8 +173,7 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 	d.last[d.count%onsetSpan] = onsetFrame{measurement: got, voice: voice}
 	d.count++
 
-	// Only a frame with voice can complete an onset, and only after the position of the last
-	// restart.
+	// Only a frame with voice can complete an onset. Frames before the last restart are ignored.
 	if voice == unvoiced || d.at-frameSamples < d.since {
 		return found
 	}
@@ -187,8 +187,8 @@ func (d *Detector) frame(got measurement, found []Event) []Event {
 	return append(found, Event{From: d.from, At: d.at})
 }
 
-// voice returns how certainly a frame is voice. over is the number of dB by which it exceeds the
-// noise floor.
+// voice returns how certainly a frame is voice. over is the number of dB by which the frame exceeds
+// the noise floor.
 func (d *Detector) voice(over float64, got measurement) voiced {
 	switch {
 	case d.voicing == 0:
@@ -203,7 +203,7 @@ func (d *Detector) voice(over float64, got measurement) voiced {
 	return unvoiced
 }
 
-// onset reports whether the latest frames are the beginning of speech, and the position at which it
+// onset reports whether speech begins in the latest frames. first is the position at which it
 // began.
 func (d *Detector) onset() (first int64, ok bool) {
 	looked := min(d.count, onsetSpan)
@@ -224,14 +224,16 @@ func (d *Detector) onset() (first int64, ok bool) {
 		high.level, high.crossings = max(high.level, h.level), max(high.crossings, h.crossings)
 	}
 
-	// A steady tone, such as a hum or a dial tone, is periodic like a voice but does not vary.
+	// A steady tone, such as hum or a dial tone, is periodic like a voice, but it does not vary.
 	steady := high.level-low.level < steadyLevel && high.crossings-low.crossings <= steadyCross
 	return first, points >= onsetVoiced*int(surelyVoiced) && sure >= onsetSure && (!steady || d.voicing == 0)
 }
 
-// goOn processes a frame during speech. It ends the speech if the silence has lasted long enough.
+// goOn processes a frame while there is speech. It ends the speech if silence has lasted long
+// enough.
 func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
-	// The threshold is lower during speech, so that the quiet end of a word does not end the speech.
+	// During speech the threshold is lower, so that the quiet end of a word does not end the
+	// speech.
 	active := over > max(d.margin-2, 1)
 	if active {
 		switch {
@@ -247,8 +249,8 @@ func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 		return found
 	}
 
-	// Audio up to this position belongs to the finished speech, so the next onset must not include
-	// it.
+	// Audio up to this position belongs to the speech that has ended, so the next speech cannot
+	// include it.
 	d.speaking, d.since, d.count = false, d.at, 0
 	return append(found, Event{Stopped: true, From: d.from, To: d.at, Last: d.support, At: d.at})
 }

@@ -9,8 +9,8 @@ import (
 	"parley/workers/internal/voice/activity"
 )
 
-// phrases are spoken by high and low voices and begin and end with different sounds. No phrase
-// contains a pause that is as long as the usual silence that ends speech.
+// phrases are spoken by high and low voices, and begin and end with different sounds. No phrase
+// contains a pause as long as the silence that usually ends speech.
 var phrases = []struct{ voice, text string }{
 	{"en", "Hello there. What is the weather like in Paris today?"},
 	{"en+f3", "She sells sea shells by the sea shore."},
@@ -33,7 +33,7 @@ const ms = rate / 1000
 // tally counts detected utterances.
 type tally struct {
 	of, found, split int
-	late, maxLate    int64 // ms from the first sample to the detection
+	late, maxLate    int64 // ms from the first sample of speech until its detection
 }
 
 func (c *tally) add(events []activity.Event, from int64) {
@@ -76,8 +76,8 @@ func TestSpeechInNoise(t *testing.T) {
 	}
 }
 
-// bounds checks that the detected speech is between two positions. The accuracy depends on the
-// noise.
+// bounds checks that the detected speech is between two positions. The permitted error depends on
+// the noise.
 func bounds(t *testing.T, events []activity.Event, from, to int64) {
 	t.Helper()
 	if len(events) != 2 {
@@ -207,7 +207,7 @@ func TestThreshold(t *testing.T) {
 	for _, threshold := range []float64{0, 0.25, 0.5, 0.75, 1} {
 		d := usual
 		d.Threshold = threshold
-		// The share of speech decreases with the threshold.
+		// The share of audio that is detected as speech must decrease as the threshold increases.
 		var length int
 		for _, e := range detect(d, whole) {
 			if e.Stopped {
@@ -282,8 +282,8 @@ func TestPiecesMakeNoDifference(t *testing.T) {
 	}
 }
 
-// TestResumed: at any position, another detector that receives the audio from Needs on finds the
-// same events as the first detector.
+// TestResumed: at any position, another detector can continue. If it receives the audio from the
+// position that Needs returns, it finds the same events as the first one.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	raw := session(t).pcm()
@@ -345,7 +345,7 @@ func BenchmarkSpeech(b *testing.B) {
 	bench(b, join(speech(b, "en", phrases[0].text), speech(b, "de", phrases[4].text)).scaled(-26))
 }
 
-// bench reports the time for a second of audio.
+// bench reports the processing time per second of audio.
 func bench(b *testing.B, s sound) {
 	b.Helper()
 	raw := s.pcm()

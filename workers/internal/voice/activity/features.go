@@ -5,18 +5,18 @@ import "math"
 const (
 	decimation = 6 // pitch is detected at 4 kHz
 	pitchRate  = rate / decimation
-	maxLag     = pitchRate / 70 // the pitch of voices is 70 to 400 Hz
+	maxLag     = pitchRate / 70 // the pitch of a voice is between 70 and 400 Hz
 	minLag     = pitchRate / 400
-	pitchSpan  = pitchRate / 33 // compared segments are 30 ms long
+	pitchSpan  = pitchRate / 33 // length of the compared segments, which is 30 ms
 	pitchKept  = pitchSpan + maxLag
 
-	silent = -100.0 // in dB; lower levels count as this level
+	silent = -100.0 // dB; lower levels are treated as this level
 )
 
-// measurement is the measurement of one frame.
+// measurement contains the measured properties of one frame.
 type measurement struct {
-	level     float64 // in dB relative to full scale, in the frequency band of speech
-	crossings int     // zero crossings per second
+	level     float64 // dB relative to full scale, in the frequency band of speech
+	crossings int     // number of zero crossings per second
 }
 
 // meter measures the frames of a stream of samples.
@@ -26,21 +26,21 @@ type meter struct {
 	energy           float64
 	crossings        int
 	negative         bool
-	kept             [2 * pitchKept]float64 // ring buffer of the low-pass signal, written twice so that its latest part is contiguous
+	kept             [2 * pitchKept]float64 // ring buffer of the low-pass signal; written twice, so that the latest part is contiguous
 	keptAt           int
 	every            int
 }
 
-// newMeter returns a meter for the band of speech, 120 to 3800 Hz. It looks for a pitch below 900
-// Hz.
+// newMeter returns a meter for the frequency band of speech, 120 to 3800 Hz. It searches for a
+// pitch in the signal below 900 Hz.
 func newMeter() *meter {
 	return &meter{high: highPass(120), top: lowPass(3800), pitch: lowPass(900)}
 }
 
 // add processes one sample in the range from -1 to 1.
 func (m *meter) add(sample float64) {
-	// Settle the filters at the first sample. Otherwise a constant offset would look like a loud
-	// click.
+	// The filters are settled at the first sample. Otherwise a constant offset would look like a
+	// loud click.
 	if !m.begun {
 		m.begun = true
 		m.pitch.settle(m.top.settle(m.high.settle(sample)))
@@ -48,7 +48,7 @@ func (m *meter) add(sample float64) {
 
 	y := m.top.next(m.high.next(sample))
 	m.energy += y * y
-	// Signals weaker than the least significant bit do not count as crossing zero.
+	// A signal weaker than the least significant bit is not considered to cross zero.
 	if m.negative && y > leastBit || !m.negative && y < -leastBit {
 		m.negative = !m.negative
 		m.crossings++
@@ -72,7 +72,7 @@ func (m *meter) frame() measurement {
 	return got
 }
 
-// periodicity returns a value from 0 to 1 that says how exactly the latest samples repeat at the
+// periodicity returns a value from 0 to 1 that states how exactly the latest samples repeat at the
 // pitch of a voice.
 func (m *meter) periodicity() float64 {
 	all := m.kept[m.keptAt : m.keptAt+pitchKept]
@@ -82,8 +82,8 @@ func (m *meter) periodicity() float64 {
 		power += x * x
 	}
 
-	// The lag with the best correlation is the length of one period of the voice. Signals in
-	// opposite phase do not count.
+	// The lag with the highest correlation is the period of the voice. Negative correlations are
+	// ignored.
 	var best float64
 	for lag := minLag; lag <= maxLag; lag++ {
 		before := all[maxLag-lag : maxLag-lag+pitchSpan]

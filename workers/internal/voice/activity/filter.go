@@ -8,7 +8,8 @@ type biquad struct {
 	z1, z2             float64
 }
 
-// lowPass and highPass are Butterworth filters: they have no ripple in the pass band.
+// lowPass returns a second-order low-pass filter with the given cutoff frequency. Like highPass, it
+// is a Butterworth filter, which has no ripple in the pass band.
 func lowPass(hertz float64) biquad {
 	w := 2 * math.Pi * hertz / rate
 	alpha, c := math.Sin(w)/math.Sqrt2, math.Cos(w)
@@ -32,8 +33,8 @@ func (f *biquad) next(x float64) float64 {
 	return y
 }
 
-// settle sets the filter to the state that it has after a long constant input x. Without it, audio
-// with a constant offset would seem to begin with a step.
+// settle sets the filter to the state that it reaches after a long constant input x. Otherwise,
+// audio with a constant offset would seem to begin with a step.
 func (f *biquad) settle(x float64) float64 {
 	y := x * (f.b0 + f.b1 + f.b2) / (1 + f.a1 + f.a2)
 	f.z2 = f.b2*x - f.a2*y

@@ -13,12 +13,12 @@ import (
 
 const rate = 24_000
 
-// sound is audio between -1 and 1.
+// sound is audio whose samples are between -1 and 1.
 type sound []float64
 
 var spoken sync.Map
 
-// speech returns a text spoken by espeak-ng, without the surrounding silence.
+// speech returns a text as spoken by espeak-ng, without silence at the beginning and the end.
 func speech(tb testing.TB, voice, text string) sound {
 	tb.Helper()
 	say := func() sound {
@@ -38,7 +38,8 @@ func speech(tb testing.TB, voice, text string) sound {
 	return append(sound{}, got...)
 }
 
-// resample resamples linearly, which is sufficient to distinguish speech from noise.
+// resample changes the sample rate by linear interpolation. This is sufficient to distinguish
+// speech from noise.
 func resample(pcm []byte, from int) sound {
 	in := make(sound, len(pcm)/2)
 	for i := range in {
@@ -83,7 +84,7 @@ func (s sound) rms() float64 {
 	return math.Sqrt(sum / float64(len(s)))
 }
 
-// scaled returns the sound with this level, in dB relative to full scale.
+// scaled returns the sound with the given level, in dB relative to full scale.
 func (s sound) scaled(db float64) sound {
 	by := math.Pow(10, db/20) / s.rms()
 	out := make(sound, len(s))
@@ -101,7 +102,7 @@ func (s sound) plus(other sound) sound {
 	return out
 }
 
-// pcm converts to PCM and clips.
+// pcm converts the sound to PCM. It clips samples that are too loud.
 func (s sound) pcm() []byte {
 	out := make([]byte, 0, 2*len(s))
 	for _, x := range s {

@@ -3,17 +3,17 @@ package activity
 import "math"
 
 const (
-	floorParts      = 10 // number of parts, each a quarter of a second long
+	floorParts      = 10 // number of parts; each is a quarter of a second long
 	floorPart       = framesPerSecond / 4
-	minFloor        = -72.0 // in dB; real microphones have more noise
-	maxInitialFloor = -55.0 // in dB; the upper limit at the beginning, when all audio so far may be speech
+	minFloor        = -72.0 // dB; real microphones have more noise
+	maxInitialFloor = -55.0 // dB; upper limit at the beginning, when all audio may be speech
 	initialFrames   = framesPerSecond / 2
-	floorBias       = 1.0 // dB by which the minimum of noise is lower than its mean
+	floorBias       = 1.0 // dB by which the minimum of noise is below its mean
 	smoothing       = 0.8
 )
 
-// floor estimates the level of the noise: the minimum of the smoothed power in the last two and a
-// half seconds, because speech has pauses in that time.
+// floor estimates the level of the noise. This is the minimum of the smoothed power during the last
+// two and a half seconds, because speech pauses in that time.
 type floor struct {
 	power  float64 // smoothed power
 	parts  [floorParts]float64
@@ -22,8 +22,8 @@ type floor struct {
 	known  float64 // estimated noise level in dB
 }
 
-// newFloor returns a floor without any measurement. Until enough audio is measured, the estimate is
-// maxInitialFloor.
+// newFloor returns a floor without measurements. Until enough audio has been measured, the estimate
+// is at most maxInitialFloor.
 func newFloor() floor {
 	f := floor{least: math.Inf(1), known: maxInitialFloor}
 	for i := range f.parts {
@@ -32,7 +32,7 @@ func newFloor() floor {
 	return f
 }
 
-// add processes the level of one frame, in dB.
+// add processes the level of a frame in dB.
 func (f *floor) add(level float64) {
 	power := math.Pow(10, level/10)
 	if f.frames == 0 {
@@ -43,7 +43,7 @@ func (f *floor) add(level float64) {
 	f.least = min(f.least, f.power)
 	f.frames++
 
-	// The minimum over the last parts is the noise, because speech pauses in that time.
+	// Speech pauses within the measured time, so the minimum of all parts is the noise.
 	least := f.least
 	for _, part := range f.parts {
 		least = min(least, part)

@@ -5,19 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// Lengths in characters. A wide character counts as three, because speaking it takes about three
-// times as long.
+// Lengths in characters. A wide character counts as three characters, because it takes about three
+// times as long to speak.
 const (
-	minFirstSentence = 8   // minimum of the first segment to end with a sentence
-	minFirstClause   = 60  // or with a clause
-	enough           = 80  // minimum of later segments to end with a sentence
-	minLine          = 40  // or with a line
-	maxLength        = 300 // beyond this, a segment ends at the best possible end so far
-	maxUnbroken      = 600 // beyond this, a segment without a possible end is divided anywhere
-	minClause        = 40  // minimum of an overlong segment to end with a clause
+	minFirstSentence = 8   // minimum length of the first segment if it ends with a sentence
+	minFirstClause   = 60  // minimum length of the first segment if it ends with a clause
+	enough           = 80  // minimum length of later segments that end with a sentence
+	minLine          = 40  // minimum length of later segments that end with a line
+	maxLength        = 300 // a longer segment ends at the best position found so far
+	maxUnbroken      = 600 // a longer segment without any suitable position is divided anywhere
+	minClause        = 40  // minimum length at which a segment that is too long ends with a clause
 )
 
-// Segment is a part of an answer that is synthesized as a whole.
+// Segment is a part of an answer that is synthesized in one call.
 type Segment struct {
 	Start, End int    // byte offsets in the answer
 	Text       string // the text to speak; "" if there is none
@@ -26,24 +26,24 @@ type Segment struct {
 // Cutter splits an answer into segments. Create it with New.
 type Cutter struct {
 	start   int    // offset of the current segment
-	text    []byte // text of the current segment so far
-	read    int    // bytes of text that were examined
+	text    []byte // text of the current segment that has arrived
+	read    int    // number of bytes of text that have been examined
 	reading reading
 }
 
-// New creates a cutter for the part of an answer that begins at byte start. start must be 0 or the
-// beginning of a segment.
+// New returns a Cutter for an answer, or for the part of an answer that begins at the byte start.
+// start must be 0 or the beginning of a segment.
 func New(start int) *Cutter {
 	return &Cutter{start: start, reading: newReading(start == 0)}
 }
 
-// Write appends text and returns the segments that are complete.
+// Write appends text to the answer and returns the segments that are now complete.
 func (c *Cutter) Write(text string) []Segment {
 	c.text = append(c.text, text...)
 	return c.look(false)
 }
 
-// Close returns the remaining segments, at the end of the answer.
+// Close ends the answer and returns the remaining segments.
 func (c *Cutter) Close() []Segment {
 	done := c.look(true)
 	if len(c.text) > 0 {
@@ -52,7 +52,8 @@ func (c *Cutter) Close() []Segment {
 	return done
 }
 
-// look reads the new text and returns the segments that are complete.
+// look examines the new text and returns the segments that are complete. last means that the answer
+// has ended.
 func (c *Cutter) look(last bool) []Segment {
 	var done []Segment
 	for c.read < len(c.text) && (last || utf8.FullRune(c.text[c.read:])) {
@@ -66,7 +67,7 @@ func (c *Cutter) look(last bool) []Segment {
 	return done
 }
 
-// cut ends the current segment at offset end and begins the next one.
+// cut ends the current segment at the offset end and begins the next segment.
 func (c *Cutter) cut(end int) Segment {
 	done := Segment{Start: c.start, End: c.start + end, Text: Speak(string(c.text[:end]))}
 	c.start += end
@@ -75,7 +76,7 @@ func (c *Cutter) cut(end int) Segment {
 	return done
 }
 
-// weight returns the length with which a character is counted.
+// weight returns the number of characters for which a character counts.
 func weight(r rune) int {
 	if r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
 		return 3

@@ -1,19 +1,19 @@
 package sentence
 
-// fence tracks a block of code between two lines of backticks or tildes. Such a block is a separate
+// fence tracks a code block between two lines of backticks or tildes. Each code block is a separate
 // segment.
 type fence struct {
 	mark   rune
-	count  int // number of opening marks
-	from   int // offset of the opening marks
+	count  int // number of marks that opened the block
+	from   int // offset of the marks that opened the block
 	open   bool
-	head   bool // reading the opening line, which may still turn out not to be a fence
-	marks  int  // number of marks in the current line that may close it; -1 if it cannot
+	head   bool // true while the opening line is read, because it may still turn out not to be a fence
+	marks  int  // number of marks in the current line, which may close the block; -1 if the line cannot close it
 	closes bool
 }
 
-// next processes a character. fresh reports that the line so far contains only white space. end is
-// the end of the segment, or 0; inside reports whether the character belongs to a fence.
+// next processes a character. fresh means that the line contains only white space so far. end is
+// the end of the segment, or 0. inside reports whether the character belongs to a fence.
 func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 	if !f.open {
 		return f.opening(c, at, fresh)
@@ -34,7 +34,7 @@ func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 	return f.inside(c, at+size), true
 }
 
-// opening recognizes the marks that open a fence.
+// opening detects the marks that open a fence.
 func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	switch {
 	case c != '`' && c != '~':

@@ -83,8 +83,8 @@ func (s *speaker) special(line string, c, before rune, depth int) int {
 	return s.drop(emoji(line))
 }
 
-// image skips the "!" that distinguishes an image from a link. The alternative text is spoken like
-// the text of a link.
+// image skips the "!" before an image. The alternative text of the image is then spoken like the
+// text of a link.
 func image(line string) int {
 	if strings.HasPrefix(line, "![") {
 		return 1
@@ -92,7 +92,7 @@ func image(line string) int {
 	return 0
 }
 
-// escaped writes the mark after a backslash.
+// escaped writes the character after a backslash.
 func (s *speaker) escaped(line string) int {
 	if len(line) < 2 || line[1] >= utf8.RuneSelf || !unicode.IsPunct(rune(line[1])) && !unicode.IsSymbol(rune(line[1])) {
 		return 0
@@ -107,7 +107,8 @@ func (s *speaker) entity(found string) int {
 	return len(found)
 }
 
-// code writes the text between backticks unchanged, except that underscores become spaces.
+// code writes the text between backticks unchanged, except that it replaces underscores with
+// spaces.
 func (s *speaker) code(line string) int {
 	rest := strings.TrimLeft(line, "`")
 	ticks := line[:len(line)-len(rest)]

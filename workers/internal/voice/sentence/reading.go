@@ -6,70 +6,71 @@ import (
 	"unicode/utf8"
 )
 
-// firstWide is the first character of the scripts in which no space follows a punctuation mark.
+// firstWide is the first character of those scripts in which no space follows a punctuation mark.
 const firstWide = 0x3000
 
-// ending is the kind of a possible end of a segment. The next characters decide whether it is one.
+// ending is the kind of a possible end of a segment. The characters that follow determine whether
+// it is one.
 type ending int
 
 const (
 	noEnding ending = iota
 	clauseEnding
-	dotEnding  // of a sentence, an abbreviation or a number
+	dotEnding  // dot that ends a sentence or belongs to an abbreviation or a number
 	markEnding // end of a sentence
-	wideEnding // end of a sentence in a script that needs no space after it
+	wideEnding // end of a sentence in a script that has no space after it
 	lineEnding
 )
 
 // end is a possible end of a segment.
 type end struct {
 	kind   ending
-	spaced bool // white space follows
-	lines  int  // number of newlines that followed
+	spaced bool // true if white space follows
+	lines  int  // number of newlines that follow
 }
 
-// reading is the state of reading one segment.
+// reading is the state while one segment is read.
 type reading struct {
-	first  bool // this is the first segment of the answer
+	first  bool // true for the first segment of the answer
 	length int
-	spoken bool // the segment contains a letter or digit
+	spoken bool // true if the segment contains a letter or digit
 
 	end    end  // possible end after the last character
-	marker int  // offset of a bracket after it that may be a citation; -1: none
+	marker int  // offset of a bracket after the possible end that may be a citation, or -1
 	word   word // last word before the dot
 
-	fresh    bool // the line so far contains only white space
-	code     bool // between backticks
-	ticks    int  // backticks just read
-	opened   int  // backticks that opened the code
+	fresh    bool // true if the line contains only white space so far
+	code     bool // true between backticks
+	ticks    int  // number of backticks directly before the current character
+	opened   int  // number of backticks that opened the code
 	brackets int
-	link     bool // in the target of a link
+	link     bool // true in the target of a link
 	before   rune
 
 	fence fence
 
-	sentence, clause, space int // offsets at which the segment could end; 0 means none
-	clauseAt                int // length at clause
+	sentence, clause, space int // offsets at which the segment could end; 0 means that there is none
+	clauseAt                int // length of the segment at the offset clause
 }
 
 // newReading returns the state at the beginning of a segment.
 func newReading(first bool) reading { return reading{first: first, fresh: true, marker: -1} }
 
-// next processes the character c at offset at, which has size bytes. It returns the end of the
-// segment, or 0 if the end is not yet known.
+// next processes the character c at the offset at, which has size bytes. It returns the end of the
+// segment, or 0 if the end is not known yet.
 func (r *reading) next(c rune, at, size int) int {
 	if cut, inside := r.fence.next(c, at, size, r.fresh); cut != 0 || inside {
 		r.end.kind = noEnding
 		return cut
 	}
 
-	// A possible end is decided by the character after it, so this comes before the character
-	// itself.
+	// The next character determines whether a possible end is an end, so this is decided before the
+	// character itself is processed.
 	if cut := r.resolve(c, at); cut > 0 {
 		return cut
 	}
 	r.take(c, at)
-	// The target of a link is not spoken, so it does not count for the length.
+	// The target of a link is not spoken, so it is not part of the length.
 	if !r.link {
 		r.length += weight(c)
 	}
@@ -77,8 +78,8 @@ func (r *reading) next(c rune, at, size int) int {
 	return r.tooLong(at + size)
 }
 
-// resolve decides whether a possible end is the end of the segment, given the next character c at
-// offset at. It returns the end of the segment, or 0.
+// resolve decides whether a possible end is the end of the segment. c is the next character, at the
+// offset at. resolve returns the end of the segment, or 0.
 func (r *reading) resolve(c rune, at int) int {
 	if r.end.kind == noEnding {
 		return 0
@@ -87,7 +88,8 @@ func (r *reading) resolve(c rune, at int) int {
 		return r.resolveMarker(c)
 	}
 
-	// Line ends, white space and closing quotation marks belong to the end, so the decision waits.
+	// Newlines, white space and closing quotation marks belong to the end, so the decision is
+	// postponed.
 	switch {
 	case c == '\n':
 		r.end.lines++
@@ -108,7 +110,7 @@ func (r *reading) resolve(c rune, at int) int {
 }
 
 // resolveMarker decides whether a bracket after a possible end begins a citation. A citation
-// belongs to the text before it.
+// belongs to the text that precedes it.
 func (r *reading) resolveMarker(c rune) int {
 	at := r.marker
 	switch {
@@ -119,12 +121,12 @@ func (r *reading) resolveMarker(c rune) int {
 		return 0
 	}
 	r.marker = -1
-	r.brackets-- // do not count the closing bracket itself
+	r.brackets-- // do not count the closing bracket
 	defer func() { r.brackets++ }()
 	return r.ended('[', at)
 }
 
-// ended reports whether a possible end is a real one, given the next character c at offset at.
+// ended decides whether a possible end is an end, given the next character c at the offset at.
 func (r *reading) ended(c rune, at int) int {
 	was, w := r.end, r.word
 	r.end = end{}
@@ -132,18 +134,19 @@ func (r *reading) ended(c rune, at int) int {
 		r.word = word{}
 	}
 
-	// An end inside code, brackets or a link is not real, nor is the dot of an abbreviation.
+	// There is no end inside of code, brackets or a link, or after the dot of an abbreviation.
 	switch {
 	case r.code || r.brackets > 0 || r.link || r.joined(was, c) || was.lines == 0 && w.goesOn(was.kind, c):
 		return 0
 	case was.kind == clauseEnding:
 		return r.clauseEnds(at)
 	case was.lines == 1 && was.kind == lineEnding && unicode.IsLower(c):
-		r.space = at // the line break is only a wrapped line
+		r.space = at // the line break only wraps a line
 		return 0
 	}
 
-	// Remember the end even if the segment is still too short: tooLong may need it later.
+	// The offset is stored even if the segment is still too short, because tooLong may need it
+	// later.
 	r.sentence = at
 	if r.spoken && r.length >= r.enough(was.lines) {
 		return at
@@ -151,14 +154,15 @@ func (r *reading) ended(c rune, at int) int {
 	return 0
 }
 
-// joined reports whether c follows directly although white space follows a real end.
+// joined reports whether c directly follows a mark that, at the end of a sentence, would be
+// followed by white space.
 func (r *reading) joined(was end, c rune) bool {
 	wide := was.kind == wideEnding || was.kind == clauseEnding && r.before >= firstWide
 	return !was.spaced && !wide || c == '(' && r.before == ']'
 }
 
-// enough returns the minimum length of a segment that ends with the given number of newlines, or
-// with a sentence if lines is 0.
+// enough returns the minimum length of a segment that ends with the given number of newlines. If
+// lines is 0, the segment ends with a sentence.
 func (r *reading) enough(lines int) int {
 	switch {
 	case r.first:
@@ -169,8 +173,8 @@ func (r *reading) enough(lines int) int {
 	return enough
 }
 
-// clauseEnds records the end of a clause. It returns at if the first segment may end there,
-// otherwise 0.
+// clauseEnds records the end of a clause at the offset at. It returns at if the first segment may
+// end there, and otherwise 0.
 func (r *reading) clauseEnds(at int) int {
 	r.clause, r.clauseAt = at, r.length
 	if r.first && r.length >= minFirstClause {
@@ -179,7 +183,7 @@ func (r *reading) clauseEnds(at int) int {
 	return 0
 }
 
-// take updates the state for the character c at offset at.
+// take updates the state for the character c at the offset at.
 func (r *reading) take(c rune, at int) {
 	r.ticked(c)
 	switch {
@@ -202,7 +206,7 @@ func (r *reading) take(c rune, at int) {
 	r.fresh = false
 	r.spoken = r.spoken || unicode.IsLetter(c) || unicode.IsDigit(c)
 
-	// The word before a dot decides whether the dot is part of an abbreviation.
+	// The word before a dot is needed to decide whether the dot belongs to an abbreviation.
 	if r.end.kind == noEnding {
 		r.word.next(c)
 	}
@@ -226,14 +230,14 @@ func (r *reading) mark(c rune) {
 	}
 }
 
-// mayEnd records a possible end.
+// mayEnd records a possible end of the segment.
 func (r *reading) mayEnd(e ending) {
 	if r.marker < 0 && e > r.end.kind {
 		r.end.kind = e
 	}
 }
 
-// ticked counts backticks, which open and close code.
+// ticked counts backticks, which begin and end code.
 func (r *reading) ticked(c rune) {
 	if c == '`' {
 		r.ticks++

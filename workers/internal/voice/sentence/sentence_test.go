@@ -15,7 +15,7 @@ func cut(answer string, start int) []sentence.Segment {
 	return append(c.Write(answer[start:]), c.Close()...)
 }
 
-// texts returns the segments of an answer as parts of the written text.
+// texts returns the segments of an answer as parts of the original text.
 func texts(answer string) []string {
 	var all []string
 	for _, s := range cut(answer, 0) {
@@ -105,7 +105,7 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// TestFirstIsEarly: the first segment does not wait for the second sentence.
+// TestFirstIsEarly: the first segment is complete without waiting for the second sentence.
 func TestFirstIsEarly(t *testing.T) {
 	t.Parallel()
 	c := sentence.New(0)

@@ -7,7 +7,7 @@ import (
 )
 
 // Speak returns the text that is spoken for a part of an answer. It omits Markdown marks,
-// citations, the targets of links, emojis and blocks of code. The result may be "".
+// citations, the targets of links, emojis and code blocks. The result may be "".
 func Speak(markdown string) string {
 	lines := strings.Split(markdown, "\n")
 	if opensFence(lines[0]) {
@@ -15,7 +15,7 @@ func Speak(markdown string) string {
 	}
 
 	var out strings.Builder
-	broke := false // the previous line is a heading, or an item of a list or table
+	broke := false // true if the previous line is a heading, a list item or a row of a table
 	for _, raw := range lines {
 		line, own := unmark(raw)
 		line = inline(line)
@@ -36,7 +36,7 @@ func Speak(markdown string) string {
 // isSpoken reports whether a character is spoken.
 func isSpoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// opensFence reports whether a line begins a code block. A line with backticks on both sides is
+// opensFence reports whether a line begins a code block. A line that also ends with backticks is
 // inline code.
 func opensFence(line string) bool {
 	line = strings.TrimSpace(line)

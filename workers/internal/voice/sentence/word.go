@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord is the number of characters of a word that are kept. All abbreviations are shorter.
+// maxWord is the number of characters of a word that are kept. Every abbreviation is shorter.
 const maxWord = 12
 
-// word is the last word that was read. It decides whether a dot after it ends the sentence.
+// word is the last word that was read. It determines whether a dot after it ends the sentence.
 type word struct {
 	text   []rune
 	spaced bool
-	open   bool // several dots follow the word, so the sentence may continue
+	open   bool // true if several dots follow the word, so that the sentence may continue
 }
 
 func (w *word) space() { w.spaced = true }
 
-// next appends a character. After white space it begins a new word.
+// next appends a character to the word. After white space, it begins a new word.
 func (w *word) next(c rune) {
 	if w.spaced {
 		*w = word{}
@@ -28,13 +28,14 @@ func (w *word) next(c rune) {
 	}
 }
 
-// Abbreviations that rarely end a sentence, in several languages, without their last dot.
+// Abbreviations in several languages that rarely end a sentence. They are listed without their last
+// dot.
 var abbreviations = tableFor("mr mrs ms dr prof st rev hon gen col sgt capt lt gov mt vs e.g i.e eg ie cf al ca approx est fig " +
 	"figs eq nos vol vols pp ch sec dept univ assn bros jan feb apr aug sept oct nov dec tue tues thu thur " +
 	"sra srta dña ud uds pág núm avda mme mlle éd z.b d.h u.a o.ä bzw ggf inkl evtl nr str hr vgl zzgl bspw geb gest " +
 	"dhr mevr bijv blz dott sig sigg ecc núms т.е т.д г ул стр рис см им")
 
-// tableFor returns the set of the words in a list that is separated by spaces.
+// tableFor returns the words in a list, which are separated by spaces, as a set.
 func tableFor(words string) map[string]bool {
 	table := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
@@ -43,14 +44,14 @@ func tableFor(words string) map[string]bool {
 	return table
 }
 
-// goesOn reports whether a sentence continues after an apparent end of this kind. c is the next
+// goesOn reports whether a sentence continues after a possible end of the given kind. c is the next
 // character in the same line.
 func (w *word) goesOn(kind ending, c rune) bool {
 	return kind == dotEnding && !w.ends(c) || kind == markEnding && unicode.IsLower(c)
 }
 
-// ends reports whether a dot after the word ends the sentence. White space and then c follow the
-// dot.
+// ends reports whether a dot after the word ends the sentence. White space and the character c
+// follow the dot.
 func (w *word) ends(c rune) bool {
 	text := strings.TrimLeft(string(w.text), "\"'“‘«„‚([{*_¿¡")
 	lower := strings.ToLower(text)

@@ -21,8 +21,8 @@ func PlainPages(ctx context.Context, path string) ([]string, error) {
 	return pages[:len(pages)-1], nil
 }
 
-// Compare counts the words in plain, the plain output of pdftotext, and how many of them are also
-// in ours, the text of our reader.
+// Compare compares the output of our reader with plain, the output of pdftotext. all is the number
+// of words in plain, found the number of those that are also in ours, and missing lists others.
 func Compare(plain, ours string) (all, found int, missing []string) {
 	have := words(ours)
 	for w, n := range words(plain) {
@@ -36,12 +36,12 @@ func Compare(plain, ours string) (all, found int, missing []string) {
 	return all, found, missing
 }
 
-// words counts the words of a text for the comparison:
+// words counts the words of a text in a normalized form:
 //
-//   - without direction marks, vowel marks and hyphens, which poppler drops at the ends of lines,
-//   - with letters instead of their presentation forms,
-//   - each letter of a script without spaces separately,
-//   - without surrounding punctuation, which poppler misplaces in Arabic.
+//   - Direction marks, vowel marks, and hyphens at the ends of lines are removed.
+//   - Presentation forms are replaced by letters.
+//   - In scripts without spaces, each letter is a word.
+//   - Punctuation around words is removed, because poppler misplaces it in Arabic.
 func words(text string) map[string]int {
 	list := map[string]int{}
 	text = strings.Map(compared, norm.NFKC.String(text))
@@ -64,7 +64,7 @@ func words(text string) map[string]int {
 
 func compared(r rune) rune {
 	switch {
-	case r >= 0x202A && r <= 0x202C: // poppler puts these marks around runs of the other direction, and spaces on either side
+	case r >= 0x202A && r <= 0x202C: // poppler puts these marks around text of the other direction, with spaces on either side
 		return ' '
 	case r == '-':
 		return -1

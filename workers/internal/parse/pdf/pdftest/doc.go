@@ -1,3 +1,3 @@
-// Package pdftest makes PDFs for tests: malicious files, and files with images, rotation or
+// Package pdftest creates PDFs for tests: malicious files, and files with images, rotated pages or
 // passwords.
 package pdftest

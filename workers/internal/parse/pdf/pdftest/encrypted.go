@@ -15,11 +15,11 @@ const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x0
 
 const (
 	keySize     = 5
-	permissions = 0xFFFFFFC0 // no permissions for users without the owner's password
+	permissions = 0xFFFFFFC0 // without the owner's password, users have no permissions
 )
 
-// Encrypted returns a PDF with one page of text, encrypted with these passwords (revision 2 of the
-// standard handler). If the user's password is empty, everyone can open the PDF.
+// Encrypted returns a PDF with one page of text that is encrypted with the given passwords
+// (revision 2 of the standard handler). If the user's password is empty, everyone can open the PDF.
 func Encrypted(user, owner, text string) []byte {
 	id := "0123456789abcdef"
 	ownerKey := md5.Sum([]byte(padded(owner))) //nolint:gosec // G401: see above

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Hostile returns PDF files that attack their reader, by name.
+// Hostile returns malicious PDF files by name.
 func Hostile() map[string][]byte {
 	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>"
 	font := "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
@@ -77,8 +77,8 @@ func deepTree(levels int) []byte {
 	return File{Objects: objects}.Bytes()
 }
 
-// laughs returns a file with a form that draws ten forms, each of which draws another ten, and so
-// on for the given number of levels.
+// laughs returns a file with nested forms. A form draws ten forms of the next level, and there are
+// as many levels as given.
 func laughs(levels int) []byte {
 	objects := []string{
 		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

@@ -10,7 +10,7 @@ import (
 // File is a PDF that consists of raw objects, numbered from 1. The first object is the catalog.
 type File struct {
 	Objects []string
-	Trailer string // further entries of the trailer
+	Trailer string // additional entries of the trailer
 }
 
 // Bytes returns the content of the file.
@@ -31,7 +31,7 @@ func (f File) Bytes() []byte {
 	return b.Bytes()
 }
 
-// Stream returns a stream object with further entries.
+// Stream returns a stream object with additional entries in its dictionary.
 func Stream(entries string, content []byte) string {
 	return fmt.Sprintf("<< /Length %d %s >>\nstream\n%s\nendstream", len(content), entries, content)
 }
@@ -40,12 +40,12 @@ func Stream(entries string, content []byte) string {
 type Page struct {
 	Content string
 	Entries string // further entries, such as "/Rotate 90"
-	Image   []byte // grey image of Width by Height pixels, drawn over the whole page; nil for none
+	Image   []byte // grey image of Width by Height pixels that covers the whole page; nil for no image
 	Width   int
 	Height  int
 }
 
-// Text returns a page with lines in Helvetica of the given size, beginning at the top.
+// Text returns a page that contains lines in Helvetica of the given size, beginning at the top.
 func Text(size int, lines ...string) Page {
 	var b strings.Builder
 	for i, l := range lines {
@@ -84,16 +84,16 @@ func Pages(pages ...Page) File {
 func Deflate(content []byte) []byte {
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
-	_, _ = w.Write(content) // to memory
+	_, _ = w.Write(content) // writing to memory does not fail
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// deflateAgain compresses a text that is repeated the given number of times, without holding all of
-// it in memory.
+// deflateAgain compresses a text that is repeated the given number of times. It never holds all
+// repetitions in memory.
 func deflateAgain(text string, times int) []byte {
 	var b bytes.Buffer
-	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // the level is valid
+	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // fails only for an invalid level
 	piece := bytes.Repeat([]byte(text), 1000)
 	for range times / 1000 {
 		_, _ = w.Write(piece)
