@@ -19,8 +19,8 @@ const (
 	probeName    = "probe" // name of the consumer that receives probes
 )
 
-// CheckJobs returns ErrNotStored if the server responds and the stream exists, but a message was
-// not stored in time. For example, the disk may be full. After a failed write a server rejects all
+// ErrNotStored is the error of CheckJobs if the server responds and the stream exists, but a message
+// was not stored in time. For example, the disk may be full. After a failed write a server rejects all
 // messages for the stream, even when there is space again. RemakeStream repairs it.
 var ErrNotStored = errors.New("the server does not store messages")
 

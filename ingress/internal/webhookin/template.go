@@ -142,7 +142,8 @@ type placeholderValues struct {
 	decoded           map[int]string // texts that filters compare, by index
 }
 
-// named returns the text of a placeholder whose name is not a path. is is false for a path.
+// named returns the text of a placeholder whose name is not a path. For a path, it
+// returns false.
 func (f *placeholderValues) named(p *piece) (text string, is bool) {
 	switch p.name {
 	case ofEvent:

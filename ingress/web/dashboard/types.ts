@@ -242,9 +242,7 @@ export interface Found {
   text: string;
   startIndex: number;
   endIndex: number;
-  /**
-   * The position of the passage on its page in points, or null if the format has no positions.
-   */
+  /** The position of the passage on its page in points, or null if the format has none. */
   box: [number, number, number, number] | null;
   score: number;
   matchedBy: string[];
@@ -270,9 +268,7 @@ export interface Member {
   role: Role;
   status: "active" | "invited";
   createdAt: string;
-  /**
-   * The URL of the invitation. It is present only in the response that creates the invitation.
-   */
+  /** The invitation's URL. It is present only in the response that creates the invitation. */
   url?: string;
   expiresAt?: string;
 }

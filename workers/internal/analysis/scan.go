@@ -68,7 +68,7 @@ func eastern(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
 }
 
-// wordIf returns wordToken if is is true, and otherwise none.
+// wordIf returns wordToken if the argument is true, and otherwise none.
 func wordIf(is bool) kind {
 	if is {
 		return wordToken
