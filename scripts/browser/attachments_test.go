@@ -52,7 +52,7 @@ func (p *page) drag(over func(), files ...string) {
 	p.dragTo(640, 450, over, files...)
 }
 
-// dragTo is like drag, but for a given point in the window.
+// dragTo drags files to a point of the window, calls over while they hover there, and drops them.
 func (p *page) dragTo(x, y float64, over func(), files ...string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: files, DragOperationsMask: 1}

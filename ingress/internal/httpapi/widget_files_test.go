@@ -48,7 +48,7 @@ func TestVisitorsAttachFiles(t *testing.T) {
 	agentID := a.newFileAgent(h)
 	got := a.visit(agentID, signed(agentID, "ada"), widgetPage).want(t, "token", 201, "")
 	if got.json(t, "agent.attachments") != true {
-		t.Errorf("the page is told %s", got.body)
+		t.Errorf("the page receives %s", got.body)
 	}
 	ada := newGuest(agentID, got.text(t, "token"), widgetPage, "")
 

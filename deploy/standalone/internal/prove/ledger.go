@@ -63,7 +63,7 @@ func startLedger(ctx context.Context, forgets bool) (*ledger, error) {
 	return l, nil
 }
 
-// close stops the ledger. All of its clients must have stopped before.
+// close stops the ledger. All of its clients must already have stopped.
 func (l *ledger) close() {
 	close(l.closed)
 	_ = l.server.Close()
