@@ -105,6 +105,10 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 	for _, r := range []role{sweep, tool, agent} {
 		b.start(r, o.armed[r])
 	}
+
+	// A run that is accepted before the worker announces its slots waits for the sweeper. The ingress
+	// then does not publish its job.
+	b.eventually("the worker has announced its slots", func() bool { return b.number(`SELECT count(*) FROM worker_slots`) > 0 })
 	return b
 }
 
