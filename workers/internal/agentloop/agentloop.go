@@ -149,9 +149,10 @@ func New(cfg Config) *Loop {
 	return l
 }
 
-// Run executes a run from its first step, or continues after the steps in its journal. It calls
-// events in the order in which they happen, from its own goroutine. events may be nil and must not
-// block. The error is an *Error or a *Parked, or it wraps the cause of ctx or the journal's error.
+// Run executes a run from its first step, or continues after the steps in its journal. It calls the
+// function events for each event, in order and from its own goroutine. events may be nil and must
+// not block. The error is an *Error or a *Parked, or it wraps the cause of ctx or the journal's
+// error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
 	// Replay the recorded steps to restore the state in which an earlier attempt left the run.
 	r := newRun(l, &in, journal, events)

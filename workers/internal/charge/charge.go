@@ -48,9 +48,9 @@ func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budge
 	return lacking, err
 }
 
-// Settle replaces the reservation with the amounts that the calls have used, and stores the usage
-// that the models have reported. It does so even if ctx has ended. If storing fails, the sweeper
-// later counts the whole reservation as used.
+// Settle replaces the reservation with the amounts that the calls have used. It also stores the
+// usage that the models have reported. It does both even if ctx has ended. If storing fails, the
+// sweeper later counts the whole reservation as used.
 func (a *Account) Settle(ctx context.Context, used budgetdb.Amounts, reported budgetdb.CallUsage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()

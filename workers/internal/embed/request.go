@@ -20,8 +20,8 @@ const (
 	bytesOfToken = 4   // average number of bytes of a token in English text
 )
 
-// Request is a request for the vectors of texts. It is for clients that choose the model and the
-// dimensions.
+// Request is a request for the vectors of texts, in which the client chooses the model and the
+// number of dimensions.
 type Request struct {
 	Model      string
 	Texts      []string

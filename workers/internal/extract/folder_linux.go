@@ -92,7 +92,7 @@ func sweep(parent string) {
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = os.RemoveAll(path) // a later sweep removes what remains
 		}
-		_ = lock.Close() // no data can be lost: the folder was opened only for reading
+		_ = lock.Close() // ignore the error of Close, because the folder was opened only for reading, so no data can be lost
 	}
 }
 

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// shared is the backend for all tests that do not need one of their own.
+// shared is the backend of all tests that do not need a separate backend.
 var shared = sync.OnceValues(func() (sandbox.Backend, error) { return bubblewrap.Open(bubblewrap.Config{}) })
 
 func open(tb testing.TB, c Config) *Extractor {

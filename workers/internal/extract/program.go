@@ -108,7 +108,8 @@ func copyProgram(from *os.File, to string) error {
 
 	const maximum = 1 << 40
 
-	// A section reader does not change the offset of the file, which is shared.
+	// Read through a section reader, because it does not change the offset of the file, which is
+	// shared.
 	_, err = io.Copy(file, io.NewSectionReader(from, 0, maximum))
 	if err == nil {
 		err = file.Chmod(fs.FileMode(0o555))

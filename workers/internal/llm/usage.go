@@ -9,7 +9,8 @@ const (
 	// MessageOverhead is the maximum number of tokens that a message or tool adds to those of its
 	// text.
 	MessageOverhead = 16
-	// PromptOverhead is the maximum number of tokens that a prompt adds to those of its parts.
+	// PromptOverhead is the maximum number of tokens that a prompt has in addition to the tokens of
+	// its parts.
 	PromptOverhead = 1024
 )
 

@@ -48,7 +48,8 @@ func plain(s string) bool {
 	return true
 }
 
-// seen returns the replacement of a character: the character itself, a newline, or -1 to remove it.
+// seen returns the replacement of a character. It is the character itself, a newline, or -1 if the
+// character must be removed.
 func seen(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':

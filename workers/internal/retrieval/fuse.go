@@ -37,7 +37,7 @@ type fusedHit struct {
 	similarity float64
 }
 
-// with returns a candidate that consists of the hit and its passage p.
+// with returns a candidate that consists of the hit and the passage p.
 func (h fusedHit) with(p domain.Passage) candidate {
 	return candidate{Found: domain.Found{Passage: p, Score: h.score, MatchedBy: h.by}, similarity: h.similarity}
 }

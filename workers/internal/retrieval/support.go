@@ -104,8 +104,8 @@ func (s support) keep(found []candidate) []candidate {
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < minSimilarity && !s.in(c, known) })
 }
 
-// in reports whether a passage contains enough of the query's words, in the same form or in a form
-// that the language of the passage allows.
+// in reports whether a passage contains enough of the query's words. A word may occur in the same
+// form, or in another form that the language of the passage allows.
 func (s support) in(c candidate, known languages) bool {
 	// The headings and the document's name describe a passage, so their words count as well.
 	text := strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text
@@ -184,7 +184,7 @@ func (l languages) of(p domain.Passage) string {
 	return one.language
 }
 
-// in reports whether terms contains a form of the word.
+// in reports whether terms contains the word in any of its forms.
 func (w weightedWord) in(terms map[string]bool) bool {
 	return terms[w.Text] || slices.ContainsFunc(w.Lexemes, func(l string) bool { return terms[l] })
 }

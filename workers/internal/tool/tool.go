@@ -51,8 +51,8 @@ type Tool interface {
 type Error struct {
 	Message   string // shown to models and callers
 	Retryable bool
-	NotSent   bool  // the request was certainly not sent; set only for calls with a side effect
-	Answered  bool  // the receiver has responded, so the outcome is known; set only for calls with a side effect
+	NotSent   bool  // the request was certainly not sent; this is set only for calls with a side effect
+	Answered  bool  // the receiver has responded, so the outcome is known; this is set only for calls with a side effect
 	Err       error // internal cause; may be nil
 	// Output is the output of the failed call for models and callers. It is a JSON object with a
 	// string under the key "error". If it is nil, the output is {"error": Message}.

@@ -165,8 +165,8 @@ func delimiterFor(text string) byte {
 			}
 		}
 
-		// The delimiter with the most rows of equal width is best. If several are equally good, the
-		// width decides.
+		// The best delimiter gives the most rows of equal width. Of several equally good
+		// delimiters, the one with the widest rows is chosen.
 		for n, rows := range counts {
 			if score := rows*100 + min(n, 50); score > limit {
 				best, limit = d, score

@@ -24,11 +24,11 @@ func TestOnlyWhatIsMeantIsSeen(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
 		t.Helper()
-		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // like a file descriptor that this process uses
+		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // stands for any file descriptor that this process uses
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = syscall.Close(leak) }() // of a file from which bytes were read
+		defer func() { _ = syscall.Close(leak) }() // no data can be lost, because the file was opened only for reading
 		c := code(`
 import fcntl, json, os, resource
 descriptors = []

@@ -13,7 +13,7 @@ import (
 // openV1 creates this process's folder in each required hierarchy.
 func openV1(mounts []mount, own string) (*Root, error) {
 	r := &Root{version: 1}
-	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: without forks, no child escapes a kill
+	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: a process that cannot fork cannot escape a kill
 		dir, found, err := home(mounts, own, controller)
 		if err == nil && !found {
 			err = errors.New("not supported by the kernel")

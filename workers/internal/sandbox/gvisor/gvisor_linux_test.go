@@ -88,7 +88,7 @@ time.sleep(600)`
 	if err != nil {
 		t.Fatalf("reading the program's output: %v; standard error: %s", err, started.Stderr())
 	}
-	if got := strings.TrimSpace(string(said[:n])); got != "23" { // the limit on processes and the reserve, without the first process
+	if got := strings.TrimSpace(string(said[:n])); got != "23" { // the sum of the limit on processes and the reserve, minus the first process
 		t.Errorf("a program with 16 processes starts %s children", got)
 	}
 	u, err := started.Usage()

@@ -85,7 +85,7 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	defer e.cancel()
 	defer func() {
 		if e.complete {
-			i.ending.Go(b.Kill) // no program is running in the box, so the caller need not wait
+			i.ending.Go(b.Kill) // kill the box in the background, because no program runs in it, so the caller need not wait
 			return
 		}
 		b.Kill()
@@ -203,7 +203,7 @@ func (e *exchange) kill(limit sandbox.Limit) {
 func (e *exchange) end() {
 	e.took = time.Since(e.started)
 	if !e.ended {
-		e.box.Kill() // the box is lost; after the kill its usage is final
+		e.box.Kill() // kill the lost box; afterwards its usage is final
 	}
 
 	// The program has ended, and the runner sends its files. The time for sending them is limited,

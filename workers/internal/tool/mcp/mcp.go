@@ -40,7 +40,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, &tool.Error{Message: "The arguments must be an object.", NotSent: true, Err: err}
 	}
 	ctx, end := context.WithCancel(ctx)
-	defer end() // also ends a response that the server is still sending
+	defer end() // this also ends a response that the server is still sending
 
 	// The server and the tool's name on the server come from the servers' lists and never from the
 	// model.
@@ -133,7 +133,7 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 
 	// The transport finds the delivery in the context, and sends the request at most once.
 	calling, cancel := context.WithTimeout(context.WithValue(ctx, deliveryKey{}, d), callTimeout)
-	defer cancel() // also ends a response that continues after the result
+	defer cancel() // this also ends a response that continues after the result
 	answer, err := s.CallTool(calling, params)
 	if err != nil {
 		return d.explain(ctx, err)

@@ -71,7 +71,8 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 		// The library must not repeat any request, because a repeated call could have its side
 		// effect twice.
 		MaxRetries: -1,
-		// The server could use this stream only for notifications, which this client ignores.
+		// Disable the stream from the server. The server could use it only for notifications, which
+		// this client ignores.
 		DisableStandaloneSSE: true,
 	}, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
@@ -79,7 +80,7 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 		return nil, w.explain(ctx, err, redactor)
 	}
 	return &session{ClientSession: connection, wire: w, redactor: redactor, close: func() {
-		go func() { // the caller need not wait for the end of the session, which the library limits in time
+		go func() { // close the session in the background; the library limits the time that this takes
 			_ = guard(ctx, connection.Close)
 			kept.CloseIdleConnections()
 		}()
