@@ -204,7 +204,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 
 // execute runs a call and returns its result with cleaned output.
 func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
-	// These calls fail without reaching a tool. The model receives the reason.
+	// The following calls fail before they reach a tool, and the model receives the reason.
 	switch {
 	case r.brokeOff:
 		return tool.Result{}, &tool.Error{Message: brokeOffNote}

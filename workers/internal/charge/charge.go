@@ -34,8 +34,8 @@ type Account struct {
 // New returns an account for the calls that c describes.
 func New(budgets Budgets, c budgetdb.Call) *Account { return &Account{budgets: budgets, call: c} }
 
-// Reserve reserves amounts in all budgets that apply to the calls. If a budget has not enough left,
-// it reserves nothing and returns that budget.
+// Reserve reserves amounts in all budgets that apply to the calls. If a budget does not have enough
+// left, Reserve reserves nothing and returns that budget.
 func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budgetdb.Lacking, error) {
 	a.holdID = id.New("hold")
 	budgets, lacking, err := a.budgets.ReserveCall(ctx, a.call, a.holdID, maximum)

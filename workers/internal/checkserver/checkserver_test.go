@@ -321,7 +321,7 @@ func TestCallsOfModelsAreCharged(t *testing.T) {
 	})
 }
 
-// If a budget has not enough left, no model is called, and the reply contains the budget.
+// If a budget does not have enough left, no model is called, and the reply contains the budget.
 func TestBudgetsRefuseChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ type Price func(model string, used llm.Usage) int64
 
 // NewModels creates a server that checks an agent's model and its fallback models. It calls each
 // model with a few tokens. The calls are charged to the organization's budgets and are part of its
-// usage. If a budget has not enough left for all calls, no call is made.
+// usage. If a budget does not have enough left for all calls, no call is made.
 func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *Server {
 	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		calls := newModelCalls(models, price, a)

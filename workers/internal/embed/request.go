@@ -33,7 +33,7 @@ type Vectors struct {
 	Model       string // name of the model as configured
 	List        [][]float32
 	InputTokens int64
-	Estimated   bool // InputTokens is an estimate, because the service has not reported it
+	Estimated   bool // true if InputTokens is an estimate, because the service has not reported the number of tokens
 }
 
 // Find returns the configured name of a model. model may be given with or without its provider. If

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	misbehave() // only in a sandbox, and only if the document requests it
+	misbehave() // does nothing outside of a sandbox, or if the document does not name a behavior
 	Main()
 	os.Exit(m.Run())
 }

@@ -30,7 +30,8 @@ func openProgram() *program {
 		return &program{err: fmt.Errorf("finding this program's executable: %w", err)}
 	}
 
-	// This link refers to the running executable even if its file has been replaced.
+	// /proc/self/exe refers to the running executable even if the file at its path has been
+	// replaced.
 	file, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return &program{err: fmt.Errorf("opening this program's executable: %w", err)}

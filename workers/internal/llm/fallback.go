@@ -39,8 +39,8 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 			return Response{}, fmt.Errorf("asking models in turn: %w", ctx.Err())
 		}
 
-		// The model has emitted text. An answer of another model would continue in the middle of
-		// it.
+		// Once a model has emitted text, no other model is tried, because its answer would not
+		// continue that text.
 		var e *Error
 		if !errors.As(err, &e) || emitted || !tryNext(e.Kind, i > 0) {
 			return Response{}, err

@@ -39,8 +39,8 @@ type Request struct {
 	// Output is the JSON Schema of the answer, an object; nil: the answer is text. The model writes
 	// the JSON as Response.Text. It need not match the schema.
 	Output json.RawMessage
-	// Settings are converted to the provider's form. MaxTokens already takes their limit into
-	// account.
+	// Settings are the model settings for this call, which each provider converts to the form of
+	// its API. MaxTokens already takes their output limit into account.
 	Settings domain.ModelSettings
 	// Correction reports that the last two messages are an answer that does not match Output, and a
 	// message that describes its errors.

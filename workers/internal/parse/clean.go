@@ -167,7 +167,8 @@ func boundary(s string, maximum int) int {
 		}
 	}
 
-	// In a text that consists only of accents, there is no such offset, so an accent is separated.
+	// A text that consists only of accents has no offset that keeps each accent with its letter, so
+	// an accent is separated.
 	for i := maximum; i > 0; i-- {
 		if utf8.RuneStart(s[i]) {
 			return i

@@ -121,7 +121,7 @@ func detectArchive(content []byte) (string, error) {
 		return "", err
 	}
 
-	// Office packages contain this file, which lists the types of their parts.
+	// An Office package contains a file that lists the types of its parts.
 	types, err := optional(a, "[Content_Types].xml")
 	if err != nil {
 		return "", err

@@ -220,6 +220,6 @@ func common(a, b map[string]bool) float64 {
 		}
 	}
 
-	// This is the Jaccard index, like PostgreSQL's function similarity.
+	// The result is the Jaccard index, like that of PostgreSQL's function similarity.
 	return float64(both) / float64(len(a)+len(b)-both)
 }

@@ -141,7 +141,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 		return errMemory
 	case status.ExitStatus() == exitPermission:
 		return errForbidden
-	default: // 1 means that the file cannot be opened, other codes that it has no pages
+	default: // exit status 1 means that the file cannot be opened; any other status means that it has no pages
 		return errDamaged
 	}
 }

@@ -95,7 +95,8 @@ func isFault(err error) bool {
 	}
 }
 
-// guarded calls call. While the circuit breaker is open, guarded fails immediately instead.
+// guarded executes call, which makes a request to the service. While the circuit breaker is open,
+// guarded fails immediately instead.
 func (s *service) guarded(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the speech service: %w", ctx.Err())

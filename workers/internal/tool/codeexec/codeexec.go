@@ -55,7 +55,8 @@ func (b *Backend) Serving() (slots, queue int) { return b.cfg.Slots, b.cfg.Queue
 // contains the output.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.CodeExecution
-	// The caller has already checked this, but a tool worker does not trust its callers.
+	// The caller has already checked that the tool is enabled, but a tool worker does not trust its
+	// callers.
 	if options == nil || !options.Enabled {
 		return tool.Result{}, mistake("The agent is not allowed to run code.")
 	}

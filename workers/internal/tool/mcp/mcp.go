@@ -128,7 +128,7 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 	d := &delivery{sending: req.Sending, key: req.EffectKey, redactor: s.redactor}
 	params := &sdk.CallToolParams{Name: name, Arguments: req.Call.Arguments}
 	if req.EffectKey != "" {
-		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // also sent in the body, because few servers pass headers to their tools
+		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // the body also contains the key, because few servers pass headers to tools
 	}
 
 	// The transport finds the delivery in the context, and sends the request at most once.

@@ -192,7 +192,7 @@ func decode(body []byte, contentType string) string {
 	if err != nil {
 		text = body
 	}
-	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // UTF-16 may leave this mark at the beginning
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // a text in UTF-16 may still begin with a byte order mark
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
