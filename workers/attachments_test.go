@@ -92,7 +92,8 @@ func needsSandbox(t *testing.T) {
 	}
 }
 
-// The offline model describes images. From documents, it answers with citations of their pages.
+// The offline model describes an attached image. About an attached document, it answers with
+// citations of the document's pages.
 func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
@@ -154,8 +155,8 @@ func TestProgramsGetAttachments(t *testing.T) {
 	}
 }
 
-// A hostile file ends only its own run, with a reason. A run with an honest file succeeds at the
-// same time.
+// A hostile file makes only its own run fail, with a reason. A run with an honest file succeeds at
+// the same time.
 func TestHostileAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)

@@ -22,7 +22,7 @@ type Input struct {
 	Model        llm.Model
 	Tools        *tool.Registry // the agent's tools; nil: none
 	Client       *ClientTools   // the tools that the client executes; nil: none
-	Contract     *Contract      // the form of the answer; nil: the answer is text
+	Contract     *Contract      // the schema that the answer must match; nil: the answer is text
 	Settings     domain.ModelSettings
 	Attachments  []llm.Attachment // attachments of the message; their passages have no source numbers yet
 	Limits       Limits

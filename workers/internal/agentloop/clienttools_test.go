@@ -169,8 +169,8 @@ func TestClientCallsEndTheRun(t *testing.T) {
 	}
 }
 
-// If the history of a request contains client tool calls of another service, or of a run without a
-// journal, the prompt contains only the calls and results in the request.
+// The history of a request may contain client tool calls of another service, or of a run without a
+// journal. Then the prompt contains only the calls and results in the request.
 func TestRoundsWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	round := domain.CallRound{

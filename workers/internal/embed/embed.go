@@ -181,7 +181,8 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	var res *http.Response
 	answer, err := e.service.New(callCtx, params, option.WithResponseInto(&res))
 
-	// If the response is not JSON, this explains the failure better than the error of the SDK.
+	// If the response is not JSON, report this, because it explains the failure better than the
+	// error of the SDK.
 	if err == nil || res != nil && res.StatusCode < http.StatusBadRequest && ctx.Err() == nil && callCtx.Err() == nil {
 		if err := checkJSON(res); err != nil {
 			return nil, err

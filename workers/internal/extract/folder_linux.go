@@ -32,8 +32,8 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 func newFolder() (*folder, error) {
 	why := errors.New("no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
-		// On some machines, some of these folders are mounted without permission to execute
-		// programs.
+		// On some machines, some of the folders in this list are mounted without permission to
+		// execute programs.
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
 			continue

@@ -146,7 +146,7 @@ func nameFor(res *http.Response) string {
 		}
 	}
 
-	// After redirects, this is the URL of the last request.
+	// After redirects, res.Request is the last request.
 	at := res.Request.URL
 	if name := domain.CleanName(at.Path, maxName); name != "" {
 		return name

@@ -30,8 +30,9 @@ const (
 	// unknownWeight is the weight of a word that no chunk contains, relative to the weight of the
 	// rarest possible word. Such a word may be essential, or it may not belong to the topic.
 	unknownWeight = 0.5
-	// minCommon is the minimum share of common trigrams with which a word in a passage replaces a
-	// word that no document contains, for example because of a typing error.
+	// minCommon is the minimum share of trigrams that two words must have in common to be similar.
+	// A similar word in a passage replaces a word of the query that no document contains, for
+	// example because of a typing error.
 	minCommon = 0.4
 	// minSimilarity is the cosine similarity from which a passage is considered related to a query
 	// because of its vector alone. For unrelated texts, the similarity is lower with OpenAI's third

@@ -148,7 +148,7 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 // failed, the next attempt begins with the next model. Within an attempt, no fallback is possible
 // once a model has begun its answer.
 func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
-	// A copy, because the rotation below must not change the cached configuration.
+	// Copy the list, because the rotation below must not change the cached configuration.
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
 	var last domain.RunError
 	if json.Unmarshal(claim.LastError.V, &last) == nil && strings.HasPrefix(last.Code, "model_") {

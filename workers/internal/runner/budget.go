@@ -80,8 +80,8 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
 
-	// An exhausted budget is not a failure of the store. The error is retryable only if other
-	// calls' holds take up the room.
+	// An exhausted budget is not a failure of the store. The error is retryable only if the holds
+	// of other calls use up the budget.
 	switch {
 	case err != nil:
 		r.settle(ctx, budgetdb.Amounts{}) // the hold may have been placed despite the error

@@ -170,8 +170,8 @@ func (t *eventWriter) append(kind string, data []byte) {
 	t.publish(t.held.RunID, domain.EventChunk{Fence: t.held.Fence, First: t.next, Lines: t.lines[from:]})
 	t.next++
 
-	// Start the timer with the first unsaved event. If a checkpoint is being written, it starts the
-	// timer for the next one when it is done.
+	// Start the timer with the first unsaved event, unless a checkpoint is being written. When that
+	// checkpoint is done, it starts the timer for the next checkpoint.
 	switch {
 	case t.timer == nil:
 		t.timer = time.AfterFunc(t.untilCheckpoint(), t.checkpoint)

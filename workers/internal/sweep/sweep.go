@@ -357,8 +357,8 @@ func (s *Sweeper) expire(ctx context.Context) error {
 		}
 	}
 
-	// Call these two only once: PruneLogins deletes all rows in one call, and the next round
-	// deletes the remaining counters.
+	// Call PruneLogins and PruneLimits only once. PruneLogins deletes all rows in one call, and the
+	// next round deletes the remaining counters.
 	_, logins := s.store.Accounts.PruneLogins(ctx)
 	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, maxBatch)
 	return errors.Join(append(errs, logins, limits)...)

@@ -18,8 +18,8 @@ type Spec struct {
 	Description string
 	Schema      json.RawMessage
 	SideEffect  domain.SideEffect // side effect of a call; "" means none
-	// Alone means that a call is never executed at the same time as other calls of the turn, for
-	// example because a person may have to approve it.
+	// Alone means that a call is never executed at the same time as other calls of the turn. For
+	// example, a person may have to approve the call.
 	Alone bool
 }
 

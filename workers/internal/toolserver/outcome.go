@@ -29,7 +29,7 @@ func failure(message string, retryable bool) contract.ToolReply {
 		message = "The tool failed."
 	}
 	if len(message) > maxMessage {
-		// The limit may be in the middle of a character, so its remaining bytes are dropped.
+		// If the limit is in the middle of a character, drop the incomplete character.
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}

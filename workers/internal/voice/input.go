@@ -130,8 +130,8 @@ func (in *input) needs() int64 {
 
 // detect returns the events of speech in the audio fresh, which has just been received.
 func (in *input) detect(fresh []byte) []activity.Event {
-	// Audio before in.from is not examined, because another worker has already done so or because
-	// it must not be detected.
+	// Audio before in.from is not examined, because another worker has already examined it or
+	// because it must not be detected.
 	begins := in.tape.end() - int64(len(fresh)/sampleBytes)
 	if in.detector == nil || in.tape.end() <= in.from {
 		return nil

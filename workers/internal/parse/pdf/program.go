@@ -124,7 +124,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 			return errCPU
 		case syscall.SIGXFSZ:
 			return errFiles
-		case syscall.SIGKILL: // only the kernel sends this signal: if memory is exhausted or the CPU limit is far exceeded
+		case syscall.SIGKILL: // only the kernel sends SIGKILL: if memory is exhausted, or if the CPU limit is far exceeded
 			return errMemory
 		case syscall.SIGABRT:
 			if outOfMemory(said) {

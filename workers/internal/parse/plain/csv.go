@@ -11,8 +11,8 @@ import (
 
 // Limits on delimited values.
 const (
-	maxQuoted  = 256 << 10 // bytes up to the closing quote of a cell; if there is none within this limit, the quote is ordinary text
-	maxScanned = 32 << 20  // bytes scanned for closing quotes that do not exist; beyond this limit, all quotes are ordinary text
+	maxQuoted  = 256 << 10 // maximum number of bytes up to a cell's closing quote; if there is none, the quote is ordinary text
+	maxScanned = 32 << 20  // maximum number of bytes scanned for closing quotes that do not exist; beyond it, all quotes are ordinary text
 	maxCells   = 16_384    // cells in a row
 	sampleRows = 50        // number of rows from which the delimiter is detected
 )

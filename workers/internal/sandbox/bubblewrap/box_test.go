@@ -55,7 +55,7 @@ print(json.dumps({
 		delete(got["environment"].(map[string]any), "LC_CTYPE") // Python sets this variable
 		devices := "[full null random shm urandom zero]"
 		if b.groups == nil {
-			devices = "[full null random shm urandom]" // shared mappings of /dev/zero would not be counted
+			devices = "[full null random shm urandom]" // zero is missing, because shared mappings of /dev/zero would not be counted as memory
 		}
 		for what, want := range map[string]string{
 			"descriptors": "[0 1 2]", "environment": "map[A:b=c EMPTY: PWD:/work TEXT:x y\n--bind]", "groups": "",

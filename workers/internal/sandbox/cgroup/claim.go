@@ -51,8 +51,8 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 
 	// Before this lock was taken, another process may have removed the folder as unused, and a
-	// third may have created one of the same name. So the locked file must still be the one at this
-	// path.
+	// third process may have created a folder of the same name. So the locked file must still be
+	// the file at this path.
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		mine, mineErr := f.Stat()

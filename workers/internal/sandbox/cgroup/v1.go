@@ -56,7 +56,7 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 		all = append(all,
 			write(dir, "memory.limit_in_bytes", limit),
 			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // the limit of memory plus swap is the same, so no swap is used
-			writeIfThere(dir, "memory.swappiness", "0"))             // missing in kernels that do not count swap
+			writeIfThere(dir, "memory.swappiness", "0"))             // this file is missing in kernels that do not count swap
 	}
 	if slices.Contains(controllers, "pids") && l.Processes > 0 {
 		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))

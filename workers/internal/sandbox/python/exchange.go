@@ -206,8 +206,8 @@ func (e *exchange) end() {
 		e.box.Kill() // kill the lost box; afterwards its usage is final
 	}
 
-	// The program has ended, and the runner sends its files. The time for sending them is limited,
-	// too.
+	// After the program has ended, the runner sends its files. The time for this is limited as
+	// well.
 	usage, err := e.box.Usage()
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)
@@ -220,7 +220,7 @@ func (e *exchange) end() {
 	if e.counted {
 		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
 	}
-	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may have missed the latest value
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // include the last measurement, which the watch may have missed
 	killed := !e.ended || e.exitCode == -9
 	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed the program before begin was called
 		e.limit = sandbox.LimitMemory

@@ -76,7 +76,8 @@ type location struct {
 // that may have the tool. If no list contains the tool, find requests the lists again, but only
 // once.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
-	// Usually there is only one such server, because its name is part of the tool's name.
+	// Usually only one server may have the tool, because the server's name is part of the tool's
+	// name.
 	servers := owners(serversFor(req), req.Call.Name)
 	for again := true; ; again = false {
 		found, err := b.look(ctx, req, servers)

@@ -42,7 +42,7 @@ type session struct {
 // that the server used before, or "" if it is unknown.
 func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
 	at, err := url.Parse(server.URL)
-	if err != nil { // not wrapped, because the error would quote the address
+	if err != nil { // the error is not wrapped, because it would quote the address
 		return nil, &tool.Error{Message: "The address of the server is not valid.", NotSent: true, Err: errors.New("reading address")}
 	}
 
