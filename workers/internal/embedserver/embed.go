@@ -48,7 +48,7 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 	used := s.amounts(model, found.InputTokens)
 	charged := used
 	if found.Estimated {
-		charged = maximum // charge no more than the reservation: the estimate may be too low, and a budget must never be exceeded
+		charged = maximum // charge the maximum: the estimate may be too low, and a budget must never be exceeded
 	}
 	account.Settle(ctx, charged, budgetdb.CallUsage{InputTokens: used.Tokens, CostMicros: used.CostMicros})
 	return contract.EmbedReply{Model: model, Vectors: packed(found.List), InputTokens: found.InputTokens}, nil

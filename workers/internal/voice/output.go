@@ -290,7 +290,7 @@ func (l *session) sendFor(a *answer, s *segment) bool {
 		now := time.Now()
 		n := min(maxFrame, int64(len(s.pcm)/sampleBytes))
 		if n < maxFrame && !s.done && a.pace.ahead(now) > startFrame {
-			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // wait no longer than until the client runs out of audio
+			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // send the next audio before the client runs out of audio
 			return false
 		}
 		if wait := a.pace.wait(now, n); wait > 0 {
