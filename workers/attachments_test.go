@@ -115,7 +115,7 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 		t.Errorf("%+v, %v", source, err)
 	}
 
-	// A document is also available to the messages of its session that follow.
+	// A document is also available to later messages of its session.
 	run = r.result(r.start(agent, "s", "By the document, how often are ladders inspected?"))
 	if run.Status != domain.RunCompleted || len(run.Citations) == 0 || *run.Citations[0].Page != 7 || len(run.Attachments) != 0 {
 		t.Errorf("%+v, %+v", run, run.Error)
@@ -137,8 +137,8 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	}
 }
 
-// A program finds the attachments of its run in its working folder. Image files are there in the
-// form to which Parley has converted them.
+// A program finds the attachments of its run in its working folder. Images are there in the form to
+// which Parley has converted them.
 func TestProgramsGetAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)

@@ -195,7 +195,7 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 // and counts from the nearer one, because callers ask for nearby offsets.
 type runeCounter struct {
 	text string
-	last [2]position // the last result, and the result before the last
+	last [2]position // the last two results, the latest first
 }
 
 // position is the same offset in a text, counted in bytes and in characters.

@@ -208,7 +208,7 @@ const (
 
 // valueCitations returns the valid citations of values in data, in the order of the values. data
 // must be compact JSON. A citation is valid if its path refers to a string or number that its
-// source contains. A repeated citation counts once. removed is the number of the other citations.
+// source contains. A repeated citation counts once. removed is the number of invalid citations.
 func (p passages) valueCitations(data string, cited []valueCitation) (valid []domain.Citation, removed int) {
 	// Begin with the number of all citations, and subtract each valid one.
 	sources := map[string][]int{} // numbers of the cited sources by the path of the value
