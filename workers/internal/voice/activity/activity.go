@@ -25,7 +25,7 @@ const (
 	warmUp       = rate                     // length of earlier audio from which a new detector estimates the noise
 	maxOnset     = onsetSpan * frameSamples // maximum number of samples between the onset of speech and its detection
 	steadyLevel  = 1.5                      // maximum difference in dB between the frames of a steady tone
-	steadyCross  = framesPerSecond          // maximum difference in zero crossings per second between the frames of a steady tone: one per frame
+	steadyCross  = framesPerSecond          // maximum difference in zero crossings per second between frames of a steady tone: one per frame
 	minCrossings = 320                      // minimum number of zero crossings per second in a voice; hum has fewer
 	maxCrossings = 4200                     // maximum number of zero crossings per second in a voice; hiss has more
 	minVowel     = 500                      // minimum number of zero crossings per second in most vowels
