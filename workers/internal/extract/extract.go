@@ -77,8 +77,9 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	return info, nil
 }
 
-// run starts a reader with an order and passes its output to read. read returns a *readerError or
-// an error that Read may return. When run returns, no process is left in the sandbox.
+// run starts a reader, sends it an order, and passes its output to read. read returns a
+// *readerError or an error that Read may return. When run returns, no process is left in the
+// sandbox.
 func (e *Extractor) run(ctx context.Context, d Document, o order, read func(output io.Reader) error) error {
 	box, err := e.start(ctx, d.Content, o)
 	if ctx.Err() != nil {

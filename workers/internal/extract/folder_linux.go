@@ -80,8 +80,8 @@ func newFolderIn(parent string) (*folder, error) {
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only an invalid pattern causes an error
 	for _, path := range left {
-		// Links are not followed, because another user may have created a symbolic link with such a
-		// name.
+		// Do not follow links, because another user may have created a symbolic link with the name
+		// of a folder.
 		lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {
 			continue

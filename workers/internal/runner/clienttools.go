@@ -127,7 +127,8 @@ func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step)
 	return messages
 }
 
-// namedBytes is the maximum total size of the journals that are read for the rounds of a history.
+// namedBytes is the maximum total size of the journals that are read to restore the calls of client
+// tools in a history.
 const namedBytes = 4 << 20
 
 // namedSteps reads the journals of the runs whose calls and results are part of the exchanges.

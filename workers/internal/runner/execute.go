@@ -393,8 +393,7 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 	}
 }
 
-// maxLocked is the longest delay before a write is repeated whose row another transaction has
-// locked.
+// maxLocked is the maximum delay before a write to a locked row is repeated.
 const maxLocked = time.Second
 
 // lockedBackoff returns the delay before the n-th retry. It doubles from 5 ms to maxLocked, because

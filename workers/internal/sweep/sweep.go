@@ -209,9 +209,9 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	return err
 }
 
-// notifyAgain publishes the job message of each run again that was dispatched but not claimed in
-// time. It skips a run whose message may still be delivered. If the stream is missing, notifyAgain
-// creates it and publishes the messages of all dispatched runs.
+// notifyAgain publishes the job messages of runs that were dispatched but not claimed in time. It
+// skips a run whose message may still be delivered. If the stream is missing, notifyAgain creates
+// it and publishes the messages of all dispatched runs.
 func (s *Sweeper) notifyAgain(ctx context.Context) error {
 	// EnsureStream creates a missing stream. All NATS servers may, for example, have lost their
 	// disks.

@@ -82,8 +82,8 @@ print(json.dumps({
 	})
 }
 
-// coreLimit returns the expected limit on core files. This process may set it for other processes,
-// unless it is root without that capability.
+// coreLimit returns the expected limit on core files. This process may set the limit for other
+// processes, unless it is root without CAP_SYS_RESOURCE.
 func coreLimit(t *testing.T) string {
 	t.Helper()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
