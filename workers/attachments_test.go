@@ -38,7 +38,7 @@ func (r *testEnv) send(agent, message string, files ...sentFile) string {
 	return r.sendIn("s", agent, message, files...)
 }
 
-// sendIn does the same as send, in the given session.
+// sendIn starts a run whose message has attachments, in the given session, as an ingress would.
 func (r *testEnv) sendIn(session, agent, message string, files ...sentFile) string {
 	r.Helper()
 	runID := id.New(id.Run)
@@ -76,7 +76,7 @@ func photo(t *testing.T, width, height int) []byte {
 	return append(append([]byte{0xff, 0xd8, 0xff, 0xe1, 0, byte(len(exif) + 2)}, exif...), b.Bytes()[2:]...)
 }
 
-// manualPDF returns the pages of manual as a PDF.
+// manualPDF returns a PDF with one page for each text in manual.
 func manualPDF() []byte {
 	pages := make([]pdf.Page, len(manual))
 	for i, text := range manual {
@@ -92,7 +92,8 @@ func needsSandbox(t *testing.T) {
 	}
 }
 
-// The offline model describes images. From documents, it answers with citations of their pages.
+// The offline model describes an attached image. About an attached document, it answers with
+// citations of the document's pages.
 func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
@@ -114,7 +115,7 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 		t.Errorf("%+v, %v", source, err)
 	}
 
-	// The document is also available to a later message of the session.
+	// A document is also available to later messages of its session.
 	run = r.result(r.start(agent, "s", "By the document, how often are ladders inspected?"))
 	if run.Status != domain.RunCompleted || len(run.Citations) == 0 || *run.Citations[0].Page != 7 || len(run.Attachments) != 0 {
 		t.Errorf("%+v, %+v", run, run.Error)
@@ -136,8 +137,8 @@ func TestTheOfflineModelReadsAttachments(t *testing.T) {
 	}
 }
 
-// A program finds the attachments of its run in its working folder. Images are in their converted
-// form.
+// A program finds the attachments of its run in its working folder. Images are there in the form to
+// which Parley has converted them.
 func TestProgramsGetAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
@@ -154,8 +155,8 @@ func TestProgramsGetAttachments(t *testing.T) {
 	}
 }
 
-// A hostile file ends only its own run, with a reason. A run with an honest file succeeds at the
-// same time.
+// A hostile file makes only its own run fail, with a reason. A run with an honest file succeeds at
+// the same time.
 func TestHostileAttachments(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)

@@ -51,14 +51,15 @@ func Survey(cfg Config) []Capability {
 	}
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
 
-	// Keep no sandboxes ready, because they would only have to be closed again.
+	// Start no sandboxes in advance, because the survey would only have to close them again.
 	once := cfg.Sandbox
 	once.SandboxWarm = 0
 	opened := openIsolation(once, true, func(error) {})
 	list = append(list, sandboxCapability(opened.code, opened.noCode))
 	list = append(list, packageCapabilities(opened.code.packages())...)
 
-	// Report the programs even if the sandbox does not work, to show what else is missing.
+	// Survey the programs that read documents even if the sandbox does not work, so that the list
+	// shows everything that is missing.
 	readers := findReaders()
 	list = append(list, documentsCapability(opened.none, readers))
 	list = append(list, readers.capabilities()...)
@@ -68,7 +69,7 @@ func Survey(cfg Config) []Capability {
 		return list
 	}
 
-	// Notes describe weaknesses of the machine that do not prevent sandboxes.
+	// A note describes a weakness of the machine with which sandboxes nevertheless work.
 	for _, note := range opened.backend.Notes() {
 		list = append(list, Capability{Name: "note", State: note, Ok: true})
 	}

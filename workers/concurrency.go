@@ -30,8 +30,8 @@ func defaultConcurrency() int {
 	return concurrencyFor(n, memory)
 }
 
-// concurrencyFor returns n, or a smaller number if n runs do not fit into memory, which is in
-// bytes.
+// concurrencyFor returns the number of runs, at most n, that fit into the given memory in bytes.
+// The result may be higher if it would otherwise be below minRuns.
 func concurrencyFor(n int, memory uint64) int {
 	fitting := memory / memoryPart / runMemory
 	if fitting >= uint64(n) {

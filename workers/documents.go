@@ -30,8 +30,8 @@ func (w *Workers) setUpReader() {
 	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
 
 	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
-		// Report receives errors that never contain text of documents. Detail may receive such
-		// text, so it is logged only at the level debug.
+		// The errors passed to Report never contain text of documents. The output passed to Detail
+		// may contain such text, so it is logged only at the level debug.
 		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
 		Detail: func(why error, said string) {
 			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
@@ -93,14 +93,14 @@ type documentReader struct {
 	limits extract.Limits
 }
 
-// Read reads a document and calls each with the events of the reader.
+// Read reads a document and calls each with every event, in order.
 func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
 	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, OnCPUTime: from.OnCPUTime}
 	return r.by.Read(ctx, d, r.limits, each)
 }
 
-// readers contains the versions of the installed programs that read documents. The version of a
-// missing program is "".
+// readers contains the versions of the programs that read documents. If a program is missing, its
+// version is "".
 type readers struct {
 	poppler, tesseract string
 	languages          []string // languages that tesseract recognizes

@@ -33,7 +33,7 @@ func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []doma
 	return logs[0], events
 }
 
-// said joins the deltas of the answer into text, and the types of all events into types.
+// said concatenates the deltas of the answer to text, and the types of all events to types.
 func said(t *testing.T, events []domain.Event) (text, types string) {
 	t.Helper()
 	for _, e := range events {
@@ -77,7 +77,8 @@ func TestTheEventsOfARunAreItsAnswer(t *testing.T) {
 		}
 		log, events := r.logFor(run.ID)
 
-		// If all pieces arrive at once, the answer is the only event, and no event log is stored.
+		// If all pieces of an answer arrive at once, the answer is the only event, and no event log
+		// is stored.
 		if tc.types == domain.EventMessageDelta && len(events) == 0 && log.EndN == 3 {
 			continue
 		}

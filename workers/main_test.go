@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	workers.Extractor() // a worker starts this test binary in a sandbox to read a document
+	workers.Extractor() // act as a document reader if a worker started this test binary in a sandbox
 	os.Exit(m.Run())
 }

@@ -94,7 +94,7 @@ type isolation struct {
 // openIsolation opens the configured sandbox. If code is true, it also opens a code runner.
 func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation {
 	s := &isolation{}
-	// Without a backend there is no code runner either, for the same reason.
+	// Without a backend, there is no code runner either, so both have the same reason.
 	if s.backend, s.none = openSandbox(cfg); s.none != nil {
 		s.backend, s.noCode = nil, s.none
 		return s
@@ -139,8 +139,8 @@ func sandboxSlots(cfg config.Sandbox) int {
 	return cmp.Or(cfg.SandboxConcurrency, max(2*runtime.GOMAXPROCS(0), minSandboxes))
 }
 
-// warmSandboxes returns the number of sandboxes that are kept ready. If the setting is negative, it
-// is one for each slot, but at most maxWarm, because each sandbox needs memory.
+// warmSandboxes returns the number of sandboxes that are kept ready. If the setting is negative,
+// the number is one for each slot, but at most maxWarm, because each sandbox needs memory.
 func warmSandboxes(cfg config.Sandbox) int {
 	if cfg.SandboxWarm < 0 {
 		return min(sandboxSlots(cfg), maxWarm)

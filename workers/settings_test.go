@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// startInput does the same as start, with any input.
+// startInput starts a run with the given input and returns the run's id.
 func (r *testEnv) startInput(agent, session string, input domain.Input) string {
 	r.Helper()
 	raw, err := json.Marshal(input)
@@ -39,7 +39,8 @@ func (r *testEnv) startInput(agent, session string, input domain.Input) string {
 	return run.ID
 }
 
-// agentOf creates an agent in the organization of the test, and returns its id.
+// agentOf creates an agent with the given configuration in the organization of the test, and
+// returns the agent's id.
 func (r *testEnv) agentOf(a domain.Agent) string {
 	r.Helper()
 	a.ID, a.Name, a.AllowedCallers = id.New(id.Agent), "a", []domain.CallerKind{domain.CallerSystem}

@@ -57,8 +57,8 @@ const (
 // Roles lists all roles.
 var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice, RoleNotify}
 
-// retryBudget is the number of consecutive retries of model calls. After that, answered calls must
-// first refill the budget.
+// retryBudget is the number of model calls that may be retried in succession. After that, answered
+// calls must first refill the budget.
 const retryBudget = 20
 
 // sandboxQueueTime is the maximum time that a call waits for a sandbox.
@@ -256,7 +256,7 @@ func (w *Workers) setUpSecrets() error {
 	if w.cfg.EncryptContents {
 		w.deps.Store.Seals.SealContents(box)
 	} else {
-		w.deps.Store.Seals.OpenContents(box) // also reads contents that were encrypted before encryption was disabled
+		w.deps.Store.Seals.OpenContents(box) // the keys are needed to read contents that were encrypted before encryption was disabled
 	}
 	if w.sealed, err = sealed.NewWatch(box, w.deps.Metrics, w.deps.Log); err != nil {
 		return err

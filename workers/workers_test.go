@@ -56,7 +56,7 @@ func newTestEnvOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *test
 	return newTestEnvThrough(t, 4, cfg, roles...)
 }
 
-// newTestEnvThrough does the same as newTestEnvOf, with the given dispatch limit.
+// newTestEnvThrough starts a worker with some of the roles and with the given dispatch limit.
 func newTestEnvThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	return newTestEnvOn(t, envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
@@ -163,7 +163,8 @@ func (r *testEnv) start(agent, session, message string) string {
 	return r.startRun(id.New(id.Run), agent, session, domain.Input{Message: message})
 }
 
-// startRun does the same as start, with the given id and input.
+// startRun creates a run with the given id and input as an ingress would, publishes its job
+// message, and returns its id.
 func (r *testEnv) startRun(runID, agent, session string, asked domain.Input) string {
 	r.Helper()
 	input, err := json.Marshal(asked)

@@ -22,7 +22,7 @@ type Input struct {
 	Model        llm.Model
 	Tools        *tool.Registry // the agent's tools; nil: none
 	Client       *ClientTools   // the tools that the client executes; nil: none
-	Contract     *Contract      // the form of the answer; nil: the answer is text
+	Contract     *Contract      // the schema that the answer must match; nil: the answer is text
 	Settings     domain.ModelSettings
 	Attachments  []llm.Attachment // attachments of the message; their passages have no source numbers yet
 	Limits       Limits
@@ -149,9 +149,10 @@ func New(cfg Config) *Loop {
 	return l
 }
 
-// Run executes a run from its first step, or continues after the steps in its journal. It calls
-// events in the order in which they happen, from its own goroutine. events may be nil and must not
-// block. The error is an *Error or a *Parked, or it wraps the cause of ctx or the journal's error.
+// Run executes a run from its first step, or continues after the steps in its journal. It calls the
+// function events for each event, in order and from its own goroutine. events may be nil and must
+// not block. The error is an *Error or a *Parked, or it wraps the cause of ctx or the journal's
+// error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
 	// Replay the recorded steps to restore the state in which an earlier attempt left the run.
 	r := newRun(l, &in, journal, events)

@@ -53,7 +53,7 @@ func (m *memory) Record(_ context.Context, s agentloop.Step) error {
 	return err
 }
 
-// fake is a tool that counts its calls and calls a function.
+// fake is a tool that counts its calls and executes each call with the function do.
 type fake struct {
 	name string
 	spec tool.Spec // describes the tool's side effect, and whether its calls run alone
@@ -300,7 +300,7 @@ func TestSourceNumbersGoOnThroughTheSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The script cites 1, 2, 3 and 9, but the sources have the numbers 8, 9 and 10.
+	// The scripted answer cites 1, 2, 3 and 9, but the sources have the numbers 8, 9 and 10.
 	if len(out.Citations) != 1 || out.Citations[0].ID != 9 {
 		t.Errorf("got %+v", out.Citations)
 	}

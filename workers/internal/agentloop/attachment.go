@@ -43,8 +43,8 @@ func (r *run) numberPassages(ctx context.Context) error {
 	return nil
 }
 
-// numberAll assigns source numbers to all passages of a document, without the limit for tool
-// results.
+// numberAll assigns source numbers to all passages of a document, even if there are more than a
+// tool result may contain.
 func (k *known) numberAll(passages []domain.Citation) []domain.Citation {
 	numbered := make([]domain.Citation, 0, len(passages))
 	for from := 0; from < len(passages); from += maxSources {
@@ -55,6 +55,6 @@ func (k *known) numberAll(passages []domain.Citation) []domain.Citation {
 	return numbered
 }
 
-// cites reports whether the answer may cite sources: sources that the agent's tools find, that are
-// attached documents, or that belong to calls in the request.
+// cites reports whether the answer may cite sources. It may if the agent has tools of its own,
+// which may find sources, or if the prompt already contains sources.
 func (r *run) cites() bool { return r.ownTools || len(r.sources) > 0 }

@@ -94,8 +94,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 	}
 }
 
-// wantOrder checks that the starts of calls are reported in order, that their ends are, too, and
-// that each start precedes its end.
+// wantOrder checks that the starts of calls are reported in order, that the ends of calls are
+// reported in order, and that each start precedes its end.
 func wantOrder(t *testing.T, h *eventLog, calls int) {
 	t.Helper()
 	var started, ended []string

@@ -33,7 +33,7 @@ type known struct {
 
 // add adds sources that already have numbers.
 func (k *known) add(sources []domain.Citation) {
-	// A later call may return a known source again. The passage of the first call is kept.
+	// If a later tool call returns a known source again, keep the passage of the first call.
 	for _, source := range sources {
 		if k.passages[source.ID] == nil {
 			k.sources = append(k.sources, source)
@@ -53,7 +53,7 @@ func (k *known) number(found []domain.Citation) []domain.Citation {
 	next := 0
 	for _, s := range found {
 		s.Title, s.URL, s.CitedText = llm.CleanText(s.Title), llm.CleanText(s.URL), llm.CleanText(s.CitedText)
-		// The offsets describe a place in the answer, not the source.
+		// Clear the offsets, because they describe a position in an answer and not the source.
 		s.StartIndex, s.EndIndex = 0, 0
 		if numberFor(s, numbered) != 0 {
 			continue // the tool returned this source twice
@@ -169,8 +169,8 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 		words  extent
 	}
 
-	// Choose the sentence only once for repeated markers of the same words, because choose is
-	// expensive.
+	// If several markers cite the same source for the same words, choose the sentence only once,
+	// because choose is expensive.
 	chosen := map[choice]string{}
 	for i, m := range marks {
 		if m.number == 0 {
@@ -195,7 +195,7 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 // and counts from the nearer one, because callers ask for nearby offsets.
 type runeCounter struct {
 	text string
-	last [2]position // the last result, and the result before it
+	last [2]position // the last two results, the latest first
 }
 
 // position is the same offset in a text, counted in bytes and in characters.

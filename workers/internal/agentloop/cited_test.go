@@ -13,8 +13,8 @@ import (
 
 // TestCitedValuesStandInTheirSource checks generated answers whose values have citations. Some
 // values occur in their source, in several notations. Others occur only within other words or
-// numbers, or only in other sources. Each citation that is kept must be one that the generator made
-// valid. Each removed citation is counted.
+// numbers, or only in other sources. A citation must be kept only if its source contains its value.
+// Each removed citation must be counted.
 func TestCitedValuesStandInTheirSource(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -32,8 +32,8 @@ func (c *ClientTools) specs() []llm.ToolSpec {
 	return c.Specs
 }
 
-// makes reports whether a call is for the client to execute. If brokeOff is true, the model may not
-// have written the call completely, and then it is not executed.
+// makes reports whether the client must execute a call. If brokeOff is true, the model may have
+// written the call incompletely, so makes returns false.
 func (c *ClientTools) makes(call llm.ToolCall, brokeOff bool) bool {
 	return call.Arguments != nil && !brokeOff && slices.ContainsFunc(c.specs(), func(s llm.ToolSpec) bool { return s.Name == call.Name })
 }
@@ -107,7 +107,7 @@ func (r *run) askClient(ctx context.Context) error {
 	return nil
 }
 
-// clientCall returns a call of the client in the form of the run object.
+// clientCall returns a call of the client's tool in the form that the run object uses.
 func clientCall(call llm.ToolCall, status string) *domain.ToolCall {
 	return &domain.ToolCall{ID: call.ID, Name: call.Name, Status: status, Input: input(call), Client: true}
 }
@@ -136,9 +136,10 @@ func (r *run) returnCalls() (Output, error) {
 	return r.end(llm.StopToolCalls), nil
 }
 
-// RoundMessages returns the messages of a round in the history of a request. steps is the journal
-// of the run that ended with the calls. The journal adds that run's other turns and the calls of
-// its own tools. Without a journal, the messages contain only the client's calls.
+// RoundMessages returns the messages for a round of client tool calls in the history of a request.
+// steps is the journal of the run that ended with these calls. The journal adds that run's other
+// turns and the calls of its own tools. Without a journal, the messages contain only the client's
+// calls.
 func RoundMessages(round domain.CallRound, steps []Step) []llm.Message {
 	if messages, ok := journalMessages(round, steps); ok {
 		return messages

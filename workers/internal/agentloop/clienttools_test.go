@@ -112,9 +112,9 @@ func sameCall(a, b domain.ClientCall) bool {
 	return a.ToolCallID == b.ToolCallID && a.Name == b.Name && string(a.Input) == string(b.Input)
 }
 
-// If there is no way to get results, the run ends with the client's calls, after the agent's own
-// calls. A later run continues from its journal: the model receives all calls, and the choice of
-// tools does not apply again.
+// If the input has no function that returns the client's results, the run ends with the client's
+// calls, after the agent's own calls. A later run continues from its journal: the model receives
+// all calls, and the choice of tools does not apply again.
 func TestClientCallsEndTheRun(t *testing.T) {
 	t.Parallel()
 	own, model, journal := counting(), scripted.New("m", mixedTurn()), newMemory()
@@ -127,7 +127,7 @@ func TestClientCallsEndTheRun(t *testing.T) {
 	if got := strings.Join(log.lines[len(log.lines)-2:], ", "); got != "3 tool.started weather pending, 4 tool.started clock pending" {
 		t.Error(got)
 	}
-	again, err := newLoop().Run(t.Context(), in, journal, nil) // as after a crash before the result was saved
+	again, err := newLoop().Run(t.Context(), in, journal, nil) // a second attempt, as after a crash before the result was saved
 	if err != nil || len(again.ToolCalls) != 3 || own.n != 1 || len(model.Requests()) != 1 {
 		t.Errorf("another attempt: %+v, %v", again, err)
 	}
@@ -169,8 +169,8 @@ func TestClientCallsEndTheRun(t *testing.T) {
 	}
 }
 
-// If the history of a request contains a round of another service, or of a run without a journal,
-// the prompt contains only the calls and results in the request.
+// The history of a request may contain client tool calls of another service, or of a run without a
+// journal. Then the prompt contains only the calls and results in the request.
 func TestRoundsWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	round := domain.CallRound{
@@ -189,8 +189,8 @@ func TestRoundsWithoutAJournal(t *testing.T) {
 	}
 }
 
-// The client does not receive a call that the model has not written completely. An agent without
-// tools of its own has no sources, so the brackets in its answers are kept.
+// If the model has not written a call completely, the client does not receive the call. An agent
+// without tools of its own has no sources, so the brackets in its answers are kept.
 func TestBrokenClientCallsReturnToTheModel(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("m",

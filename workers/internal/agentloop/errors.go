@@ -57,7 +57,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type Parked struct { //nolint:errname // waiting for a person is not a failure
 	Kind  domain.ActionKind
 	Call  tool.Call
-	Calls []domain.ClientCall // calls for the client, for domain.ActionClientTools; Call is then unset
+	Calls []domain.ClientCall // calls that the client must execute, for domain.ActionClientTools; Call is then unset
 }
 
 // Error names the call and the decision that it needs.

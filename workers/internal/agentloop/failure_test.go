@@ -346,7 +346,8 @@ func TestContextEndsTheRun(t *testing.T) {
 	})
 }
 
-// TestLongCallIDs checks that long ids are replaced, because people approve calls by their ids.
+// TestLongCallIDs checks that long ids of tool calls are replaced, because approvals contain these
+// ids.
 func TestLongCallIDs(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", scripted.Call{

@@ -51,12 +51,12 @@ type filter struct {
 	emitted    int             // number of bytes of out that have been emitted
 	partial    []byte          // the first bytes of an incomplete character
 	tail       []rune          // characters held back: white space, the text of open, or possible inline code
-	open       []candidate     // possible markers, each inside the one before it
+	open       []candidate     // brackets that may begin a marker, from the outermost to the innermost
 	maybeCode  bool            // tail begins with a bracket that may be inside inline code
 	md         markdown
 	marks      []mark // positions of the markers in out
 	removed    int    // number of removed citations
-	skipBlanks bool   // skip white space, because the removed marker before it also took the white space on its other side
+	skipBlanks bool   // skip the white space after a removed marker at the beginning of a line
 	taken      int    // characters received
 	reread     int    // characters scanned again because a quote had no end
 }
@@ -125,7 +125,7 @@ func (f *filter) finish() string {
 	}
 }
 
-// flush emits the final text that has not been emitted yet.
+// flush emits the part of the final text that has not been emitted yet.
 func (f *filter) flush() {
 	if text := f.out.String()[f.emitted:]; text != "" {
 		f.emitted = f.out.Len()
@@ -147,8 +147,8 @@ func (f *filter) step(r rune) {
 		f.endRun()
 	}
 
-	// Brackets in code are ordinary text. While it is open whether the text is inline code,
-	// brackets are held back.
+	// Brackets in code are ordinary text. Brackets are held back until it is clear whether the text
+	// is inline code.
 	switch {
 	case f.md.mode == inSpan:
 		f.span(r)
@@ -336,8 +336,8 @@ func (f *filter) remove(c candidate, next rune) {
 		return
 	}
 
-	// Keep the position of the removed marker, because it still separates the words that its
-	// neighbours support.
+	// Keep the position of the removed marker, because it still separates the words that the
+	// markers on both sides support.
 	f.marks = append(f.marks, mark{from: f.out.Len(), to: f.out.Len()})
 
 	// At the beginning of a line, also remove the white space after the marker, so that the line is

@@ -303,7 +303,8 @@ func randomText(r *rand.Rand) string {
 	return b.String()
 }
 
-// holds checks the properties of every filtered text. They must hold for any division into pieces.
+// holds checks the properties that every filtered text must have, however the text was divided into
+// pieces.
 func holds(t *testing.T, text string, cuts ...int) {
 	t.Helper()
 	whole, cut := filterText(text), filterText(text, cuts...)

@@ -18,8 +18,8 @@ const maxQuote = 500
 type foldedText struct {
 	source string
 	text   string
-	from   []int // for each byte of text: where its character begins in source; -1 for the other bytes of the character
-	to     []int // for each byte of text: where its character ends in source; -1 for bytes before the character's last
+	from   []int // for the first byte of each character in text: offset in source at which it begins; -1 for other bytes
+	to     []int // for the last byte of each character in text: offset in source at which it ends; -1 for other bytes
 }
 
 // folded maps characters to their normalized forms; invisible characters map to "".

@@ -39,7 +39,7 @@ func TestGeneratedSchemas(t *testing.T) {
 		g := generator{rand.New(rand.NewPCG(seed, uint64(i)))}
 		raw := g.schema(4)
 		c, err := agentloop.NewContract(json.RawMessage(raw))
-		if err != nil { // for example, a generated reference has no end
+		if err != nil { // the schema is refused, for example because it refers to itself without end
 			refused++
 			continue
 		}
@@ -100,7 +100,8 @@ func mismatch(schema string, data []byte) error {
 	return compiled.Validate(value) //nolint:wrapcheck // a test
 }
 
-// generator generates schemas, and answers that match them entirely, partly or not at all.
+// generator generates schemas. For each schema, it generates answers that match it entirely, partly
+// or not at all.
 type generator struct{ *rand.Rand }
 
 func (g generator) n(n int) int { return g.IntN(n) }

@@ -90,7 +90,7 @@ func (l *expiringContext) Err() error {
 	return nil
 }
 
-// TestReadingALongHistory checks that the history is no longer read after the context has ended.
+// TestReadingALongHistory checks that the loop stops reading the history when the context ends.
 func TestReadingALongHistory(t *testing.T) {
 	t.Parallel()
 	history := []Turn{PlainTurn("q", "Tall [7]."), PlainTurn("q", strings.Repeat("It is tall [3]. ", 60_000)), PlainTurn("q", "Tall [9].")}

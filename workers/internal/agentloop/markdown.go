@@ -23,7 +23,7 @@ type markdown struct {
 	runs   []int // in possible inline code: the length of each run of backticks so far, including the first run
 	run    int   // length of the current run: backticks or tildes in text, backticks in inline code
 	lead   bool  // the line so far contains only characters of fencePrefix
-	first  bool  // value of lead at the beginning of the run
+	first  bool  // true if lead was true at the beginning of the run
 	loose  bool  // the line has unmatched backticks, which might begin code together with the next line
 	fence  int   // in a code block: length of a possible closing fence in this line; negative: there is none
 }

@@ -14,7 +14,7 @@ import (
 const (
 	maxRetries    = 2           // maximum number of retries of model calls in a whole run
 	maxRetryDelay = time.Second // maximum delay before one retry, so two retries wait for at most 2 s
-	smallestReply = 4096        // in tokens; if the run has fewer left, they limit the answer
+	smallestReply = 4096        // minimum limit for an answer in tokens, unless the run has fewer tokens left
 )
 
 // retryDelays are the mean delays before the first and second retry.
@@ -62,10 +62,10 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 	}
 }
 
-// moreTelling returns the error to report for a turn whose last call failed with last, and its
-// previous call with earlier. It prefers earlier if no provider responded to the last call, for
-// example because a circuit breaker rejected it. The provider's response to the previous call then
-// explains more.
+// moreTelling returns the error to report for a turn. last is the error of the turn's last call,
+// and earlier is the error of the call before. moreTelling prefers earlier if no provider responded
+// to the last call, for example because a circuit breaker rejected it. The provider's response to
+// the earlier call then explains more.
 func moreTelling(earlier, last error) error {
 	var before, e *llm.Error
 	if !errors.As(earlier, &before) || !errors.As(last, &e) || !e.Unused || e.Provider != nil || before.Provider == nil {
@@ -123,8 +123,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 
 	t.Text = r.filter.finish()
 
-	// The offsets of citations count from the beginning of the whole message, so they include the
-	// gap.
+	// The offsets of citations count from the beginning of the whole message. So they include the
+	// gap, which is the empty line between the texts of two turns.
 	offset := utf8.RuneCountInString(r.out.Text)
 	if offset > 0 {
 		offset += utf8.RuneCountInString(gap)
@@ -136,7 +136,8 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 // request returns the request for the next model call. left is the number of tokens that the run
 // may still use.
 func (r *run) request(left int64) llm.Request {
-	// Usually the model's own limit applies. If the run has few tokens left, they limit the answer.
+	// Usually the model's own limit applies. If the run has few tokens left, these tokens are the
+	// limit.
 	maxTokens := r.limits.MaxAnswerTokens
 	if asked := r.in.Settings.MaxOutputTokens; asked != nil && (maxTokens == 0 || *asked < maxTokens) {
 		maxTokens = *asked

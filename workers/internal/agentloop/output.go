@@ -199,18 +199,18 @@ func outputInvalid(wrong []schema.Mismatch) *Error {
 	return e
 }
 
-// Limits on the citations of values that are checked: the sources of one value, and the lookups of
-// all values. Each lookup reads a whole source.
+// Limits on the citations of values: the number of sources that are checked for one value, and the
+// number of lookups for all values. Each lookup reads a whole source.
 const (
 	maxValueSources = 8
 	maxLookups      = 2 * maxCitations
 )
 
-// valueCitations returns the valid citations of values in data, which is compact JSON, in the order
-// of the values. A citation is valid if its path refers to a string or number that its source
-// contains. A repeated citation counts once.
+// valueCitations returns the valid citations of values in data, in the order of the values. data
+// must be compact JSON. A citation is valid if its path refers to a string or number that its
+// source contains. A repeated citation counts once. removed is the number of invalid citations.
 func (p passages) valueCitations(data string, cited []valueCitation) (valid []domain.Citation, removed int) {
-	// removed first counts all citations. Each valid citation is then subtracted.
+	// Begin with the number of all citations, and subtract each valid one.
 	sources := map[string][]int{} // numbers of the cited sources by the path of the value
 	for _, c := range cited {
 		known := sources[c.Path]

@@ -16,7 +16,8 @@ import (
 // If the words are longer, choose uses their end, which is next to the marker.
 const maxSupported = 4000
 
-// longWord is the number of characters from which on all words have the same weight.
+// longWord is the number of characters that limits the weight of a word: all longer words have the
+// same weight.
 const longWord = 8
 
 // passage is the text of a source as the model received it.
@@ -25,7 +26,7 @@ type passage struct {
 	folded *foldedText // nil until a quote is looked up
 	parts  []segment   // nil until a quote is chosen
 
-	numbers map[string]string // the spelling of each number in the text by its amount; nil until a number is looked up
+	numbers map[string]string // maps the amount of each number in the text to its spelling; nil until a number is looked up
 }
 
 // segment is a sentence of a passage, or a piece of a long sentence.

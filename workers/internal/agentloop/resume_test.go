@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// stepwise is a model whose answer depends only on its prompt. It requests two tools, then another
-// one, and then answers. It counts the calls.
+// stepwise is a model whose answer depends only on its prompt. It requests two tool calls, then a
+// third tool call, and then answers. It counts the model calls.
 type stepwise struct{ calls int }
 
 func (*stepwise) Info() llm.Info { return llm.Info{Name: "stepwise", ContextTokens: 1000} }

@@ -95,8 +95,7 @@ func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 		}
 	}
 
-	// The tools stay the same during the whole run, so that the provider's prompt cache stays
-	// valid.
+	// Use the same tools during the whole run, so that the provider's prompt cache stays valid.
 	for _, s := range in.Tools.Specs() {
 		r.tools = append(r.tools, llm.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
 	}
@@ -159,7 +158,7 @@ func (r *run) emitDelta(d llm.Delta) {
 // had text.
 func (r *run) show(text string) {
 	if text == "" || r.in.Contract != nil && !r.valid {
-		return // white space at the end of the answer is dropped, so a gap must not be emitted without text after it
+		return // a gap must not be emitted without text after it, because white space at the end of an answer is dropped.
 	}
 	if !r.streamed && r.out.Text != "" {
 		r.send(Event{Type: EventDelta, Step: r.seq + 1, Text: gap})
@@ -230,7 +229,8 @@ func (r *run) applyTurn(t *TurnStep) string {
 	r.pending, r.brokeOff = t.ToolCalls, t.BrokeOff
 	r.theirs = r.in.Client.count(t)
 	r.clientCalls += r.theirs
-	// Calls beyond the turn's limit get a note instead of a result, and do not count as executed.
+	// A call beyond the turn's limit gets a note instead of a result, and does not count as an
+	// executed call.
 	r.excess = max(len(t.ToolCalls)-r.theirs-maxTurnCalls, 0)
 	if !t.BrokeOff {
 		r.calls += len(t.ToolCalls) - r.excess

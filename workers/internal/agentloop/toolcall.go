@@ -75,7 +75,7 @@ func (r *run) nextGroup() []llm.ToolCall {
 func (r *run) concurrent(call llm.ToolCall) bool {
 	t, ok := r.in.Tools.Lookup(call.Name)
 	if !ok || call.Arguments == nil || r.brokeOff {
-		return true // the call is not executed, so it cannot have a side effect
+		return true // a call that is not executed cannot have a side effect
 	}
 	spec := t.Spec()
 	return !spec.Alone && harmless(spec)
@@ -113,7 +113,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 	}
 
 	for i, call := range calls {
-		// The calls beyond the turn's limit are the last of the agent's own calls.
+		// The calls beyond the turn's limit are the last calls of the agent's own tools.
 		excess := len(r.pending)-r.theirs-i <= r.excess
 		working.Go(func() {
 			done := r.callTool(groupCtx, call, excess)
@@ -193,7 +193,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 		return &Parked{Kind: action.Kind, Call: tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}}
 	}
 
-	if classified, ok := errors.AsType[*Error](err); ok { // the check before the call has already returned an error of the run
+	if classified, ok := errors.AsType[*Error](err); ok { // the call was not made, because a check before it returned an error of the run
 		return classified
 	}
 	if lost := toolUnavailable(call.Name, err); lost != nil {
@@ -204,7 +204,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 
 // execute runs a call and returns its result with cleaned output.
 func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
-	// These calls fail without reaching a tool. The model receives the reason.
+	// The following calls fail before they reach a tool, and the model receives the reason.
 	switch {
 	case r.brokeOff:
 		return tool.Result{}, &tool.Error{Message: brokeOffNote}
@@ -244,7 +244,7 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 // effects, it is unknown whether they happened. Then the error is retryable, so that the next
 // attempt finds out, as after a crash.
 func (r *run) panicked(spec tool.Spec, cause any) error {
-	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // without the value passed to panic, because it may contain secrets
+	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // report no panic value, because it may contain secrets
 	r.loop.panicked(spec.Name, err)
 	return &tool.Error{Message: failedNote, Retryable: !harmless(spec), Err: err}
 }

@@ -36,7 +36,7 @@ func isWhole(text string, from, to int) bool {
 	return !joined(before, first) && !joined(last, after)
 }
 
-// joined reports whether two adjacent characters belong to the same word or number.
+// joined reports whether two adjacent characters are in the same word or number.
 func joined(a, b rune) bool {
 	return isWordRune(a) && isWordRune(b) && !unspaced(string(a)) && !unspaced(string(b))
 }
@@ -78,7 +78,7 @@ func readNumbers(text string) map[string]string {
 	for from := nextDigit(text, 0); from < len(text); {
 		to := numeralEnd(text, from)
 		if to-from > maxNumeral || !isWholeNumber(text, from, to) {
-			from = nextDigit(text, from+digits(text[from:])) // a later group may also be a number of its own
+			from = nextDigit(text, from+digits(text[from:])) // the numeral is skipped, but a later group of its digits may be a number of its own
 			continue
 		}
 
@@ -228,7 +228,8 @@ func shifted(number string, by int) string {
 	return whole + fraction[:by] + "." + fraction[by:]
 }
 
-// groups removes the separators of groups of three digits, except dots and commas.
+// groups removes the separators between groups of three digits. It keeps dots and commas, because
+// they may also be decimal points.
 var groups = strings.NewReplacer("'", "", "’", "", "\u00A0", "", "\u202F", "", " ", "")
 
 // amounts returns the amounts that a numeral can stand for, as decimal numbers.

@@ -34,8 +34,8 @@ type Account struct {
 // New returns an account for the calls that c describes.
 func New(budgets Budgets, c budgetdb.Call) *Account { return &Account{budgets: budgets, call: c} }
 
-// Reserve reserves amounts in all budgets that apply to the calls. If a budget has not enough left,
-// it reserves nothing and returns that budget.
+// Reserve reserves amounts in all budgets that apply to the calls. If a budget does not have enough
+// left, Reserve reserves nothing and returns that budget.
 func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budgetdb.Lacking, error) {
 	a.holdID = id.New("hold")
 	budgets, lacking, err := a.budgets.ReserveCall(ctx, a.call, a.holdID, maximum)
@@ -48,9 +48,9 @@ func (a *Account) Reserve(ctx context.Context, maximum budgetdb.Amounts) (*budge
 	return lacking, err
 }
 
-// Settle replaces the reservation with the amounts that the calls have used, and stores the usage
-// that the models have reported. It does so even if ctx has ended. If storing fails, the sweeper
-// later counts the whole reservation as used.
+// Settle replaces the reservation with the amounts that the calls have used. It also stores the
+// usage that the models have reported. It does both even if ctx has ended. If storing fails, the
+// sweeper later counts the whole reservation as used.
 func (a *Account) Settle(ctx context.Context, used budgetdb.Amounts, reported budgetdb.CallUsage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()

@@ -23,7 +23,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// testEnv is the environment of a check server. The connections in it behave as their names say.
+// testEnv is the environment of a check server. The name of each connection determines how the
+// connection behaves.
 type testEnv struct {
 	cfg     domain.Config
 	noCfg   error
@@ -49,7 +50,7 @@ func (e *testEnv) Config(_ context.Context, org, agentID string, version int) (d
 
 func (e *testEnv) Provider() string { return "searxng" }
 
-// try simulates a connection that behaves as its name says.
+// try simulates a connection. The name of the connection determines how it behaves.
 func (e *testEnv) try(ctx context.Context, name string) (string, error) {
 	switch {
 	case strings.Contains(name, "hangs"):
@@ -320,7 +321,7 @@ func TestCallsOfModelsAreCharged(t *testing.T) {
 	})
 }
 
-// If a budget has not enough left, no model is called, and the reply contains the budget.
+// If a budget does not have enough left, no model is called, and the reply contains the budget.
 func TestBudgetsRefuseChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -336,7 +337,7 @@ func TestBudgetsRefuseChecks(t *testing.T) {
 		if raw, _ = e.handle(t.Context(), message(t, claims(e.kind))); string(raw) != `{"unavailable":true}` {
 			t.Errorf("without a database: %s", raw)
 		}
-		// The reservation may have been made although an error was returned.
+		// A reservation may exist although Reserve returned an error.
 		if len(e.budgets.settled) != 1 || !e.budgets.settled[0].held || e.budgets.settled[0].used != (budgetdb.Amounts{}) {
 			t.Errorf("settled %+v", e.budgets.settled)
 		}

@@ -20,12 +20,13 @@ const (
 )
 
 // ModelLister lists the models that agents can use. If the models of a provider are missing, it
-// returns an error together with the others.
+// returns the models of the other providers and an error.
 type ModelLister interface {
 	List(ctx context.Context) (domain.ModelList, error)
 }
 
-// ListServer lists the models that agents can use, on request of an ingress. Create it with NewList and start it with Run.
+// ListServer handles requests of ingresses for the list of models that agents can use. Create it
+// with NewList and start it with Run.
 type ListServer struct {
 	models ModelLister
 	deps   Deps
@@ -54,7 +55,7 @@ func (s *ListServer) Run(ctx context.Context) error {
 func (s *ListServer) handle(ctx context.Context, _ contract.ListModelsClaims, _ struct{}) []byte {
 	raw, err := json.Marshal(contract.ModelListReply{List: s.current(ctx)})
 	if err != nil {
-		return []byte(`{}`) // cannot happen: a list can always be encoded
+		return []byte(`{}`) // cannot happen: a list always has a JSON form
 	}
 	return raw
 }

@@ -25,7 +25,7 @@ func (l *lister) List(context.Context) (domain.ModelList, error) {
 	return domain.ModelList{Default: "offline", Models: []string{"offline"}}, l.err
 }
 
-// A list is kept for a minute, or for ten seconds if it is incomplete. Claims of another kind are
+// A list is cached for a minute, or for ten seconds if it is incomplete. Claims of another kind are
 // refused.
 func TestListOfModels(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ const (
 	modelTokens = 16               // maximum number of output tokens of a probe; some providers do not accept less
 )
 
-// errBudget means that the reservation failed and no call was made.
+// errBudget means that the budgets could not be reserved, so no call was made.
 var errBudget = errors.New("cannot reserve the calls in the budgets")
 
 // Models finds models by name.
@@ -33,7 +33,7 @@ type Price func(model string, used llm.Usage) int64
 
 // NewModels creates a server that checks an agent's model and its fallback models. It calls each
 // model with a few tokens. The calls are charged to the organization's budgets and are part of its
-// usage. If a budget has not enough left for all calls, no call is made.
+// usage. If a budget does not have enough left for all calls, no call is made.
 func NewModels(models Models, budgets charge.Budgets, price Price, deps Deps) *Server {
 	check := func(ctx context.Context, a Agent) (contract.CheckReply, error) {
 		calls := newModelCalls(models, price, a)
@@ -91,7 +91,7 @@ func (m modelCalls) probes() (all []probe) {
 // maximum returns the maximum amounts that all calls together may use.
 func (m modelCalls) maximum() (all budgetdb.Amounts) {
 	for _, c := range m {
-		// A model that does not exist is not called and uses nothing.
+		// A model that does not exist is not called, so it uses no budget.
 		if req := question(); c.unknown == nil {
 			all = c.add(all, llm.MaxUsage(&req))
 		}
@@ -121,7 +121,7 @@ func (c *modelCall) add(to budgetdb.Amounts, used llm.Usage) budgetdb.Amounts {
 	return to
 }
 
-// question returns the model request of a probe.
+// question returns the request that a probe sends to a model.
 func question() llm.Request {
 	return llm.Request{
 		System:    "This is a connection test. Answer with the single word OK.",
@@ -130,7 +130,7 @@ func question() llm.Request {
 	}
 }
 
-// ask calls the model and returns the result in words.
+// ask calls the model and returns a short description of the result.
 func (c *modelCall) ask(ctx context.Context) (string, error) {
 	if c.unknown != nil {
 		return "", c.unknown

@@ -25,14 +25,14 @@ const (
 // errPanic replaces a panic of a probe.
 var errPanic = errors.New("the probe panicked")
 
-// probe tries one connection. Several endpoints of one host share a probe. Such a probe has several
-// names, and each name gets the result.
+// probe tries one connection. If an agent has several endpoints on one host, they share a probe.
+// The probe then has a name for each endpoint, and the result is reported for each name.
 type probe struct {
 	kind  domain.CheckKind
 	names []string
 	time  time.Duration // time limit
-	// try tries the connection and returns the result in words. An error is internal unless it is a
-	// *tool.Error, an *outbound.Error or an *llm.Error.
+	// try tries the connection and returns a short description of the result. An error is internal
+	// unless it is a *tool.Error, an *outbound.Error or an *llm.Error.
 	try func(ctx context.Context) (string, error)
 }
 
@@ -93,7 +93,7 @@ func (p probe) guarded(ctx context.Context) (detail string, err error) {
 	return p.try(ctx)
 }
 
-// reason returns the reason why a probe failed, in a form that callers may see.
+// reason returns the reason why a probe failed, without details that callers must not see.
 func (p probe) reason(ctx context.Context, err error) string {
 	var (
 		toolErr *tool.Error

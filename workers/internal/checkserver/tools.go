@@ -16,18 +16,19 @@ const toolTime = 8 * time.Second
 // Search is the configured search provider.
 type Search interface {
 	Provider() string
-	// Check sends one query to the search provider and returns the result in words.
+	// Check sends one query to the search provider and returns a short description of the result.
 	Check(ctx context.Context) (string, error)
 }
 
 // Servers opens sessions with MCP servers.
 type Servers interface {
-	// Check opens a session with a server of the agent, lists the server's tools, and returns the
-	// result in words. Of req, only the organization, the agent and the configuration are set.
+	// Check opens a session with an MCP server of the agent, lists the server's tools, and returns
+	// a short description of the result. Only the organization, the agent and the configuration are
+	// set in req.
 	Check(ctx context.Context, req tool.Request, server domain.MCPServer) (string, error)
 }
 
-// Hosts opens connections to hosts without sending a request.
+// Hosts opens connections to hosts without sending requests.
 type Hosts interface {
 	Connect(ctx context.Context, origin string, timeout time.Duration) error
 }

@@ -41,8 +41,7 @@ type page struct {
 	last   document.Kind // kind of the page's last block; "" before the first block
 }
 
-// mark is a heading above a chunk. The serial number distinguishes headings that have the same
-// text.
+// mark is a heading above a chunk. The serial number distinguishes headings with equal texts.
 type mark struct {
 	serial, level int
 	text          string

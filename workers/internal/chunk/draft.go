@@ -16,7 +16,8 @@ const maxHeading = 200
 
 // draft is a chunk that is being filled.
 type draft struct {
-	// Exactly the text of the page from start on, so that positions in the text are exact.
+	// text equals the text of the page from start on, so that an offset in the draft is also an
+	// offset in the page.
 	text  []byte
 	start int // offset in the text of the page
 	size  int // number of code points
@@ -65,7 +66,7 @@ func (c *Chunker) put(block document.Block, text string, size int) {
 	c.page.at += size
 }
 
-// finish completes the current draft. whole means that the draft's section is complete. A short
+// finish completes the current draft. If whole is true, the draft ends with its section. A short
 // section that is complete is held back, because the next section may be joined to it.
 func (c *Chunker) finish(whole bool) {
 	d := c.draft

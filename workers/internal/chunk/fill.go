@@ -34,10 +34,10 @@ func (c *Chunker) fill(block document.Block) {
 }
 
 // piece adds a sentence, line or row of a block that is too long for one chunk. left is the length
-// of the rest of the block. piece avoids chunks that contain only the last few words of a block.
+// of the rest of the block. piece avoids a chunk that contains only the last few words of a block.
 func (c *Chunker) piece(block document.Block, text string, size, left int) {
 	full := c.size()+size > c.limits.Target && c.size()+left > c.limits.Max
-	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading stays with the beginning of a piece that is divided anyway
+	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading is not separated from a piece that must be divided anyway
 	if c.draft != nil && full && (c.draft.body || c.size()+size > c.limits.Max && alone) {
 		c.finish(false)
 	}

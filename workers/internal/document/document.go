@@ -51,7 +51,7 @@ const (
 	Unsupported   Code = "unsupported_format"
 	Encrypted     Code = "password_protected"
 	Damaged       Code = "damaged"
-	NoText        Code = "no_text"         // the document contains no text, not even in images
+	NoText        Code = "no_text"         // the document contains no text, not even text in images
 	NoOCR         Code = "ocr_unavailable" // the document contains only images, and no program that recognizes text is installed
 	TooLarge      Code = "too_large"       // the document has more text, parts or nesting than the limits allow
 	TooManyPages  Code = "too_many_pages"

@@ -51,7 +51,7 @@ type Embedder struct {
 	limits  remote.Limits
 	model   string // the model name as configured
 	name    string // the model name without the provider, as the service expects it
-	// Number of dimensions of all vectors, which the first response determines. It is 0 before.
+	// number of dimensions of all vectors; 0 until the first response determines it
 	size atomic.Int64
 }
 
@@ -110,7 +110,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	inputs := make([]string, len(texts))
 	for n, text := range texts {
 		inputs[n] = llm.CleanText(beginning(text, maxText))
-		// If any text is empty, services reject the whole request.
+		// Reject empty texts, because services reject the whole request if any text is empty.
 		if strings.TrimSpace(inputs[n]) == "" {
 			return nil, llm.NewError(llm.KindInvalid, fmt.Errorf("text %d of %d is empty", n+1, len(texts)))
 		}
@@ -181,7 +181,8 @@ func (e *Embedder) call(ctx context.Context, r Request) (*sdk.CreateEmbeddingRes
 	var res *http.Response
 	answer, err := e.service.New(callCtx, params, option.WithResponseInto(&res))
 
-	// If the response is not JSON, this explains the failure better than the error of the SDK.
+	// If the response is not JSON, report this, because it explains the failure better than the
+	// error of the SDK.
 	if err == nil || res != nil && res.StatusCode < http.StatusBadRequest && ctx.Err() == nil && callCtx.Err() == nil {
 		if err := checkJSON(res); err != nil {
 			return nil, err

@@ -254,7 +254,8 @@ func TestTheCallersEndIsNoFailure(t *testing.T) {
 	}
 }
 
-// quiet checks that neither an error nor its causes contain the key or any text.
+// quiet checks that the messages of an error and of its causes contain neither the key nor any
+// text.
 func quiet(t *testing.T, name string, err error) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {

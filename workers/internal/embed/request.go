@@ -20,8 +20,8 @@ const (
 	bytesOfToken = 4   // average number of bytes of a token in English text
 )
 
-// Request is a request for the vectors of texts. It is for clients that choose the model and the
-// dimensions.
+// Request is a request for the vectors of texts, in which the client chooses the model and the
+// number of dimensions.
 type Request struct {
 	Model      string
 	Texts      []string
@@ -33,7 +33,7 @@ type Vectors struct {
 	Model       string // name of the model as configured
 	List        [][]float32
 	InputTokens int64
-	Estimated   bool // InputTokens is an estimate, because the service has not reported it
+	Estimated   bool // true if InputTokens is an estimate, because the service has not reported the number of tokens
 }
 
 // Find returns the configured name of a model. model may be given with or without its provider. If

@@ -12,8 +12,8 @@ import (
 // largest models.
 const maxSize = 16_384
 
-// read returns the vectors of a response, scaled to length 1, in the order of the texts. texts is
-// the number of texts.
+// read returns the vectors of a response, scaled to length 1, in the order of the texts. The
+// response must contain one vector for each text. texts is the number of texts.
 func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float32, error) {
 	ordered, err := inOrder(answer, texts)
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *Embedder) fits(size int) error {
 	return fmt.Errorf("a vector of %d numbers after one of %d", size, e.size.Load())
 }
 
-// normal returns the vector with the same direction and the length 1.
+// normal returns the vector of length 1 that has the same direction as the given vector.
 func normal(numbers []float64) ([]float32, error) {
 	largest := 0.0
 	for _, x := range numbers {
@@ -82,7 +82,7 @@ func normal(numbers []float64) ([]float32, error) {
 	}
 
 	sum := 0.0
-	for _, x := range numbers { // scaled by the largest number, so that squares neither overflow nor underflow
+	for _, x := range numbers { // divide by the largest number, so that squares neither overflow nor underflow
 		sum += (x / largest) * (x / largest)
 	}
 

@@ -41,14 +41,14 @@ func (s *Server) embed(ctx context.Context, claims contract.EmbedClaims, r contr
 		if e, ok := errors.AsType[*llm.Error](err); ok && e.Unused {
 			maximum = budgetdb.Amounts{}
 		}
-		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // unless the call is unused, the service may have done all the work
+		account.Settle(ctx, maximum, budgetdb.CallUsage{}) // charge the maximum, because the service may have done all the work
 		return contract.EmbedReply{}, err
 	}
 
 	used := s.amounts(model, found.InputTokens)
 	charged := used
 	if found.Estimated {
-		charged = maximum // the estimate may be too low, and a budget must never be exceeded
+		charged = maximum // charge the maximum: the estimate may be too low, and a budget must never be exceeded
 	}
 	account.Settle(ctx, charged, budgetdb.CallUsage{InputTokens: used.Tokens, CostMicros: used.CostMicros})
 	return contract.EmbedReply{Model: model, Vectors: packed(found.List), InputTokens: found.InputTokens}, nil
@@ -90,7 +90,7 @@ func failure(err error) *contract.EmbedFailure {
 	f := &contract.EmbedFailure{Code: apierr.Unavailable, Message: e.Error(), RetryAfter: e.RetryAfter}
 	switch e.Kind {
 	case llm.KindNotConfigured, llm.KindUnknownModel:
-		if e.Provider == nil { // with a response, the service does not know the model that is configured
+		if e.Provider == nil { // if there was a response, the service does not know the configured model
 			f.Code, f.Field = apierr.NotFound, "model"
 		}
 	case llm.KindInvalid, llm.KindContextLength, llm.KindTooLarge:

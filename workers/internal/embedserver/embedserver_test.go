@@ -134,8 +134,8 @@ func TestVectors(t *testing.T) {
 		math.Float32frombits(binary.LittleEndian.Uint32(reply.Vectors[0][4:])) != -2 {
 		t.Errorf("%+v", reply)
 	}
-	// The reservation is one token per byte and an overhead for each text. The charge is the
-	// reported number of tokens.
+	// The reservation is one token for each byte, plus an overhead for each text. The charge is the
+	// number of tokens that the service reports.
 	if e.reserved[0].Tokens != 3+2*16 || e.reserved[0].CostMicros != 3*35 || e.charged[0] != (budgetdb.Amounts{Tokens: 7, CostMicros: 21}) ||
 		e.reported[0] != (budgetdb.CallUsage{InputTokens: 7, CostMicros: 21}) || e.call.OrganizationID != "org_1" || e.call.KeyID != "key_1" || e.call.AgentID != "" {
 		t.Errorf("reserved %+v, charged %+v, reported %+v for %+v", e.reserved, e.charged, e.reported, e.call)

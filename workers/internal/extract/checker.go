@@ -41,7 +41,8 @@ type checker struct {
 // newChecker returns a checker for the output of one reader.
 func newChecker(l Limits) *checker { return &checker{limits: l} }
 
-// Reasons why output is rejected. They contain no text from the output, so they may be logged.
+// Reasons why the worker rejects a reader's output. They contain no text from the output, so they
+// may be logged.
 var (
 	errLineTooLong  = errors.New("a line is too long")
 	errOrder        = errors.New("pages are out of order")
@@ -99,7 +100,8 @@ func greeted(in *bufio.Reader) error {
 	return nil
 }
 
-// violation returns the error for output that an intact reader cannot write.
+// violation returns the error for output that a reader writes only if a document has taken control
+// of it.
 func violation(why error) error { return &readerError{why: why, begun: true} }
 
 // violationDetail returns the same error as violation, with a detail. The detail may contain text
@@ -108,7 +110,8 @@ func violationDetail(why error, detail any) error {
 	return &readerError{why: why, detail: fmt.Sprint(detail), begun: true}
 }
 
-// readFailure returns the error for output that ends too early or has a line that is too long.
+// readFailure returns the error for output that ends before the final event or has a line that is
+// too long.
 func readFailure(err error) error {
 	if errors.Is(err, bufio.ErrBufferFull) {
 		return violation(errLineTooLong)

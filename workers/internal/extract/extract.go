@@ -32,8 +32,8 @@ type Document struct {
 	MIMEType string // type that the sender declared
 	Content  []byte
 	// Short limits the reader to one second of processor time. If the document needs more, Read
-	// fails with the code limit_exceeded. The reader itself is not given this limit, so the events
-	// of a short document do not depend on Short.
+	// fails with the code limit_exceeded. The worker enforces this limit. The reader does not know
+	// it, so the events of a short document do not depend on Short.
 	Short bool
 	// OnCPUTime, if not nil, is called with the processor time that the reader has used so far. It
 	// is called repeatedly, and once more after the reader has exited.
@@ -77,8 +77,9 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	return info, nil
 }
 
-// run starts a reader with an order and passes its output to read. read returns a *readerError or
-// an error that Read may return. When run returns, no process is left in the sandbox.
+// run starts a reader, sends it an order, and passes its output to read. read returns a
+// *readerError or an error that Read may return. When run returns, no process is left in the
+// sandbox.
 func (e *Extractor) run(ctx context.Context, d Document, o order, read func(output io.Reader) error) error {
 	box, err := e.start(ctx, d.Content, o)
 	if ctx.Err() != nil {
@@ -131,8 +132,8 @@ func (e *Extractor) start(ctx context.Context, content []byte, o order) (sandbox
 	})
 }
 
-// meteredBox is a sandbox that reports its processor time: each call of Usage passes the time to
-// spent.
+// meteredBox is a sandbox that reports its processor time. Each call of Usage also passes the
+// processor time to the function spent.
 type meteredBox struct {
 	sandbox.Box
 
@@ -192,7 +193,7 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 		return limitReached(limitWords[limit])
 	}
 
-	// Go's runtime and the programs for PDF report a lack of memory in messages of their own.
+	// Go's runtime and the PDF programs report a lack of memory only as text on standard error.
 	complaint := strings.TrimSpace(r.box.Stderr())
 	if strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory") {
 		return limitReached(limitWords[sandbox.LimitMemory])
@@ -271,7 +272,7 @@ func (r *readerRun) limit() sandbox.Limit {
 		return ""
 	case usage.OutOfMem:
 		return sandbox.LimitMemory
-	case usage.CPU >= r.limits.CPU: // the kernel killed the reader before sandbox.Watch detected the excess
+	case usage.CPU >= r.limits.CPU: // sandbox.Watch had not yet detected the excess when the kernel killed the reader
 		return sandbox.LimitCPU
 	default:
 		return ""

@@ -32,8 +32,8 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 func newFolder() (*folder, error) {
 	why := errors.New("no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
-		// On some machines, some of these folders are mounted without permission to execute
-		// programs.
+		// On some machines, some of the folders in this list are mounted without permission to
+		// execute programs.
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
 			continue
@@ -80,8 +80,8 @@ func newFolderIn(parent string) (*folder, error) {
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only an invalid pattern causes an error
 	for _, path := range left {
-		// Links are not followed, because another user may have created a symbolic link with such a
-		// name.
+		// Do not follow links, because another user may have created a symbolic link with the name
+		// of a folder.
 		lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {
 			continue
@@ -92,7 +92,7 @@ func sweep(parent string) {
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = os.RemoveAll(path) // a later sweep removes what remains
 		}
-		_ = lock.Close() // no data can be lost: the folder was opened only for reading
+		_ = lock.Close() // ignore the error of Close, because the folder was opened only for reading, so no data can be lost
 	}
 }
 

@@ -18,12 +18,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	misbehave() // only in a sandbox, and only if the document requests it
+	misbehave() // does nothing outside of a sandbox, or if the document does not name a behavior
 	Main()
 	os.Exit(m.Run())
 }
 
-// shared is the backend for all tests that do not need one of their own.
+// shared is the backend of all tests that do not need a separate backend.
 var shared = sync.OnceValues(func() (sandbox.Backend, error) { return bubblewrap.Open(bubblewrap.Config{}) })
 
 func open(tb testing.TB, c Config) *Extractor {

@@ -98,8 +98,8 @@ func tellAround(content string) {
 	select {}                                          // waits until the test has examined this process from outside
 }
 
-// tellAround must run after Main and before misbehave. misbehave ignores the documents that
-// tellAround handles.
+// tellAround must run before misbehave, and after Main has returned. misbehave ignores the
+// documents that tellAround handles.
 func init() { //nolint:gochecknoinits // readers begin before any test
 	if os.Args[0] != programPath {
 		return

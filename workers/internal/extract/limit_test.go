@@ -44,7 +44,8 @@ func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 }
 
 // killedAtFirst is a backend that kills a process after its first write, as the kernel does at the
-// hard limit of processor time. The reader cannot report the reason, and no measurement shows it.
+// hard limit of processor time. The reader cannot report the reason for its end, and no measurement
+// shows the reason.
 type killedAtFirst struct {
 	sandbox.Backend
 
@@ -76,8 +77,8 @@ func (k *killedBox) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // the box's own error
 }
 
-// A reader sends its greeting before it parses the document. So if the reader dies while it parses,
-// the document is known to be the cause and is not retried.
+// A reader sends its greeting before it parses the document. If the reader then dies, the document
+// is the cause, so it is not retried.
 func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	t.Parallel()
 	var wrote []byte
@@ -91,8 +92,8 @@ func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	}
 }
 
-// The reader of a short document may use only shortCPU of processor time, and the time that it has
-// used is reported.
+// The reader of a short document may use only shortCPU of processor time. The processor time that
+// it has used is reported.
 func TestReadersOfShortDocumentsTakeLittle(t *testing.T) {
 	t.Parallel()
 	var spent time.Duration

@@ -38,9 +38,9 @@ func runReader() error {
 		return fmt.Errorf("decoding the request from the worker: %w", err)
 	}
 
-	// The limits are set before the document is read, so that the document cannot prevent this.
+	// Set the limits before the document is read, so that the document cannot prevent them.
 	w := newEventWriter(os.Stdout)
-	failAtLimit(w) // the final event at a limit is also a valid reply to a request for a picture
+	failAtLimit(w) // the final event that a reader sends at a limit is also a valid reply to a request for a picture
 	if err := restrain(o.Limits); err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func runReader() error {
 		return fmt.Errorf("reading the document: %w", err)
 	}
 
-	// The greeting is sent before the first byte is parsed. Any later failure is therefore caused
-	// by the document.
+	// Send the greeting before the first byte is parsed, so that the document is the cause of any
+	// later failure.
 	if err := w.greet(); err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the minimum share of the words found by pdftotext that Parley must find on the same
-// page.
+// leastWords is the minimum share of a page's words, as found by pdftotext, that Parley must also
+// find.
 const leastWords = 0.98
 
 //go:embed testdata/scripts.html

@@ -30,7 +30,8 @@ func openProgram() *program {
 		return &program{err: fmt.Errorf("finding this program's executable: %w", err)}
 	}
 
-	// This link refers to the running executable even if its file has been replaced.
+	// /proc/self/exe refers to the running executable even if the file at its path has been
+	// replaced.
 	file, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return &program{err: fmt.Errorf("opening this program's executable: %w", err)}
@@ -108,7 +109,8 @@ func copyProgram(from *os.File, to string) error {
 
 	const maximum = 1 << 40
 
-	// A section reader does not change the offset of the file, which is shared.
+	// Read through a section reader, because it does not change the offset of the file, which is
+	// shared.
 	_, err = io.Copy(file, io.NewSectionReader(from, 0, maximum))
 	if err == nil {
 		err = file.Chmod(fs.FileMode(0o555))

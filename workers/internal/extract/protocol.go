@@ -11,7 +11,8 @@ import (
 
 // Paths in the sandbox.
 const (
-	// None of these paths exists on the host, so they hide no file that the programs need.
+	// None of these paths exists on the host. So mounting files there hides no file that the
+	// programs need.
 	programPath  = "/parley/reader"
 	documentPath = "/parley/document"
 	orderPath    = "/parley/order.json"
@@ -47,11 +48,11 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// shortCPU is the limit of processor time if Document.Short is set. It is several times as long as
-// a short document usually needs.
+// shortCPU is the limit of processor time for a document with the option Document.Short. A short
+// document usually needs only a fraction of it.
 const shortCPU = time.Second
 
-// forContent returns the limits for a document with the given content.
+// forContent returns the limits for a document. They depend on whether its content is text.
 func (l Limits) forContent(content []byte) Limits {
 	l = l.orDefaults()
 	if parse.IsText(content) {
@@ -60,7 +61,7 @@ func (l Limits) forContent(content []byte) Limits {
 	return l
 }
 
-// order is the reader's input apart from the document's content.
+// order is the JSON form of a request to a reader. The document's content is a separate file.
 type order struct {
 	Name     string `json:"name"`
 	MIMEType string `json:"mimeType"`

@@ -37,7 +37,7 @@ const (
 // work is one attempt at a document.
 type work struct {
 	knowledgedb.ClaimedDocument
-	requestedAt time.Time // time of the claim, or shortly before the claim
+	requestedAt time.Time // a time at or shortly before the claim
 	last        bool      // true if the document occupies the last free slot
 	short       bool      // true if the document occupies a slot of the short lane
 
@@ -69,7 +69,8 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	i.changed(w) // publish that the status is now processing
 	defer i.changed(w)
 
-	// If the attempt was cancelled, the cause explains the failure better than the resulting error.
+	// If the attempt was cancelled, return the cause of the cancellation, which explains the
+	// failure better.
 	info, err := i.process(attempt, w)
 	if cause := context.Cause(attempt); cause != nil {
 		err = cause
@@ -87,7 +88,7 @@ func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 // yieldLastSlot cancels an attempt in the last slot if it takes longer than lastSlotTime and no
 // other slot is free.
 func (i *Ingester) yieldLastSlot(attempt context.Context, cancel context.CancelCauseFunc) {
-	// The document may stay as long as other slots are free, so this is checked periodically.
+	// The document may keep its slot until all other slots are in use, so check periodically.
 	look := time.NewTicker(lastSlotTime)
 	defer look.Stop()
 	for {
@@ -149,7 +150,7 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	}
 	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType, Short: w.short}
 
-	// Each retry reads from the beginning, because a failed read leaves the content incomplete.
+	// A failed read leaves incomplete content, so each retry reads from the beginning.
 	err := fenced(ctx, func() (bool, error) {
 		content, held, err := i.deps.Contents.DocumentContent(ctx, w.LeasedDocument)
 		if err != nil || !held {
@@ -232,7 +233,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 // triples with each attempt up to 15 minutes, and is shortened by a random part of up to a quarter.
 // The delays of knowledgedb.MaxDocumentAttempts attempts add up to almost an hour.
 func backoff(attempts int) time.Duration {
-	// The loop ends at the maximum, so the product cannot overflow.
+	// Stop at the maximum delay, so that the product cannot overflow.
 	d := backoffFirst
 	for n := 1; n < attempts && d < maxBackoff; n++ {
 		d *= backoffFactor

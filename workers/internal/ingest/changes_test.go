@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// looking reads a document whenever a change of its organization's documents is published, like the
-// dashboard.
+// looking is a client like the dashboard: whenever a change of its organization's documents is
+// published, it reads a document.
 type looking struct {
 	*testEnv
 	Bus

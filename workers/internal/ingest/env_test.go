@@ -32,7 +32,8 @@ func (r reading) Read(ctx context.Context, from Source, each func(document.Event
 	return r(ctx, from, each)
 }
 
-// plain is a reader for tests. Its pages are separated by form feeds, and each line is a paragraph.
+// plain is a reader for tests. In its documents, form feeds separate the pages, and each line is a
+// paragraph.
 func plain(_ context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 	pages := strings.Split(string(from.Content), "\f")
 	info := document.Info{MIMEType: "text/x-pages", Title: "T", Pages: len(pages), Notes: []string{"Nothing was left out."}}
@@ -123,8 +124,8 @@ func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedD
 	return queued[0]
 }
 
-// start starts an ingester. stop stops it and waits until it has ended. At the end of the test, the
-// ingester is stopped in any case.
+// start starts an ingester. The returned function stop stops the ingester and waits until it has
+// ended. If the test does not call stop, the ingester is stopped at the end of the test.
 func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})

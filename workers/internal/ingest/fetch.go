@@ -30,11 +30,11 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 	if err != nil {
 		return from, err
 	}
-	if w.Document.Name != "" && w.Document.Name != *w.Document.URL { // the caller has given the document a name
+	if w.Document.Name != "" && w.Document.Name != *w.Document.URL { // keep the name that the caller has given to the document
 		from.Name = w.Document.Name
 	}
 
-	// The file is stored before it is processed, so a later attempt need not fetch it again.
+	// Store the file before it is processed, so that a later attempt need not fetch it again.
 	var upload blobdb.Upload
 	err = fenced(ctx, func() (_ bool, err error) {
 		upload, err = i.deps.Uploads.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MaxDocumentBytes)
@@ -48,7 +48,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 		return i.deps.Contents.SetDocumentContent(ctx, w.LeasedDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
 	})
 	if err == nil {
-		i.changed(w) // publish the size, which is known now, and possibly the name
+		i.changed(w) // publish the change, because the size is now known and the name may be new
 	}
 	if errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. " +
@@ -90,8 +90,8 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	return Source{Name: nameFor(res), MIMEType: kind, Content: content}, nil
 }
 
-// notFetched returns the failure of a document that could not be fetched. retry means that the
-// fetch may succeed later.
+// notFetched returns the failure of a document that could not be fetched. retry is true if a later
+// attempt may succeed.
 func notFetched(message string, retry bool) *document.Failure {
 	return &document.Failure{Code: document.NotFetched, Message: message, Retry: retry}
 }
@@ -146,7 +146,7 @@ func nameFor(res *http.Response) string {
 		}
 	}
 
-	// After redirects, this is the URL of the last request.
+	// After redirects, res.Request is the last request.
 	at := res.Request.URL
 	if name := domain.CleanName(at.Path, maxName); name != "" {
 		return name

@@ -29,8 +29,9 @@ func (i *Ingester) heartbeat(ctx context.Context) {
 	i.held.Heartbeat(ctx, i.deps.Log, i.extend)
 }
 
-// extend extends the leases of the given documents. It reports no document as locked, because
-// ExtendDocuments counts a document whose row is locked as held.
+// extend extends the leases of the given documents and returns the ids of the documents still held.
+// It never returns an id as locked, because ExtendDocuments counts a document whose row is locked
+// as held.
 func (i *Ingester) extend(ctx context.Context, held []knowledgedb.LeasedDocument) (extended, locked map[string]bool, err error) {
 	lost, err := i.deps.Claims.ExtendDocuments(ctx, held)
 	extended = make(map[string]bool, len(held))

@@ -24,8 +24,9 @@ func (e *extending) ExtendDocuments(context.Context, []knowledgedb.LeasedDocumen
 	return e.lost, e.err
 }
 
-// A document stays with its worker while its lease is extended. An attempt ends immediately when
-// its document is lost. While the database is unavailable, an attempt ends when its lease expires.
+// A document stays with its worker while the worker extends the lease. An attempt ends immediately
+// when another worker takes its document. While the database is unavailable, an attempt ends when
+// its lease expires.
 func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	t.Parallel()
 	doc := knowledgedb.LeasedDocument{OrganizationID: "org_a", ID: "doc_1", Fence: 7}

@@ -95,8 +95,8 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 func (p *pipeline) read(ctx context.Context, from Source) error {
 	defer close(p.events)
 	info, err := p.deps.Extractor.Read(ctx, from, func(e document.Event) error {
-		// If the indexer is slow, this send blocks, which also slows down the reader in the
-		// sandbox.
+		// If the indexer is slow, this send blocks, which slows down the reader in the sandbox as
+		// well.
 		select {
 		case p.events <- e:
 			return nil
@@ -104,7 +104,7 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 			return context.Cause(ctx)
 		}
 	})
-	// p.info is set before events is closed, because the method last uses it after the close.
+	// Set p.info before events is closed, because the method last reads p.info after the close.
 	p.info = info
 	return err
 }
@@ -143,7 +143,7 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 
 // last sends the remaining batches at the end of the document.
 func (p *pipeline) last(ctx context.Context, x *indexer) error {
-	if ctx.Err() != nil { // the reader has failed, so this is not the document's end
+	if ctx.Err() != nil { // events was closed because the reader has failed, so the document is incomplete
 		return context.Cause(ctx)
 	}
 	for x.close(p.info); x.left(); {
@@ -170,7 +170,7 @@ func (p *pipeline) write(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		// Vectors are computed without the lock, so several writers compute them at the same time.
+		// Compute vectors without the lock, so that several writers can do so at the same time.
 		if err := p.embed(ctx, b.chunks); err != nil {
 			return err
 		}
@@ -210,8 +210,9 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 	return nil
 }
 
-// withHeadings returns the text from which a passage's vector is computed: the document's name, the
-// headings, and the passage itself. The last heading is omitted if the passage begins with it.
+// withHeadings returns the text from which a passage's vector is computed. It consists of the
+// document's name, the headings and the passage itself. The last heading is omitted if the passage
+// begins with it.
 func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 	// The headings and the document's name provide context that the text of a short passage lacks.
 	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
@@ -225,7 +226,7 @@ func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 // number of vectors.
 var errVectors = errors.New("the embeddings service returned a wrong number of vectors")
 
-// add writes one batch under a lock, so the stored progress never decreases.
+// add writes one batch. It holds a lock meanwhile, so that the stored progress never decreases.
 func (p *pipeline) add(ctx context.Context, b batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

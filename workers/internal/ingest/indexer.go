@@ -92,9 +92,9 @@ func (x *indexer) add(passages []domain.Passage) {
 	}
 }
 
-// decide detects the language from the passages kept so far. If that fails, it uses says, the
-// language that the document declares. If last is true, it always decides, possibly that the
-// language is unknown.
+// decide detects the language from the passages kept so far. If detection fails, it uses says, the
+// language that the document declares. If last is true, it decides even if the language remains
+// unknown.
 func (x *indexer) decide(says string, last bool) {
 	var text strings.Builder
 	for _, p := range x.waiting {
@@ -140,7 +140,7 @@ func (x *indexer) close(info document.Info) {
 func (x *indexer) analyse(passages []domain.Passage) {
 	for _, p := range passages {
 		terms, last := termsFor(analysis.Terms(x.language, p.Text), false)
-		for _, t := range x.headingTerms(p.Headings) { // positions must be unique, so those of the headings follow those of the text
+		for _, t := range x.headingTerms(p.Headings) { // positions must be unique, so those in the headings follow those in the text
 			t.Positions = slices.Clone(t.Positions)
 			for n := range t.Positions {
 				t.Positions[n] += last
@@ -184,8 +184,8 @@ func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term
 	return terms, last
 }
 
-// due reports whether a batch should be sent now. late is true if batchTime has passed since the
-// last batch was sent.
+// due reports whether a batch should be sent now. late is true if the last batch was sent at least
+// batchTime ago.
 func (x *indexer) due(late bool) bool {
 	return len(x.pending) >= maxBatch || late && x.left()
 }

@@ -30,7 +30,7 @@ const (
 	drainTime   = 10 * time.Second // default time in which documents in progress may finish at shutdown
 	releaseTime = 5 * time.Second  // time in which documents that did not finish are released
 
-	// lastSlotTime is the maximum time for which a document may use the last free slot while all
+	// lastSlotTime is the maximum time for which a document may keep the last free slot while all
 	// other slots are in use.
 	lastSlotTime = 2 * time.Second
 )
@@ -237,7 +237,7 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 		return false
 	}
 	select {
-	// The slot is freed again, because the claiming goroutine acquires it.
+	// Free the slot again, because the claiming goroutine acquires it.
 	case i.slots.taken <- struct{}{}:
 		<-i.slots.taken
 		return true
@@ -249,8 +249,8 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 	}
 }
 
-// claim claims documents for free slots until ctx ends. The attempts that it starts may continue
-// until the context until ends.
+// claim claims documents for free slots until ctx ends. The attempts that it starts get the context
+// until, so they may continue after ctx ends.
 func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
 	for i.slots.acquire(ctx) {
@@ -261,7 +261,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		maximum, excluded, last := i.shares.claimLimit(free)
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
-			// From here on, the attempt owns the slot.
+			// From here on, the attempt must free the slot.
 			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, requestedAt: requestedAt, last: last})
 		}
 
@@ -283,15 +283,15 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 }
 
 // claimShort claims short documents for the short lane until ctx ends. Only documents of
-// organizations with little debt qualify. The short lane keeps them from waiting for the long
-// documents of other organizations.
+// organizations with little debt qualify. The lane exists so that these documents do not wait for
+// long documents of other organizations.
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		requestedAt := time.Now()
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{
 			Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true,
 		})
-		if err != nil || len(claimed) == 0 { // not logged, because claim logs the same errors
+		if err != nil || len(claimed) == 0 { // failures are not logged here, because claim logs failures with the same causes
 			<-i.short.taken
 			i.short.wait(ctx)
 			continue
@@ -302,14 +302,13 @@ func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGro
 
 // begin starts an attempt at a document. The caller has already acquired a slot in the lane in.
 func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
-	// The document is counted before the goroutine starts, so that the next claim takes it into
-	// account.
+	// Count the document before the goroutine starts, so that the next claim takes it into account.
 	w.turn = i.shares.take(w.OrganizationID, w.short)
 	attempts.Go(func() {
 		left := i.execute(ctx, w)
 		i.shares.release(w.turn, left)
 		<-in.taken
-		i.slots.notify() // documents may be waiting whose job messages arrived while all slots were in use
+		i.slots.notify() // job messages may have arrived while all slots were in use, so documents may be waiting
 		i.short.notify()
 	})
 }

@@ -156,7 +156,7 @@ func TestACauseThatMayPassPostpones(t *testing.T) {
 	if d.Error != nil || calls.Load() != 2 {
 		t.Errorf("%+v after %d calls", d.Error, calls.Load())
 	}
-	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // without another claim, the document ends in this state
+	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // end the document whose attempts are used up
 		t.Fatal(err)
 	}
 	if d = r.awaitStatus(late.Document.ID, domain.DocumentFailed); d.Error == nil || d.Error.Code != string(away.Code) && d.Error.Code != string(document.NotProcessed) {
@@ -224,7 +224,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 			floods++
 		}
 	}
-	if read != 3 || floods > 70 { // half of the turns are random, so a later turn has a probability of one in four million
+	if read != 3 || floods > 70 { // half of the turns are random; the probability that more than 70 others come first is one in four million
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}
 }
@@ -308,7 +308,7 @@ func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 		last = r.send(r.org, fmt.Sprintf("%d.txt", n), fmt.Sprint("number ", n)).Document.ID
 	}
 	r.start(plain)
-	r.awaitStatus(last, domain.DocumentReady) // with a pause after each document, this would take 40 s and fail
+	r.awaitStatus(last, domain.DocumentReady) // if there were a pause after each document, this would take 40 s, and the test would fail
 }
 
 func TestFailuresAreKept(t *testing.T) {
@@ -380,7 +380,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	}
 }
 
-// noSecrets is a log that must not contain text from documents.
+// noSecrets is a log writer. The test fails if a log entry contains text from documents.
 type noSecrets struct{ t *testing.T }
 
 func (l noSecrets) Write(p []byte) (int, error) {

@@ -18,7 +18,8 @@ const (
 	// the processor time that a hundred short documents use.
 	shortDebt = 10 * time.Second
 	// leftDebt is added to an organization's debt for each document that had to leave the last slot
-	// or the short lane. Such a document must be read again from the beginning.
+	// or the short lane. Such a document is read again from the beginning, which costs processor
+	// time.
 	leftDebt = 6 * time.Second
 )
 
@@ -68,18 +69,18 @@ func newShares(slots, short int) *shares {
 	return &shares{slots: slots, short: short, now: time.Now, shares: map[string]*share{}}
 }
 
-// claimLimit returns how many documents may be claimed for the free slots, and which organizations
-// are excluded from this claim. last is true if the claim is for the last free slot. A claim may
-// leave slots free; the next claim can use them immediately.
+// claimLimit returns the maximum number of documents that may be claimed for the free slots, and
+// the organizations that are excluded from this claim. last is true if the claim is for the last
+// free slot. A claim may leave slots free. The next claim can use them immediately.
 func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// With only one slot, none can be reserved.
+	// A worker with only one slot cannot reserve it.
 	if s.slots == 1 {
 		return 1, nil, false
 	}
 
-	// The last slot needs a claim of its own, for which the rules are stricter.
+	// The last slot needs a separate claim, because stricter rules apply to it.
 	if last = free == 1; last {
 		maximum = 1
 	} else {
@@ -121,8 +122,9 @@ func (s *shares) excludedFromShort() (excluded []string) {
 	return excluded
 }
 
-// debts returns the organizations' debts in whole seconds. It omits debts below one second. Between
-// organizations without a debt in the result, the waiting time of the documents decides.
+// debts returns the organizations' debts in whole seconds. It omits debts below one second.
+// Organizations without a debt in the result are equal, so their documents are claimed by waiting
+// time.
 func (s *shares) debts() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,14 +204,15 @@ func (s *shares) release(t *turn, left bool) {
 
 	// From now on, the processor time of the document is part of the debt and decreases with it.
 	debt := s.unpaid(o) + t.cpu
-	// The work so far is lost. The organization bears this cost, so that others do not.
+	// The work so far is lost. Add its cost to the organization's debt, so that other organizations
+	// do not bear it.
 	if left {
 		debt += leftDebt
 	}
 	o.debt, o.at = min(debt, maxDebt), s.now()
 }
 
-// without removes the turn gone from a list. It changes the list in place.
+// without removes the turn gone from a list. It changes the list in place and returns it.
 func without(turns []*turn, gone *turn) []*turn {
 	return slices.DeleteFunc(turns, func(t *turn) bool { return t == gone })
 }

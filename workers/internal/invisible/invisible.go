@@ -80,8 +80,8 @@ func (n Names) Add(sheet string) {
 	}
 }
 
-// outsideAtRules returns a style sheet without at-rules such as @media print and their blocks. The
-// elements that they hide may be visible on a screen.
+// outsideAtRules returns a style sheet without at-rules, such as @media print, and their blocks.
+// Elements that an at-rule hides may be visible on a screen.
 func outsideAtRules(sheet string) string {
 	var b strings.Builder
 	for {

@@ -16,15 +16,15 @@ const (
 	// heartbeats may fail before a lease expires.
 	HeartbeatEvery = 10 * time.Second
 
-	heartbeatParts = 10  // number of statements within HeartbeatEvery if there are many rows
+	heartbeatParts = 10  // number of statements within HeartbeatEvery if the worker holds many rows
 	heartbeatFew   = 256 // maximum number of rows that get their heartbeats in a single statement
 	heartbeatLate  = HeartbeatEvery * 3 / 2
 	lockedRetry    = 250 * time.Millisecond // time between two heartbeats of rows that another transaction has locked
 )
 
-// Extend extends the leases of rows in one statement. It returns the ids of the rows that it has
-// extended, and of those that another transaction has locked. This worker no longer holds any other
-// row.
+// Extend extends the leases of rows in one statement. It returns the ids of the rows whose leases
+// it has extended, and the ids of the rows that another transaction has locked. This worker no
+// longer holds the remaining rows.
 type Extend[R any] func(ctx context.Context, rows []R) (extended, locked map[string]bool, err error)
 
 // Heartbeat extends each lease every HeartbeatEvery until ctx ends. If another transaction has
@@ -53,17 +53,17 @@ func (s *Set[R]) Heartbeat(ctx context.Context, log zerolog.Logger, extend Exten
 	}
 }
 
-// due returns the attempts for the next heartbeat. If there are few, it returns all of them every
-// HeartbeatEvery. To extend thousands of leases in one statement would occupy a core for a tenth of
-// a second and delay other work. If there are many attempts, due therefore returns a tenth of them
-// in each tick, beginning with the oldest heartbeats.
+// due returns the attempts for the next heartbeat. If there are few attempts, it returns all of
+// them every HeartbeatEvery. If there are many, it returns a tenth of them in each tick, beginning
+// with the oldest heartbeats. A single statement for thousands of leases would occupy a core for a
+// tenth of a second and delay other work.
 func (s *Set[R]) due() (due []*Attempt[R]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, few := time.Now(), len(s.attempts) <= heartbeatFew
 	wait := HeartbeatEvery
 	if !few {
-		wait /= 2 // rows that were claimed at the same time are then spread over the next ticks
+		wait /= 2 // attempts at rows that were claimed at the same time are then spread over the next ticks
 	}
 	for _, a := range s.attempts {
 		if now.Sub(a.beat) >= wait {
@@ -77,7 +77,7 @@ func (s *Set[R]) due() (due []*Attempt[R]) {
 	case len(due) > tenth:
 		slices.SortFunc(due, func(a, b *Attempt[R]) int { return a.beat.Compare(b.beat) })
 		for tenth < len(due) && now.Sub(due[tenth].beat) > heartbeatLate {
-			tenth++ // earlier heartbeats have failed, and these leases expire soon
+			tenth++ // earlier heartbeats of these attempts have failed, so their leases expire soon
 		}
 		due = due[:tenth]
 	}
@@ -113,8 +113,8 @@ func (s *Set[R]) extend(ctx context.Context, log zerolog.Logger, extend Extend[R
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range attempts {
-		// Also count the heartbeat for locked and lost rows: locked rows are retried separately,
-		// and attempts at lost rows end.
+		// Store the time of this heartbeat also for locked and lost rows. Locked rows are retried
+		// separately, and attempts at lost rows end.
 		a.beat = asked
 		switch {
 		case extended[a.key]:

@@ -89,8 +89,8 @@ func (b *beats) extend(_ context.Context, rows []string) (extended, locked map[s
 	return extended, nil, nil
 }
 
-// The leases of thousands of rows are extended in several statements, and those of a few rows in
-// one. No lease expires, even if the database fails for some time.
+// The leases of thousands of rows are extended in several statements. The leases of a few rows are
+// extended in one statement. No lease expires, even if the database fails for some time.
 func TestHeartbeatsOfManyRowsAreSpread(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -129,9 +129,9 @@ func TestHeartbeatsOfManyRowsAreSpread(t *testing.T) {
 	}
 }
 
-// An attempt at a locked row ends only when its lease expires. Until then, the heartbeat is retried
-// for this row, and the heartbeats of other rows are not delayed. An attempt at a row that another
-// worker has taken ends at once.
+// If another transaction has locked a row, an attempt at the row ends only when its lease expires.
+// Until then, the heartbeat is retried for this row, and the heartbeats of other rows are not
+// delayed. An attempt at a row that another worker has taken ends at once.
 func TestALockedHeartbeatIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ type Attempt[R any] struct {
 	row        R
 	key        string
 	cancel     context.CancelCauseFunc
-	leaseUntil time.Time // on this process's monotonic clock; guarded by Set.mu
+	leaseUntil time.Time // when the lease expires, by this process's monotonic clock; guarded by Set.mu
 	beat       time.Time // time of the claim or of the last heartbeat; guarded by Set.mu
 }
 
@@ -79,7 +79,7 @@ func (s *Set[R]) Cancel(key string, cause error) {
 	}
 }
 
-// cancelAll cancels all attempts. It does not wait until they have ended.
+// cancelAll cancels all attempts with the given cause. It does not wait until they have ended.
 func (s *Set[R]) cancelAll(cause error) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.attempts))
@@ -96,9 +96,10 @@ func (s *Set[R]) Count() int {
 	return len(s.attempts)
 }
 
-// Watch cancels attempts whose leases have expired by the local clock. Another worker may then
-// claim the row, and its fence rejects the writes of this worker. Watch does not call the database,
-// because even a heartbeat may wait for a database that does not respond.
+// Watch cancels attempts whose leases have expired by the local clock. When a lease has expired,
+// another worker may claim the row, and the fence of its claim rejects the writes of this worker.
+// Watch does not call the database, because a database that does not respond would also delay
+// Watch.
 func (s *Set[R]) Watch(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

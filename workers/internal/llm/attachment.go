@@ -89,7 +89,7 @@ func renderAttachments(attachments []Attachment) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(files); err != nil { // cannot happen: the fields always have a JSON form
+	if err := enc.Encode(files); err != nil { // the error cannot occur, because these fields always have a JSON form
 		return fmt.Sprintf("\n\n%d files are attached to this message.", len(files))
 	}
 	return attachedPreface + string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))

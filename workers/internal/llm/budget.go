@@ -2,8 +2,8 @@ package llm
 
 import "sync"
 
-// retryCost is the number of tokens that a retry takes from the bucket. Each answered call adds
-// one.
+// retryCost is the number of tokens that a retry takes from the bucket. Each answered call adds one
+// token.
 const retryCost = 10
 
 // Budget limits the retries of all runs of a process, so that retries do not overload a failing
@@ -15,7 +15,8 @@ type Budget struct {
 	left int
 }
 
-// NewBudget returns a full budget. It allows size retries, but at least one.
+// NewBudget returns a full budget that allows size retries. It allows at least one retry, even if
+// size is smaller.
 func NewBudget(size int) *Budget {
 	full := max(size, 1) * retryCost
 	return &Budget{size: full, left: full}

@@ -59,7 +59,8 @@ type Error struct {
 	Unused  bool
 	Message string // public message; "" means the default message for the kind
 	Err     error  // internal cause, may be nil
-	// Detail is the provider's own message with all secrets. It must not be shown to callers.
+	// Detail is the provider's own message, which may contain secrets. It must not be shown to
+	// callers.
 	Detail string
 	// Provider is the provider's response for admins and logs. It is nil if there was no response.
 	Provider *domain.ProviderError
@@ -83,8 +84,8 @@ func NewUnused(kind Kind, cause error) *Error {
 	return e
 }
 
-// NewError returns an error of the given kind. It is retryable if failures of this kind can be
-// transient.
+// NewError returns an error of the given kind. The error is retryable if failures of this kind are
+// usually transient.
 func NewError(kind Kind, cause error) *Error {
 	e := &Error{Kind: kind, Err: cause}
 	switch kind {

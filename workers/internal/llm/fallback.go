@@ -39,8 +39,8 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 			return Response{}, fmt.Errorf("asking models in turn: %w", ctx.Err())
 		}
 
-		// The model has emitted text. An answer of another model would continue in the middle of
-		// it.
+		// Once a model has emitted text, no other model is tried, because its answer would not
+		// continue that text.
 		var e *Error
 		if !errors.As(err, &e) || emitted || !tryNext(e.Kind, i > 0) {
 			return Response{}, err
@@ -52,9 +52,9 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 }
 
 // tryNext reports whether the next model must be tried after a failure of the given kind. standIn
-// is true if the failed model is a fallback. If the first model finds the prompt too long, no other
-// model is tried, because the caller can shorten the prompt. If a fallback finds it too long, the
-// next one is tried.
+// is true if the failed model is a fallback. If the prompt is too long for the first model, no
+// other model is tried, because the caller can shorten the prompt. If the prompt is too long for a
+// fallback, the next fallback is tried.
 func tryNext(kind Kind, standIn bool) bool {
 	switch kind {
 	case KindRateLimited, KindUnavailable, KindTimeout, KindTruncated, KindBadResponse,

@@ -36,11 +36,11 @@ type Request struct {
 	// MaxTokens is the maximum length of the answer in the model's own tokens; 0 means the model's
 	// maximum.
 	MaxTokens int64
-	// Output is the JSON Schema of the answer, an object; nil: the answer is text. The model writes
-	// the JSON as Response.Text. It need not match the schema.
+	// Output is the JSON Schema of the answer, which is an object. If it is nil, the answer is
+	// text. The model writes the JSON as Response.Text. This JSON need not match the schema.
 	Output json.RawMessage
-	// Settings are converted to the provider's form. MaxTokens already takes their limit into
-	// account.
+	// Settings are the model settings for this call, which each provider converts to the form of
+	// its API. MaxTokens already takes their output limit into account.
 	Settings domain.ModelSettings
 	// Correction reports that the last two messages are an answer that does not match Output, and a
 	// message that describes its errors.

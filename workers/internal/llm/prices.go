@@ -69,7 +69,7 @@ func compareBool(a, b bool) int {
 
 // parsePrice parses one entry of MODEL_PRICES.
 func parsePrice(entry string) (price, error) {
-	at := strings.LastIndexByte(entry, '=') // the name of a model may contain "="
+	at := strings.LastIndexByte(entry, '=') // search for the last "=", because the name of a model may also contain "="
 	if at < 0 {
 		return price{}, fmt.Errorf("want model=input/output")
 	}

@@ -27,7 +27,7 @@ type Registry struct {
 }
 
 // NewRegistry returns a registry of the given providers, by their names. fallback is the model
-// string for agents without a model. It must resolve. known contains the names of all existing
+// string for agents without a model, and must resolve. known contains the names of all existing
 // providers, including those that are not configured.
 func NewRegistry(fallback string, providers map[string]Provider, known ...string) (*Registry, error) {
 	r := &Registry{fallback: fallback, providers: providers, known: make(map[string]bool, len(known))}

@@ -93,7 +93,7 @@ func RenderToolResult(r ToolResult) string {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // an escaped "<" takes six tokens instead of one
+	enc.SetEscapeHTML(false) // do not escape "<", because an escaped "<" takes six tokens instead of one
 	if err := enc.Encode(e); err != nil {
 		// Encoding fails only if the output is not JSON. Report this to the model, so that the run
 		// can continue.

@@ -6,10 +6,11 @@ const (
 	// BudgetedAnswer is the maximum length of an answer in tokens if a budget limits tokens or
 	// their cost.
 	BudgetedAnswer = 8192
-	// MessageOverhead is the maximum number of tokens that a message or tool adds to those of its
-	// text.
+	// MessageOverhead is the maximum number of tokens that a message or tool has in addition to the
+	// tokens of its text.
 	MessageOverhead = 16
-	// PromptOverhead is the maximum number of tokens that a prompt adds to those of its parts.
+	// PromptOverhead is the maximum number of tokens that a prompt has in addition to the tokens of
+	// its parts.
 	PromptOverhead = 1024
 )
 

@@ -158,12 +158,12 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 	log := n.log.With().Str("org_id", c.OrganizationID).Str("endpoint_id", c.EndpointID).Str("notification_id", c.ID).Logger()
 
 	err := n.store.Render(ctx, c)
-	// The subject was deleted after the event, so there is nothing to report.
+	// If the subject was deleted after the event, there is nothing to report.
 	if err != nil && apierr.CodeFor(err) == apierr.NotFound {
 		n.drop(ctx, c, &log)
 		return
 	}
-	// The content of the run was erased at the end of its retention.
+	// If the content of the run was erased at the end of its retention, the notification fails.
 	if apierr.CodeFor(err) == apierr.Erased {
 		n.metrics.attempts.WithLabelValues(endDropped).Inc()
 		n.finalize(ctx, c, notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.RunExpiredError, Unsent: true}, &log)
@@ -180,7 +180,7 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 	n.finalize(ctx, c, a, &log)
 }
 
-// finalize records the result of an attempt. The result may also be that no request was sent.
+// finalize records the result of an attempt, even if the attempt sent no request.
 func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotification, a notificationdb.Attempt, log *zerolog.Logger) {
 	// Wait until fewer than maxRecorders results are being written.
 	n.recorders <- struct{}{}

@@ -78,15 +78,15 @@ func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotificatio
 	var unopened error
 	for _, sealed := range c.SealedSecrets {
 		secret, err := n.secrets.OpenText(sealdb.KindNotification, c.OrganizationID, c.EndpointID, sealed)
-		// After a rotation, an endpoint has two valid secrets for a while. The next one may still be
-		// decrypted.
+		// After a rotation, an endpoint has two valid secrets for a while. If one secret cannot be
+		// decrypted, continue with the other secret.
 		if err != nil {
 			unopened = fmt.Errorf("opening secret: %w", err)
 			continue
 		}
 		webhook, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
-			return errors.New("reading secret") // without the cause, because it may contain the secret
+			return errors.New("reading secret") // omit the cause, because it may contain the secret
 		}
 		signature, err := webhook.Sign(c.ID, at, body)
 		if err != nil {

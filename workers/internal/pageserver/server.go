@@ -140,7 +140,8 @@ func (s *Server) render(ctx context.Context, claims contract.PageClaims) (reply 
 	return contract.PageReply{Picture: &picture}, nil
 }
 
-// encode encodes a reply. If the reply is too large for a message, it omits the words of the page.
+// encode encodes a reply. If the reply is too large for a message, encode omits the words of the
+// page.
 func encode(reply contract.PageReply) []byte {
 	raw, err := json.Marshal(reply)
 	if err == nil && len(raw) > maxAnswer && reply.Picture != nil {

@@ -48,7 +48,8 @@ func plain(s string) bool {
 	return true
 }
 
-// seen returns the replacement of a character: the character itself, a newline, or -1 to remove it.
+// seen returns the replacement of a character. It is the character itself, a newline, or -1 if the
+// character must be removed.
 func seen(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -166,7 +167,8 @@ func boundary(s string, maximum int) int {
 		}
 	}
 
-	// In a text that consists only of accents, there is no such offset, so an accent is separated.
+	// A text that consists only of accents has no offset that keeps each accent with its letter, so
+	// an accent is separated.
 	for i := maximum; i > 0; i-- {
 		if utf8.RuneStart(s[i]) {
 			return i

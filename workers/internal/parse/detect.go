@@ -81,8 +81,8 @@ func extensionNote(name, is string) string {
 	return fmt.Sprintf("The file's name suggests %s, but the file is %s and was read as such.", typeNames[said], typeNames[is])
 }
 
-// isTextType reports whether a supported format is a text format. Only their names distinguish
-// documents of these formats.
+// isTextType reports whether a supported format is a text format. Documents of text formats can be
+// distinguished only by their names.
 func isTextType(mimeType string) bool {
 	switch mimeType {
 	case HTML, Markdown, Text, CSV, TSV, JSON, JSONLines:
@@ -121,7 +121,7 @@ func detectArchive(content []byte) (string, error) {
 		return "", err
 	}
 
-	// Office packages contain this file, which lists the types of their parts.
+	// An Office package contains a file that lists the types of its parts.
 	types, err := optional(a, "[Content_Types].xml")
 	if err != nil {
 		return "", err

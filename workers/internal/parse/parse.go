@@ -109,7 +109,8 @@ func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info d
 func explain(ctx context.Context, err error, out *Writer) error {
 	var failure *document.Failure
 	switch {
-	// This case comes first, because readers return an error of the receiver as their own.
+	// Check out.broken first: a reader returns an error of the receiver of events as if it were its
+	// own.
 	case out.broken != nil:
 		return out.broken
 	case errors.As(err, &failure):

@@ -9,8 +9,8 @@ import (
 // value matches numbers, dates and amounts, which do not occur in header rows.
 var value = regexp.MustCompile(`^[\p{Sc}+(-]{0,3}\s?[0-9][0-9.,:/\-\sT%Z)+]*(?:\s?[\p{Sc}%])?$`)
 
-// NamesColumns reports whether cells look like a header row. The cells of a header row contain
-// short and different texts, but no numbers. At least two thirds of the columns must have a text.
+// NamesColumns reports whether cells look like a header row. The texts in a header row are short
+// and different, and contain no numbers. At least two thirds of the columns must have a text.
 func NamesColumns(cells []string, columns int) bool {
 	seen := map[string]bool{}
 	for _, c := range cells {

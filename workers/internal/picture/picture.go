@@ -54,7 +54,7 @@ func Convert(content []byte) (Picture, error) {
 	return encode(upright, info.MediaType == imageinfo.JPEG)
 }
 
-// decode decodes an image. Of an animation, it decodes only the first frame.
+// decode decodes an image. It decodes only the first frame of an animation.
 func decode(mediaType string, content []byte) (image.Image, error) {
 	in := bytes.NewReader(content)
 	switch mediaType {

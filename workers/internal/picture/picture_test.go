@@ -68,7 +68,7 @@ func decoded(t *testing.T, p Picture) image.Image {
 // applied.
 func TestMetadataIsRemovedAndTheImageUpright(t *testing.T) {
 	t.Parallel()
-	for orientation, red := range map[byte]image.Point{ // red is the new position of the left half
+	for orientation, red := range map[byte]image.Point{ // red is the new position of the red left half
 		0: {X: 5, Y: 20}, 1: {X: 5, Y: 20}, 2: {X: 75, Y: 20}, 3: {X: 75, Y: 20}, 4: {X: 5, Y: 20},
 		5: {X: 20, Y: 5}, 6: {X: 20, Y: 5}, 7: {X: 20, Y: 75}, 8: {X: 20, Y: 75}, 9: {X: 5, Y: 20},
 	} {

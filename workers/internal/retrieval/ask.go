@@ -18,7 +18,7 @@ const vectorTimeout = 2 * time.Second
 // documents.
 var errNoDocuments = errors.New("the organization has no documents")
 
-// answers contains the results of all sources of a search.
+// answers contains the results that all sources of a search have returned.
 type answers struct {
 	// Results by source.
 	ranks ranks

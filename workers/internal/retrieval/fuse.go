@@ -14,7 +14,7 @@ const depth = 60
 
 // rankOffset is the constant k of reciprocal rank fusion. With a larger k, the first ranks have
 // less of an advantage. With the usual 60, a chunk that two sources rank low can beat the first
-// chunk of the text search, so a weak embeddings model makes searches worse (see the retrieval
+// chunk of the text search. A weak embeddings model then makes searches worse (see the retrieval
 // measurements in docs/performance.md). With 10, this happens only if both sources rank the chunk
 // among about the first eight.
 const rankOffset = 10
@@ -37,7 +37,7 @@ type fusedHit struct {
 	similarity float64
 }
 
-// with returns a candidate that consists of the hit and its passage p.
+// with returns a candidate that consists of the hit and the passage p.
 func (h fusedHit) with(p domain.Passage) candidate {
 	return candidate{Found: domain.Found{Passage: p, Score: h.score, MatchedBy: h.by}, similarity: h.similarity}
 }

@@ -21,9 +21,9 @@ const (
 const (
 	defaultLimit = 10
 	maxLimit     = 50
-	maxQuery     = 1_000 // characters of a query; the rest is ignored
+	maxQuery     = 1_000 // maximum number of characters of a query; the rest is ignored
 	maxID        = 64    // bytes of a document's id
-	maxWords     = 64    // words of a query; each word costs a search, and more words improve the results little
+	maxWords     = 64    // maximum number of words of a query; each word costs a search, and more words improve the results little
 )
 
 // Index finds the best chunks, with one method for each source. Scores are comparable only within
@@ -115,7 +115,7 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	fused := fuse(asked.ranks)
 	maximum := limit
 	if q.Supported {
-		maximum = min(2*limit, maxLimit) // more than requested, because unsupported passages are removed later
+		maximum = min(2*limit, maxLimit) // more passages than requested, because unsupported passages are removed later
 	}
 
 	found, err := s.passages(ctx, q.OrganizationID, fused[:min(len(fused), maximum)])

@@ -30,8 +30,9 @@ const (
 	// unknownWeight is the weight of a word that no chunk contains, relative to the weight of the
 	// rarest possible word. Such a word may be essential, or it may not belong to the topic.
 	unknownWeight = 0.5
-	// minCommon is the minimum share of common trigrams with which a word in a passage replaces a
-	// word that no document contains, for example because of a typing error.
+	// minCommon is the minimum share of trigrams that two words must have in common to be similar.
+	// A similar word in a passage replaces a word of the query that no document contains, for
+	// example because of a typing error.
 	minCommon = 0.4
 	// minSimilarity is the cosine similarity from which a passage is considered related to a query
 	// because of its vector alone. For unrelated texts, the similarity is lower with OpenAI's third
@@ -104,8 +105,8 @@ func (s support) keep(found []candidate) []candidate {
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < minSimilarity && !s.in(c, known) })
 }
 
-// in reports whether a passage contains enough of the query's words, in the same form or in a form
-// that the language of the passage allows.
+// in reports whether a passage contains enough of the query's words. A word may occur in the same
+// form, or in another form that the language of the passage allows.
 func (s support) in(c candidate, known languages) bool {
 	// The headings and the document's name describe a passage, so their words count as well.
 	text := strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text
@@ -184,7 +185,7 @@ func (l languages) of(p domain.Passage) string {
 	return one.language
 }
 
-// in reports whether terms contains a form of the word.
+// in reports whether terms contains the word in any of its forms.
 func (w weightedWord) in(terms map[string]bool) bool {
 	return terms[w.Text] || slices.ContainsFunc(w.Lexemes, func(l string) bool { return terms[l] })
 }
@@ -220,6 +221,6 @@ func common(a, b map[string]bool) float64 {
 		}
 	}
 
-	// This is the Jaccard index, like PostgreSQL's function similarity.
+	// The result is the Jaccard index, like that of PostgreSQL's function similarity.
 	return float64(both) / float64(len(a)+len(b)-both)
 }

@@ -102,8 +102,8 @@ type earlierTurn struct {
 	list []domain.Attachment
 }
 
-// earlierAttachments returns the turns that have attachments, newest first. at contains for each
-// turn the index of its exchange in the history, or a negative number if the history omits the
+// earlierAttachments returns the turns that have attachments, newest first. For each turn, at
+// contains the index of its exchange in the history. The index is negative if the history omits the
 // turn.
 func earlierAttachments(turns []sessiondb.Turn, at []int) (out []earlierTurn, err error) {
 	total := 0
@@ -251,7 +251,7 @@ func (l *attaching) load(
 type imageRoom struct {
 	count int    // number of images that may still be added
 	bytes int64  // number of bytes that may still be added
-	note  string // the reason that the model is given for an omitted image
+	note  string // the text that tells the model why an image was omitted
 }
 
 // loadAll reads a message's attachments.

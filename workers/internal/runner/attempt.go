@@ -25,7 +25,8 @@ const maxHistory = 200
 
 // runAttempt runs one attempt, from the claimed run to its output.
 func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, error) {
-	// A run that has lost several workers may itself be the cause, so it must not take down more.
+	// If several workers were lost while they executed a run, the run itself may be the cause, so
+	// it must not be given to another worker.
 	if a.claim.Deaths >= lease.MaxDeaths {
 		return agentloop.Output{}, &agentloop.Error{Code: executiondb.WorkerLost.Code, Message: executiondb.WorkerLost.Message}
 	}
@@ -126,12 +127,12 @@ func (r *Runner) addHistory(
 
 	in.Rounds = past.rounds
 	in.History, in.OmittedTurns = agentloop.Fit(past.turns, agentloop.HistoryBudget(*in))
-	in.History = slices.Clone(in.History) // so that the omitted turns can be freed
+	in.History = slices.Clone(in.History) // copy the list, so that the memory of the omitted turns can be freed
 	return nil
 }
 
-// contractFor returns the form of the answer that the request demands, or else the agent's. It
-// returns nil if the answer is free text.
+// contractFor returns the schema that the answer must match: the schema of the request or, if the
+// request has none, the schema of the agent. It returns nil if the answer is free text.
 func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, error) {
 	raw := cfg.Answer.OutputSchema
 	if asked.Output != nil {
@@ -147,7 +148,7 @@ func contractFor(asked domain.Input, cfg domain.Config) (*agentloop.Contract, er
 // failed, the next attempt begins with the next model. Within an attempt, no fallback is possible
 // once a model has begun its answer.
 func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
-	// A copy, because the rotation below must not change the cached configuration.
+	// Copy the list, because the rotation below must not change the cached configuration.
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
 	var last domain.RunError
 	if json.Unmarshal(claim.LastError.V, &last) == nil && strings.HasPrefix(last.Code, "model_") {
@@ -216,7 +217,7 @@ func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 		return nil, err
 	}
 
-	// The agent loop publishes the events of these steps again, after this one.
+	// After this event, the agent loop publishes the events of the recorded steps again.
 	j.a.events.restarted(len(steps))
 	return steps, nil
 }

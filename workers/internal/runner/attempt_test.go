@@ -210,7 +210,8 @@ func (*testEnv) PrepareAttachment(context.Context, toolset.Run, attachment.Argum
 
 func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
 
-// newRunnerOn creates a runner that uses the environment, but with another implementation of Runs.
+// newRunnerOn creates a runner with the dependencies of the environment, except that it uses runs
+// as its store of runs.
 func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": s})

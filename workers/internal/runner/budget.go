@@ -73,14 +73,15 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 	// The worker chooses the id, so that it can settle the hold even if Reserve returns an error.
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
-	// Retry while only other calls' holds take up the room: they are settled within seconds.
+	// If only the holds of other calls use up the budget, retry, because such holds are settled
+	// within seconds.
 	for n := 0; n < reserveTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
 		_ = lifecycle.Sleep(ctx, jitter(reserveWait<<n))
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
 
-	// An exhausted budget is not a failure of the store. The error is retryable only if other
-	// calls' holds take up the room.
+	// An exhausted budget is not a failure of the store. The error is retryable only if the holds
+	// of other calls use up the budget.
 	switch {
 	case err != nil:
 		r.settle(ctx, budgetdb.Amounts{}) // the hold may have been placed despite the error
@@ -89,7 +90,7 @@ func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (rese
 		e := budgetdb.UsedUp(lacking.Budget)
 		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: e.Detail, Retryable: lacking.Later}
 	case budgets == 0:
-		// No budget counts this run, so there is no hold to settle.
+		// No budget applies to this run, so there is no hold to settle.
 		r.hold.ID = ""
 	}
 	return r, nil, nil

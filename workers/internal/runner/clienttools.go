@@ -118,8 +118,8 @@ func suppliedTurn(e domain.Exchange, steps map[string][]agentloop.Step) agentloo
 	return agentloop.Turn{Messages: messages}
 }
 
-// roundMessages returns the messages of the rounds. steps contains the journal of each run that a
-// round names.
+// roundMessages returns the messages of the rounds, each of which consists of calls to the client's
+// tools and their results. steps contains the journal of each run that a round names.
 func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step) (messages []llm.Message) {
 	for _, round := range rounds {
 		messages = append(messages, agentloop.RoundMessages(round, steps[round.RunID])...)
@@ -127,10 +127,11 @@ func roundMessages(rounds []domain.CallRound, steps map[string][]agentloop.Step)
 	return messages
 }
 
-// namedBytes is the maximum total size of the journals that are read for the rounds of a history.
+// namedBytes is the maximum total size of the journals that are read to restore the calls of client
+// tools in a history.
 const namedBytes = 4 << 20
 
-// namedSteps reads the journals of the runs that are named in the rounds of the exchanges.
+// namedSteps reads the journals of the runs whose calls and results are part of the exchanges.
 func (r *Runner) namedSteps(ctx context.Context, a *attempt, exchanges []domain.Exchange) (map[string][]agentloop.Step, error) {
 	var runs []string
 	for _, e := range exchanges {

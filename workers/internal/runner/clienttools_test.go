@@ -132,8 +132,8 @@ func TestReturnedCalls(t *testing.T) {
 	}
 }
 
-// The names of an MCP server's tools are known only when the run starts, so the run fails if the
-// client has a tool with such a name.
+// The names of an MCP server's tools are known only when the run starts. If the client has a tool
+// with the same name, the run fails then.
 func TestAClientsToolWithATakenName(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", asksWeather()), tools: []tool.Tool{payTool{}}}

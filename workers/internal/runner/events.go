@@ -62,7 +62,7 @@ type eventWriter struct {
 func (t *eventWriter) begin(startedAt domain.Time) {
 	t.next, t.first = 1, 1
 	if t.held.Fence != domain.StartedID.Fence {
-		return // restarted publishes the event, once the number of recorded steps is known
+		return // restarted publishes the start of a later attempt, when the number of recorded steps is known
 	}
 
 	// The start event has number 1, although it is not saved.
@@ -170,8 +170,8 @@ func (t *eventWriter) append(kind string, data []byte) {
 	t.publish(t.held.RunID, domain.EventChunk{Fence: t.held.Fence, First: t.next, Lines: t.lines[from:]})
 	t.next++
 
-	// Start the timer with the first unsaved event. If a checkpoint is being written, it starts the
-	// timer for the next one when it is done.
+	// Start the timer with the first unsaved event, unless a checkpoint is being written. When that
+	// checkpoint is done, it starts the timer for the next checkpoint.
 	switch {
 	case t.timer == nil:
 		t.timer = time.AfterFunc(t.untilCheckpoint(), t.checkpoint)
@@ -268,8 +268,8 @@ func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	// alone is true if the delta is the only unsaved event after the start event, and no checkpoint
-	// has saved anything.
+	// alone is true if the only unsaved event after the start event is the delta, and no checkpoint
+	// has saved an event.
 	alone := t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3
 	if alone && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
 		return executiondb.Chunk{}, t.next
@@ -302,7 +302,7 @@ func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
 		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})
-		alone = err != nil // the batch may have failed because it was too large, so its checkpoints are retried separately
+		alone = err != nil // the batch may have failed because it was too large, so retry each checkpoint separately
 		switch {
 		case err != nil:
 			return false, err

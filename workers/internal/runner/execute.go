@@ -26,7 +26,7 @@ type attempt struct {
 	// replyTo is the inbox of the caller that waits for the run; empty if no caller waits.
 	replyTo string
 	asked   time.Time // time just before the claim; the lease expires at most lease.Lease later
-	claimed time.Time // this process's time at the moment that the database's clock showed as claim.Now
+	claimed time.Time // time on this process's clock when the database's clock showed claim.Now
 	log     zerolog.Logger
 	events  *eventWriter
 	models  int // number of the agent's models; 0 until the configuration has been read
@@ -317,9 +317,9 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		}
 		switch {
 		case err != nil:
-			e.alone = !pg.IsLocked(err) // the batch may have failed because it was too large, so its results are retried separately
+			e.alone = !pg.IsLocked(err) // the batch may have failed because it was too large, so retry each result separately
 			return err
-		// Retrying cannot help: PostgreSQL would reject the same bytes again.
+		// PostgreSQL would reject the same bytes again, so retrying cannot help.
 		case saved.err != nil:
 			a.log.Error().Err(saved.err).Msg("the database rejects this result")
 			r.finishEmpty(ctx, a)
@@ -393,8 +393,7 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 	}
 }
 
-// maxLocked is the longest delay before a write is repeated whose row another transaction has
-// locked.
+// maxLocked is the maximum delay before a write to a locked row is repeated.
 const maxLocked = time.Second
 
 // lockedBackoff returns the delay before the n-th retry. It doubles from 5 ms to maxLocked, because

@@ -45,8 +45,8 @@ func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
 // enter waits until a run of org may use the given number of bytes. The caller must release them
 // with leave.
 func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn, error) {
-	// A run that is larger than the share is admitted if no other run of its organization has
-	// memory.
+	// A run whose data is larger than the share is admitted if no other run of its organization has
+	// reserved memory.
 	turn := &inputTurn{org, min(bytes, inputShare), make(chan struct{})}
 	in.mu.Lock()
 	in.waiting = append(in.waiting, turn)
@@ -96,8 +96,9 @@ func (in *inputs) leave(turn *inputTurn) {
 
 // grant admits the waiting runs for which enough memory is free. The caller must hold the lock.
 func (in *inputs) grant() {
-	// full is true if an earlier run of an organization without input waits for memory. crowded is
-	// true if any earlier run waits for memory although its organization's share would admit it.
+	// full is true if an earlier run of an organization without inputs in memory waits for memory.
+	// crowded is true if any earlier run waits for memory although its organization has not reached
+	// its share.
 	kept, full, crowded := in.waiting[:0], false, false
 	for _, turn := range in.waiting {
 		newcomer, over := in.byOrg[turn.org] == 0, in.byOrg[turn.org]+turn.bytes > inputShare

@@ -332,7 +332,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 		}
 
 		err := jobs.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
-			if ctx.Err() != nil { // an error is expected if the worker stops during the fetch
+			if ctx.Err() != nil { // the worker is stopping, so it must not execute further runs
 				// Return the message to the stream, so that another worker receives it.
 				d.Release()
 				return

@@ -107,8 +107,8 @@ type Usage struct {
 	OutOfMem  bool          // the kernel has killed a process because memory was exhausted
 }
 
-// Exceeds returns the first limit that the usage exceeds, or "". CPU time is measured from the
-// usage began.
+// Exceeds returns the first limit that the usage exceeds, or "". The CPU time in began is not
+// counted.
 func (u Usage) Exceeds(l Limits, began Usage) Limit {
 	switch {
 	case u.OutOfMem, u.Memory > l.Memory:

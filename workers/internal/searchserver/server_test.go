@@ -177,7 +177,7 @@ func TestClaimsDecide(t *testing.T) {
 		"for another kind":    func() (contract.SearchReply, error) { return s.ask(kind, `{"query":"a","limit":3}`) },
 		"a body that is none": func() (contract.SearchReply, error) { return s.ask(claims("org_1"), `{"query":7}`) },
 	} {
-		all.Go(func() { // in parallel, because a refused search is offered to several workers for some time
+		all.Go(func() { // send the requests in parallel, because a refused search is offered to several workers for some time
 			if got, err := ask(); !errors.Is(err, bus.ErrToolRefused) {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}

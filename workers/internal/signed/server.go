@@ -93,7 +93,7 @@ func (s *Server[C, R]) owner(m bus.ToolMessage) (string, bool) {
 
 // handle returns the encoded reply to a request, or false if the request is refused.
 func (s *Server[C, R]) handle(ctx context.Context, m bus.ToolMessage) (reply []byte, ok bool) {
-	claims, request, err := s.verify(m) // verified again, because the claims may have expired while the request waited
+	claims, request, err := s.verify(m) // verify again, because the claims may have expired while the request waited
 	if err != nil {
 		s.refuse(err)
 		return nil, false

@@ -36,7 +36,7 @@ const (
 type Utterance struct {
 	Organization string // organization that makes the call; organizations take turns
 	PCM          []byte
-	Language     string // ISO 639-1 code of its language; "" if unknown
+	Language     string // ISO 639-1 code of the utterance's language; "" if unknown
 	Prompt       string // words that the speech may contain; may be ""
 	Begun        func() // called when the call has waited for its turn and begins; may be nil
 }
@@ -99,8 +99,8 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Is reports whether target is an Error with the same code. So errors.Is recognizes ErrUnknownVoice
-// and the other sentinels.
+// Is reports whether target is an Error with the same code. So errors.Is recognizes sentinels such
+// as ErrUnknownVoice.
 func (e *Error) Is(target error) bool {
 	other, ok := target.(*Error)
 	return ok && other.Code == e.Code

@@ -32,7 +32,7 @@ func TestSweptRunsArePublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var lost string // the query for lost runs, without the condition that the server has been up for some time
+	var lost string // the query for lost runs, except for the condition that the server has been up for some time
 	if err := db.QueryRowContext(t.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&lost); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 	s.clock = clock{seen: now, at: before, took: time.Since(before), grace: old.grace}
 	first := old.at.IsZero()
 	step := now.Now.Sub(old.seen.Now) - before.Sub(old.at)
-	stepped := step.Abs() > clockStep+old.took+s.clock.took // each reading is inaccurate by up to its duration
+	stepped := step.Abs() > clockStep+old.took+s.clock.took // each of the two readings is inaccurate by up to its duration
 
 	if !first && !stepped && now.Started.Equal(old.seen.Started) {
 		return nil

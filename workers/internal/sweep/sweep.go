@@ -71,7 +71,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
 	loops.Go(func() { s.repeat(ctx, "checking jobs", checkEvery, s.checkJobs) })
-	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // in a separate loop, because a round may take a long time
+	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // run this loop separately, because one round may take a long time
 	loops.Go(func() { s.repeat(ctx, "indexing runs", every, s.indexRuns) })
 	loops.Go(func() {
 		_ = s.measure(ctx) // the loop below reports errors
@@ -209,9 +209,9 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	return err
 }
 
-// notifyAgain publishes the job message of each run again that was dispatched but not claimed in
-// time. It skips a run whose message may still be delivered. If the stream is missing, notifyAgain
-// creates it and publishes the messages of all dispatched runs.
+// notifyAgain publishes the job messages of runs that were dispatched but not claimed in time. It
+// skips a run whose message may still be delivered. If the stream is missing, notifyAgain creates
+// it and publishes the messages of all dispatched runs.
 func (s *Sweeper) notifyAgain(ctx context.Context) error {
 	// EnsureStream creates a missing stream. All NATS servers may, for example, have lost their
 	// disks.
@@ -249,7 +249,7 @@ func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error
 		return nil
 	}
 
-	// This is the first observation. A later round decides.
+	// If the condition is observed for the first time, a later round decides.
 	if s.forgotSince.IsZero() {
 		s.forgotSince = time.Now()
 	}
@@ -257,7 +257,7 @@ func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error
 		return nil
 	}
 	s.log.Warn().Msg("the job stream lost messages that its consumers still expect, and delivers nothing; recreating it")
-	s.forgotSince = time.Time{} // after this repair, wait for the full time again
+	s.forgotSince = time.Time{} // before the next repair, wait for the full time again
 	return s.bus.RemakeStream(ctx)
 }
 
@@ -275,7 +275,7 @@ func (s *Sweeper) checkJobs(ctx context.Context) error {
 	if time.Since(s.unwritableSince) < unwritableFor {
 		return err
 	}
-	s.unwritableSince = time.Time{} // after this repair, wait for the full time again
+	s.unwritableSince = time.Time{} // before the next repair, wait for the full time again
 	s.log.Error().Err(err).Msg("the job stream does not store messages; recreating it")
 	return errors.Join(err, s.bus.RemakeStream(ctx))
 }
@@ -322,8 +322,8 @@ func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (
 		lanes[lane] = state{oldest, found}
 	}
 
-	// JetStream delivers the messages of a lane in order. If an older message is undelivered, the
-	// run's own message may follow it.
+	// JetStream delivers the messages of a lane in order. If an older message is still undelivered,
+	// the run's own message may also be undelivered.
 	for _, o := range overdue {
 		lane := lanes[o.Job.Lane]
 		if lane.found && lane.oldest.Before(o.DispatchedAt) {
@@ -357,8 +357,8 @@ func (s *Sweeper) expire(ctx context.Context) error {
 		}
 	}
 
-	// Call these two only once: PruneLogins deletes all rows in one call, and the next round
-	// deletes the remaining counters.
+	// Call PruneLogins and PruneLimits only once. PruneLogins deletes all rows in one call, and the
+	// next round deletes the remaining counters.
 	_, logins := s.store.Accounts.PruneLogins(ctx)
 	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, maxBatch)
 	return errors.Join(append(errs, logins, limits)...)

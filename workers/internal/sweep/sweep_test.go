@@ -95,7 +95,7 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}
-	// Leave the files in the state in which a worker leaves them when it dies.
+	// Leave the files in the same state as a worker that dies.
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM files WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}

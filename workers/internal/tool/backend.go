@@ -19,7 +19,8 @@ type Backend interface {
 	Call(ctx context.Context, req Request) (Result, error)
 }
 
-// Lister is implemented by backends whose tools are defined by other servers and must be listed.
+// Lister is implemented by backends whose tools are defined by other servers. The tools of such a
+// backend must be requested from these servers.
 type Lister interface {
 	List(ctx context.Context, req Request) (Listing, error)
 }

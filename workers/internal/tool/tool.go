@@ -18,8 +18,8 @@ type Spec struct {
 	Description string
 	Schema      json.RawMessage
 	SideEffect  domain.SideEffect // side effect of a call; "" means none
-	// Alone means that a call is never executed at the same time as other calls of the turn, for
-	// example because a person may have to approve it.
+	// Alone means that a call is never executed at the same time as other calls of the turn. For
+	// example, a person may have to approve the call.
 	Alone bool
 }
 
@@ -51,8 +51,8 @@ type Tool interface {
 type Error struct {
 	Message   string // shown to models and callers
 	Retryable bool
-	NotSent   bool  // the request was certainly not sent; set only for calls with a side effect
-	Answered  bool  // the receiver has responded, so the outcome is known; set only for calls with a side effect
+	NotSent   bool  // the request was certainly not sent; this is set only for calls with a side effect
+	Answered  bool  // the receiver has responded, so the outcome is known; this is set only for calls with a side effect
 	Err       error // internal cause; may be nil
 	// Output is the output of the failed call for models and callers. It is a JSON object with a
 	// string under the key "error". If it is nil, the output is {"error": Message}.

@@ -51,7 +51,7 @@ var errPanic = errors.New("the backend panicked")
 // permit the call.
 func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMessage) (answer []byte, ok bool) {
 	began := time.Now()
-	// Verified again, because the capability may have expired while the call was queued.
+	// Verify the capability again, because it may have expired while the call was queued.
 	capability, request, err := s.verify(backend.Kind(), m)
 	if err != nil {
 		s.refuse(backend.Kind(), err)
@@ -103,7 +103,8 @@ func (c *call) execute(ctx context.Context) contract.ToolReply {
 		c.log.Warn().Err(err).Msg("cannot execute a tool call")
 		return failure("The tool is not available at the moment.", true)
 	}
-	// The caller has already checked this, but a tool worker does not trust its callers.
+	// The caller has already checked that the tool is enabled, but a tool worker does not trust its
+	// callers.
 	if !enabled(c.backend.Kind(), cfg.Tools) {
 		return failure("The agent does not have this tool.", false)
 	}

@@ -84,8 +84,8 @@ func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, 
 		}
 	}
 
-	// The documents are recorded before they are read. If one is deleted in between, its record
-	// already includes this run.
+	// The documents are recorded before they are read. If a document is deleted in between, its
+	// record already includes this run.
 	given, err := d.Give(ctx, ids)
 	if err != nil {
 		return nil, err

@@ -285,7 +285,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		{own, "first", `""`},
 		{other, "first", `""`},
 		{own, "second", `"first=of A"`},
-		{own, "second", `"first=of A"`}, // the repeated call finds the same files as before
+		{own, "second", `"first=of A"`}, // the repeated call finds the same files as the first call
 		{own, "large", "failed: " + tool.ErrFilesFull.Error()},
 		{own, "third", `"first=of A second=of A"`},
 		{own, "fourth", `"second=of A third=of A"`},

@@ -29,7 +29,7 @@ func failure(message string, retryable bool) contract.ToolReply {
 		message = "The tool failed."
 	}
 	if len(message) > maxMessage {
-		// The limit may be in the middle of a character, so its remaining bytes are dropped.
+		// If the limit is in the middle of a character, drop the incomplete character.
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}
@@ -74,12 +74,13 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	case err == nil:
 		capped := tool.Cap(result)
 		return contract.ToolReply{Output: capped.Output, Sources: capped.Sources}, true
-	// Only NotSent and Answered prove whether the call was executed. After any other error, this is
-	// unknown.
+	// Only the fields NotSent and Answered of an error prove whether the call was executed. After
+	// any other error, the outcome is unknown.
 	case sent == sentPerhaps && (!isToolErr || !toolErr.NotSent && !toolErr.Answered):
 		c.log.Warn().Err(cause(err)).Msg("the outcome of a tool call is unknown")
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The outcome of the call is unknown.", Unknown: true}}, false
-	// The old attempt has sent nothing, so the new attempt makes the call.
+	// Another attempt has taken over the run. This attempt has sent nothing, so the other attempt
+	// makes the call.
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
 	case isToolErr:
@@ -88,8 +89,8 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 		reply := failure(toolErr.Message, toolErr.Retryable && sent == sentNothing)
 		reply.Output = c.shown(toolErr.Output)
 		return reply, true
-	// The model may try a less expensive call. So this failure is a result, and the call is not
-	// retried.
+	// If the call took too long, the model may try a less expensive call. So this failure is a
+	// result, and the call is not retried.
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return failure("The tool took too long.", false), true
 	case ctx.Err() != nil: // this worker is stopping, or the run was cancelled

@@ -203,7 +203,8 @@ func (s *Server) serving(backend tool.Backend) bus.ToolServing {
 		Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency/4, 2), Owner: s.owner(kind), Observe: s.metrics.inHand(kind),
 	}
 	if l, ok := backend.(selfLimited); ok {
-		// For example, code execution is limited by the number of sandboxes.
+		// A backend may limit its calls itself. For example, code execution is limited by the
+		// number of sandboxes.
 		serving.Slots, serving.Queue = l.Serving()
 	}
 	return serving

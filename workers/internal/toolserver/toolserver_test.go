@@ -470,7 +470,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// counted returns the values of the counters in order.
+// counted returns the values of the given counters, in the same order.
 func counted(t *testing.T, metrics prometheus.Gatherer) string {
 	t.Helper()
 	families, err := metrics.Gather()

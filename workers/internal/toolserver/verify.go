@@ -74,7 +74,7 @@ func enabled(kind string, tools domain.Tools) bool {
 	case contract.ToolKnowledge:
 		return tools.Knowledge != nil && tools.Knowledge.Enabled
 	case contract.ToolAttachment:
-		return true // always enabled, because it reads only the run's own files
+		return true // these calls are always enabled, because they read only the run's own files
 	default:
 		return false
 	}
@@ -88,7 +88,7 @@ func repeatable(kind, name string, tools domain.Tools) bool {
 	case contract.ToolWebSearch, contract.ToolKnowledge, contract.ToolAttachment:
 		return true
 	case contract.ToolCodeExecution:
-		return true // code has no effect outside of the sandbox and always starts with the same files
+		return true // code has no effect outside of the sandbox, and a repeated call starts with the same files
 	case contract.ToolHTTPRequest:
 		known := false
 		// Several endpoints may have the same name. The tool is repeatable only if none of them has

@@ -171,7 +171,7 @@ func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (t
 	case errors.Is(err, bus.ErrToolRefused):
 		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker rejected a call: check that all processes have the same SECRETS_KEY")
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" rejected the call.")
-	case errors.Is(err, bus.ErrToolsAway): // it is unknown whether a tool worker exists, so end the attempt and retry it
+	case errors.Is(err, bus.ErrToolsAway): // it is unknown whether any tool worker exists, so the error ends the attempt and is retryable
 		return tool.Result{}, unreachable(err)
 	case errors.Is(err, bus.ErrNoToolWorker):
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" is not available at the moment.")
@@ -202,8 +202,8 @@ func (r *remoteTool) unsent(ctx context.Context, call tool.Call, key string, cau
 }
 
 // lost handles a call that a tool worker has accepted but whose outcome is unknown. The run's next
-// attempt repeats the call. If its side effect must not happen twice, a person must report the
-// outcome instead.
+// attempt repeats the call. If the side effect of the call must not happen twice, a person must
+// report the outcome instead.
 func (r *remoteTool) lost(call tool.Call, cause error) (tool.Result, error) {
 	if r.spec.SideEffect == domain.SideEffectUnsafe {
 		return tool.Result{}, &tool.ActionRequired{Kind: domain.ActionUnknownOutcome, Call: call}

@@ -31,7 +31,7 @@ type testEnv struct {
 	asked   []contract.ToolRequest
 	within  []time.Duration
 	claims  []contract.Capability
-	prepare []bool // for each call of PrepareEffect, whether approval was required
+	prepare []bool // one element for each call of PrepareEffect: whether approval was required
 	voided  int
 }
 

@@ -53,7 +53,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for name, c := range map[string]struct{ each, count, fail int64 }{
 		"what fits":        {rate, maxWaiting, 0},
 		"many short ones":  {rate / 10, 200, 200 - maxWaiting},
-		"much for too few": {16 * rate, 200, 200 - 19}, // utterances in 300 s: the one that is being transcribed, and 18 complete ones
+		"much for too few": {16 * rate, 200, 200 - 19}, // utterances in 300 s: one is being transcribed, and 18 complete ones wait
 		"one by one":       {rate, 1000, -1},
 	} {
 		l, r := newStuckSession(t)
@@ -101,8 +101,8 @@ func TestUncommittedAudioIsBounded(t *testing.T) {
 	}
 }
 
-// TestARetryIsOfTheWhole: a retry transcribes the same audio as the first call, although the tape
-// no longer contains this audio.
+// TestARetryIsOfTheWhole: a retry transcribes the same audio as the first call, even after the
+// session has dropped the audio from its tape.
 func TestARetryIsOfTheWhole(t *testing.T) {
 	t.Parallel()
 	l, r := newStuckSession(t)

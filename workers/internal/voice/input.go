@@ -26,13 +26,13 @@ type input struct {
 	tape      tape
 	from      int64              // position at which detection begins
 	since     int64              // position up to which audio has been processed
-	detector  *activity.Detector // nil if a command, and not detection, signals the end of a turn
+	detector  *activity.Detector // nil if the end of a turn is signaled by a command instead of detection
 	detection contract.VoiceDetection
 	item      string // id of the speech in progress
 	reported  int64  // position that the last alive report contained
 
 	waiting []*utterance // utterances that wait for their transcripts; the first is being transcribed
-	early   *utterance   // utterance that is already being transcribed although its speech may continue, or nil
+	early   *utterance   // utterance that is transcribed early, although its speech may continue; nil if there is none
 	texts   chan transcript
 }
 
@@ -41,7 +41,7 @@ type utterance struct {
 	item     string
 	from, to int64
 	last     int64 // for detected speech: position after the last sound
-	found    bool  // true if this session has detected the utterance, false if a command has committed it
+	found    bool  // true if this session has detected the utterance; false if a command has committed it
 	tries    int
 	pcm      []byte             // audio; set when the first call begins
 	language string             // language of the last call
@@ -70,7 +70,7 @@ func newInput(open contract.VoiceOpen) input {
 	// A session may move in the middle of speech. The speech must keep its id and its start.
 	switch s := open.Speech; {
 	case d == nil:
-	case s != nil: // a command can still commit audio before this position
+	case s != nil: // a command can still commit audio before the start of detection
 		in.from, in.item = max(s.From, open.Position), s.Item
 		in.detector = activity.Resume(activity.Settings(*d), in.from, s.From)
 	default:
@@ -130,8 +130,8 @@ func (in *input) needs() int64 {
 
 // detect returns the events of speech in the audio fresh, which has just been received.
 func (in *input) detect(fresh []byte) []activity.Event {
-	// Audio before in.from is not examined, because another worker has already done so or because
-	// it must not be detected.
+	// Audio before in.from is not examined, because another worker has already examined it or
+	// because it must not be detected.
 	begins := in.tape.end() - int64(len(fresh)/sampleBytes)
 	if in.detector == nil || in.tape.end() <= in.from {
 		return nil
@@ -164,7 +164,7 @@ func (l *session) handleAudio(at int64, pcm []byte) {
 	l.transcribeEarly()
 	l.bound()
 
-	// With these reports, the ingress can free its copy of the audio.
+	// These reports tell the ingress which audio it need not keep any longer.
 	if in.tape.end()-in.reported >= rate/2 {
 		l.alive()
 	}
@@ -203,8 +203,8 @@ func (in *input) drop() {
 	}
 }
 
-// stopped returns the utterance for speech that has ended. If the speech is being transcribed early
-// and no sound has followed, this is the utterance of that transcription.
+// stopped returns the utterance for speech that has ended. If the speech was transcribed early and
+// no sound has followed, it returns the utterance of the early transcription.
 func (in *input) stopped(e activity.Event) *utterance {
 	if u := in.early; u != nil && u.item == in.item && u.last == e.Last {
 		u.to = e.To
@@ -310,7 +310,7 @@ func (l *session) begin(u *utterance, after time.Duration) {
 			got.text, got.err = l.callTranscriber(ctx, request)
 		}
 		got.err = outcome(ctx, got.err)
-		select { // the result must be received even if the context of the call has ended
+		select { // deliver the result even if the context of the call has ended
 		case l.input.texts <- got:
 		case <-l.ended:
 		}
@@ -333,7 +333,7 @@ func (l *session) callTranscriber(ctx context.Context, request speech.Utterance)
 func (l *session) handleTranscript(t transcript) {
 	in := &l.input
 	if len(in.waiting) == 0 || in.waiting[0] != t.of {
-		t.of.got = &t // the transcription was early, or its utterance was dropped
+		t.of.got = &t // the utterance is not the first in the queue: it was transcribed early, or it was dropped
 		l.transcribe(0)
 		return
 	}

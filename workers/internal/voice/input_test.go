@@ -80,7 +80,7 @@ func TestStartIsReportedImmediately(t *testing.T) {
 		l := svc.open(contract.VoiceOpen{Line: fmt.Sprint("line_", n), Config: contract.VoiceConfig{Detection: detection}})
 		l.sendAudio(quiet(500))
 		l.until("silence", func() bool { return l.heard == l.at })
-		for at := 0; ; at += 20 * ms * 2 { // one frame at a time, like a client
+		for at := 0; ; at += 20 * ms * 2 { // send one frame at a time, like a client
 			l.sendAudio(pcm[at : at+20*ms*2])
 			sent := time.Now()
 			if r, ok := l.report(5 * time.Millisecond); ok {
@@ -352,7 +352,7 @@ func TestResumedWithMuchAudio(t *testing.T) {
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {
 		l := svc.open(contract.VoiceOpen{Line: "line_" + name[3:], Config: contract.VoiceConfig{Detection: d}})
 		second := quiet(1000)
-		for range 80 { // as much audio as the bus buffers for a reader
+		for range 80 { // as much audio as the bus buffers for one reader
 			if err := l.Audio(l.at, second); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxSegments = 2         // the segment that is being sent, and the next one
+	maxSegments = 2         // maximum number of segments that are synthesized: the segment that is being sent, and the next one
 	maxSound    = 60 * rate // number of synthesized samples that may wait to be sent; when it is reached, the backend must wait
 	maxFinished = 16        // number of finished answers whose ids are stored, because commands for them may still arrive
 )
@@ -93,7 +93,8 @@ func (o *output) sounds() <-chan sound {
 func (l *session) say(c *contract.VoiceCommand) {
 	o := &l.output
 
-	// The ingress sent the command before it received the report that the answer had ended.
+	// The answer has already ended: the ingress sent the command before it received the report of
+	// the end.
 	if slices.Contains(o.finished, c.Answer) {
 		return
 	}
@@ -180,7 +181,7 @@ func (l *session) make(s *segment, after time.Duration) {
 		if err == nil {
 			err = l.callSynthesizer(ctx, request, func(pcm []byte) error { return l.deliver(ctx, sound{of: s, pcm: slices.Clone(pcm)}) })
 		}
-		select { // the result must be received even if the context of the call has ended
+		select { // deliver the result even if the context of the call has ended
 		case l.output.made <- sound{of: s, done: true, err: outcome(ctx, err)}:
 		case <-l.ended:
 		}
@@ -228,7 +229,7 @@ func (l *session) handleSound(made sound) {
 
 	l.output.current = nil
 	switch again, after := l.shouldRetry(made.err, s.tries, s.request.Voice, s.request.Language); {
-	case again: // the segment is synthesized again from the beginning, and samples that have already arrived are skipped
+	case again: // the segment is synthesized again from its beginning, so skip the samples that have already arrived
 		s.skip, s.size = max(s.skip, s.size), 0
 		l.make(s, after)
 	case made.err != nil:
@@ -289,7 +290,7 @@ func (l *session) sendFor(a *answer, s *segment) bool {
 		now := time.Now()
 		n := min(maxFrame, int64(len(s.pcm)/sampleBytes))
 		if n < maxFrame && !s.done && a.pace.ahead(now) > startFrame {
-			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // the next audio is sent before the client runs out of audio
+			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // send the next audio before the client runs out of audio
 			return false
 		}
 		if wait := a.pace.wait(now, n); wait > 0 {

@@ -11,7 +11,7 @@ const (
 // pace limits the speed at which audio is sent. Audio may be ahead of playback by at most maxAhead.
 // If the client has played all audio, playback pauses until more is sent.
 type pace struct {
-	played time.Time // time when the client will have played all audio that was sent; zero before the first audio
+	played time.Time // time when the client will have played all audio that was sent; zero before the first audio is sent
 }
 
 // ahead returns the number of samples that have been sent but not played.

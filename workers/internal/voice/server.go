@@ -45,7 +45,7 @@ type Deps struct {
 	Bus         Bus
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
-	Prepare     func() // prepares the backends for calls that are expected soon; must return quickly; may be nil
+	Prepare     func() // prepares the backends for calls that are expected soon; must return quickly; nil if there is nothing to prepare
 	Verifier    Verifier
 	Metrics     prometheus.Registerer
 	Log         zerolog.Logger
@@ -113,7 +113,7 @@ func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 		if cause := recover(); cause != nil {
 			// The value of the panic may quote speech, so only its type is logged.
 			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice session panicked")
-			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if sending fails, the ingress notices the silence
+			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if sending fails, the ingress detects the missing reports
 		}
 	}()
 	var open contract.VoiceOpen
@@ -122,7 +122,7 @@ func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 		return
 	}
 
-	// Speech usually begins soon after a session opens.
+	// Prepare the backends now, because speech usually begins soon after a session opens.
 	s.deps.Prepare()
 	newSession(s, wire, open).serve(ctx)
 }

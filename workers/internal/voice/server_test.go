@@ -30,7 +30,7 @@ func TestClaimsDecide(t *testing.T) {
 		"for a search": contract.SearchClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Expires: time.Now().Add(time.Minute)},
 		"with more":    map[string]any{"org": "org_1", "kind": "voice", "line": "line_1", "expires": time.Now().Add(time.Minute), "admin": true},
 	} {
-		all.Go(func() { // in parallel, because a refused session is offered to workers for a while
+		all.Go(func() { // open the sessions in parallel, because a refused session is offered to workers for a while
 			if l, err := s.try(c, open); !errors.Is(err, bus.ErrVoiceRefused) {
 				t.Errorf("%s: %v, %v", name, l, err)
 			}
@@ -54,7 +54,7 @@ func TestClaimsDecide(t *testing.T) {
 		}
 	})
 	all.Wait()
-	late.Expires = time.Now().Add(-2 * time.Second) // the clocks of two hosts may differ a little
+	late.Expires = time.Now().Add(-2 * time.Second) // allow for a small difference between the clocks of two hosts
 	l, err := s.try(late, open)
 	if err != nil {
 		t.Fatal(err)

@@ -30,9 +30,9 @@ type session struct {
 	input  input
 	output output
 
-	// call runs do, which calls a backend. The context of do ends with the session, or when do has
-	// waited or run for too long. do calls begun when it no longer waits for its turn; from then
-	// on, the time limit for running applies.
+	// call runs do, which calls a backend. The context of do ends when the session ends, or when do
+	// has waited or run for too long. do must call begun when it no longer waits for its turn. From
+	// then on, the time limit for running applies.
 	call  func(do func(ctx context.Context, begun func())) context.CancelFunc
 	calls sync.WaitGroup
 	ended <-chan struct{} // closed when the session has ended; results that arrive later are dropped

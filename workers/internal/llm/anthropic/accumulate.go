@@ -12,9 +12,9 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator assembles an answer from the events of a stream. The SDK's accumulator is not usable.
-// It replaces invalid arguments by an empty object, with which the tool would then be executed. It
-// also does not distinguish finished blocks from truncated ones.
+// accumulator assembles an answer from the events of a stream. The SDK's accumulator is not usable,
+// because it replaces invalid arguments by an empty object, with which the tool would then be
+// executed. It also does not distinguish finished blocks from truncated blocks.
 type accumulator struct {
 	text   strings.Builder
 	blocks []*block
@@ -36,14 +36,14 @@ type block struct {
 	kind     string
 	ended    bool // the whole block has arrived
 	id, name string
-	whole    string // arguments that arrived at the start of the block
+	whole    string // arguments in the event that started the block
 	args     strings.Builder
 	thoughts strings.Builder
 	sealed   thinkingBlock // the signature of a thought, or redacted data
 }
 
 // Kinds of blocks that are processed. Blocks of all other kinds belong to tools that the provider
-// executes itself. These tools are never enabled.
+// itself executes. Parley never enables such tools.
 const (
 	kindText     = "text"
 	kindThinking = "thinking"
@@ -190,8 +190,8 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	return r, nil
 }
 
-// arguments returns the arguments as the model wrote them. Pieces that arrived later take
-// precedence over arguments at the start of the block.
+// arguments returns the arguments as the model wrote them. If pieces arrived after the start of the
+// block, it ignores the arguments at the start.
 func (b *block) arguments() string {
 	if b.args.Len() > 0 {
 		return b.args.String()
@@ -203,11 +203,11 @@ func (b *block) arguments() string {
 func (a *accumulator) stopReason() (llm.StopReason, error) {
 	switch a.stop {
 	case sdk.StopReasonRefusal:
-		if a.text.Len() == 0 || a.calls > 0 { // there is no text, or the answer stopped within a call
+		if a.text.Len() == 0 || a.calls > 0 { // the answer has no text, or it stopped within a tool call
 			return "", llm.NewError(llm.KindFiltered, nil)
 		}
 		return llm.StopFiltered, nil
-	case sdk.StopReasonPauseTurn: // the model waits for a tool of the provider, although these tools are never enabled
+	case sdk.StopReasonPauseTurn: // the model waits for a tool that the provider executes, although no such tool is enabled
 		return "", llm.NewError(llm.KindTruncated, errors.New("the turn was paused"))
 	case sdk.StopReasonModelContextWindowExceeded:
 		if a.text.Len() == 0 {

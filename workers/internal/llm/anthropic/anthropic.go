@@ -19,7 +19,7 @@ type Config struct {
 	APIKey        string // may be empty if the server requires no key
 	BaseURL       string // the address that precedes "v1/messages"; empty means Anthropic's own service
 	Limits        remote.Limits
-	ContextTokens int   // context size of every model in tokens; 0: depends on the model's name
+	ContextTokens int   // context size of every model in tokens; if 0, it depends on the model's name
 	ResponseBytes int64 // maximum size of a response body in bytes
 	// Dial opens connections; nil dials TCP. Tests use pipes.
 	Dial remote.Dial
@@ -117,7 +117,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	// error.
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the time that the caller's functions take does not count towards the limits
+		watch.Pause() // the time limits do not count the time that emit takes
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}

@@ -115,7 +115,7 @@ func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnio
 	for _, call := range message.ToolCalls {
 		args := call.Arguments
 		if args == nil {
-			args = json.RawMessage("{}") // the protocol accepts only an object, so malformed arguments are omitted
+			args = json.RawMessage("{}") // malformed arguments are omitted, because the protocol accepts only an object
 		}
 		blocks = append(blocks, sdk.NewToolUseBlock(callID(call.ID), args, toolName(call.Name)))
 	}
@@ -145,8 +145,8 @@ func callID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// toolName returns a tool's name in a form that the protocol accepts. The name may be an invention
-// of the model.
+// toolName returns a tool's name in a form that the protocol accepts. A model may have invented the
+// name.
 func toolName(name string) string {
 	if name == "" {
 		return "_"
@@ -191,5 +191,5 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
 		delete(schema, key)
 	}
-	return json.Marshal(schema) // nested values keep their numbers and the order of their members
+	return json.Marshal(schema) // a raw message preserves the numbers and the order of members in nested values
 }

@@ -81,8 +81,8 @@ func TestAnAnswerToolCarriesTheSchema(t *testing.T) {
 		}
 	}
 
-	// The arguments of the call are the answer. If the model also calls other tools, the call is
-	// dropped, because the model answers again.
+	// The arguments of the call to the answer tool are the answer. If the model also calls other
+	// tools, that call is dropped, because the model answers again after their results.
 	r := llm.Response{Text: "so", StopReason: llm.StopToolCalls, ToolCalls: []llm.ToolCall{{ID: "1", Name: answerTool, Arguments: json.RawMessage(`{"a":1}`)}}}
 	if useAnswer(&r); r.Text != `{"a":1}` || r.StopReason != llm.StopEnd || r.ToolCalls != nil {
 		t.Errorf("answer %+v", r)

@@ -14,7 +14,7 @@ func (m *Model) setSettings(p *sdk.MessageNewParams, s domain.ModelSettings) {
 	if s.Temperature != nil && !m.size.adaptive {
 		p.Temperature = param.NewOpt(*s.Temperature)
 	}
-	if s.TopP != nil && *s.TopP < 1 { // 1 means all tokens, and many models reject topP together with a temperature
+	if s.TopP != nil && *s.TopP < 1 { // a topP of 1 has no effect, and many models reject topP together with a temperature
 		p.TopP = param.NewOpt(*s.TopP)
 	}
 	if s.ReasoningEffort != nil {

@@ -24,7 +24,7 @@ const (
 	maxCircuits = 1024
 )
 
-// errUnsettled is the outcome that the breaker records for a call that panicked.
+// errUnsettled is the result that the breaker receives for a call that panicked.
 var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call did not return"))
 
 // Provider wraps the models of another provider with breakers. It is safe for concurrent use.
@@ -64,8 +64,8 @@ func (p *Provider) circuit(name string) *circuit {
 	return c
 }
 
-// forget deletes the breakers without recent faults. If all breakers have recent faults, forget
-// deletes an arbitrary one.
+// forget deletes the breakers of models that had no recent faults. If all models had recent faults,
+// forget deletes an arbitrary breaker.
 func (p *Provider) forget() {
 	for name, c := range p.circuits {
 		if c.State() == gobreaker.StateClosed && c.Counts().ConsecutiveFailures == 0 {

@@ -156,7 +156,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		if e := call(t, p, "m"); e == nil || e.RetryAfter != 2*time.Second || len(m.Requests()) != 6 {
 			t.Errorf("during a probe: %+v after %d calls", e, len(m.Requests()))
 		}
-		giveUp() // a canceled call does not show whether the provider works, so the next call is let through, too
+		giveUp() // a canceled call does not show whether the provider works, so the breaker lets the next call through as well
 		synctest.Wait()
 		begun, stop := context.WithCancel(t.Context())
 		go probe(begun)

@@ -1,3 +1,3 @@
-// Package llmtest contains the tests that every implementation of llm.Model must pass. The tests of
-// each implementation call [Run].
+// Package llmtest contains the common tests of all implementations of llm.Model. The tests of each
+// implementation call [Run].
 package llmtest

@@ -141,7 +141,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 func (s Subject) cancelWaiting(t *testing.T) {
 	t.Parallel()
 	if s.NewSlow == nil {
-		return // the model never waits, so no call can be cancelled while it waits
+		return // if the implementation has no model that waits, this test does not apply
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -156,7 +156,7 @@ func (s Subject) cancelWaiting(t *testing.T) {
 	}
 }
 
-// deterministic checks that equal requests have equal answers, if the subject promises this.
+// deterministic checks that equal requests have equal answers, if Subject.Deterministic is true.
 func (s Subject) deterministic(t *testing.T) {
 	t.Parallel()
 	if !s.Deterministic {

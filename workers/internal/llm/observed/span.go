@@ -85,7 +85,7 @@ func parts(m llm.Message) []part {
 		list = append(list, part{Type: "text", Content: string(m.Data)})
 	}
 
-	for _, a := range m.Attachments { // only the names, because the contents would be too large
+	for _, a := range m.Attachments { // the attribute contains only the names of files, because their contents would be too large
 		list = append(list, part{Type: "file", Name: a.Name})
 	}
 	for _, c := range m.ToolCalls {

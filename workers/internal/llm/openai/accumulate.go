@@ -104,7 +104,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
 	cut := a.finish == "length" || a.finish == "max_tokens" || a.finish == "model_length" // compatible servers send the other two
 	switch {
-	case a.finish == "content_filter" && (r.Text == "" || len(a.calls) > 0): // there is no text, or the answer stopped within a call
+	case a.finish == "content_filter" && (r.Text == "" || len(a.calls) > 0): // the answer has no text, or it stopped within a tool call
 		return llm.Response{}, llm.NewError(llm.KindFiltered, nil)
 	case a.finish == "content_filter":
 		r.StopReason = llm.StopFiltered

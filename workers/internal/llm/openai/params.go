@@ -96,7 +96,7 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	for _, call := range m.ToolCalls {
 		args := string(call.Arguments)
 		if args == "" {
-			args = "{}" // servers parse the arguments, so malformed arguments are omitted
+			args = "{}" // malformed arguments are omitted, because servers parse the arguments
 		}
 		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{

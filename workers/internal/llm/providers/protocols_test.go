@@ -58,7 +58,7 @@ type failure struct {
 
 func protocols() []*protocol { return []*protocol{overOpenAI(), overAnthropic()} }
 
-// new returns the model with the given name from a provider with these settings.
+// new returns the model with the given name from a provider with the settings cfg.
 func (p *protocol) new(t *testing.T, cfg openai.Config, name string) llm.Model {
 	t.Helper()
 	provider, closing, err := p.make(cfg)

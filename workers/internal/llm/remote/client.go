@@ -91,7 +91,7 @@ func BaseURL(raw, official string) (string, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", errors.New("parsing base URL: not a URL") // without the cause, because it contains the address with its credentials
+		return "", errors.New("parsing base URL: not a URL") // omit the cause, because it contains the address with its credentials
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("checking base URL: want http(s)://host/path without credentials, query or fragment")

@@ -57,7 +57,7 @@ func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 		return e
 	}
 
-	// Prefer the error response: the stream's error only follows from it.
+	// Classify an error response first, because the stream's error is only its consequence.
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
 		body := readError(res.Body)

@@ -68,8 +68,8 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)
 
-	// A reused connection is not opened again. So only the trace reports that a connection is
-	// ready.
+	// Dial is not called if a connection is reused. Only the trace reports that such a connection
+	// is ready.
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
 			w.reached.Store(true)
@@ -98,8 +98,8 @@ func (w *Watch) Resume() {
 }
 
 // overdue returns the cause of a cancellation after the total limit was exceeded. The cause shows
-// whether the answer was still arriving. Then the provider is not at fault: the prompt may demand a
-// long answer, or the caller may read it slowly.
+// whether the answer was still arriving. If it was, the provider is not at fault, because the
+// prompt may demand a long answer, or the caller may read slowly.
 func (w *Watch) overdue() error {
 	if w.begun.Load() {
 		return errLong

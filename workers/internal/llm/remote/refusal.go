@@ -65,7 +65,7 @@ func newRefusal(status int, message, key string) *domain.ProviderError {
 	message = addresses.ReplaceAllString(message, redacted)
 	message = secrets.ReplaceAllString(message, redacted)
 	message = hosts.ReplaceAllString(message, redacted)
-	message = strings.ReplaceAll(message, redacted+redacted, redacted) // join the replacements of a key and of its masked part
+	message = strings.ReplaceAll(message, redacted+redacted, redacted) // join the replacements of a key and its masked part
 	message = strings.Join(strings.FieldsFunc(llm.CleanText(message), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
@@ -88,9 +88,10 @@ func plainMessage(body []byte) string {
 // cutShort is the message for a stream that ended without a final event and without a reason.
 const cutShort = "The stream ended before the answer was complete."
 
-// describe sets e.Provider if there was a response. The message is the one that the classification
-// has found, or else it describes the response. The message stays empty if the failure concerns the
-// operator's account at the provider: its credentials, its quota or its rate limit.
+// describe sets e.Provider if there was a response. Its message is the provider's message that the
+// classification has found, or else a description of the response. The message stays empty if the
+// failure concerns the operator's account at the provider: its credentials, its quota or its rate
+// limit.
 func describe(e *llm.Error, res *http.Response, body []byte, key string) {
 	if res == nil {
 		return

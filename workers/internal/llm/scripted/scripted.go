@@ -30,7 +30,7 @@ type Model struct {
 	mu       sync.Mutex
 	calls    []Call
 	requests []llm.Request
-	// last reports that the last outcome repeats forever.
+	// last is true if the last outcome repeats forever.
 	last bool
 }
 

@@ -289,7 +289,7 @@ func utf16Text(head []byte, order binary.ByteOrder) int {
 		}
 	}
 
-	if (ascii+spaces)*50 < units { // not UTF-16, which would contain more ASCII characters
+	if (ascii+spaces)*50 < units { // UTF-16 text would contain more ASCII characters
 		return 0
 	}
 	return ascii + 100*spaces

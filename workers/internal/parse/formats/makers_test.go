@@ -141,7 +141,7 @@ func words(s string) []string {
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	count := 0
-	for pattern, whole := range map[string]bool{ // whole means that the file consists of words of the text
+	for pattern, whole := range map[string]bool{ // whole is true if all words of the file belong to its text
 		"/usr/share/doc/*/*.html": false, "/usr/share/doc/*/html/index.html": false, "/usr/share/doc/*/*.md": false,
 		"/usr/share/doc/*/README": true, "/usr/share/doc/*/copyright": true,
 	} {

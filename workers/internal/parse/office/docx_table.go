@@ -48,7 +48,7 @@ func (w *word) table() error {
 	outer := w.row
 	defer func() { w.row = outer }()
 	columns, rows := 0, 0
-	var first *tableRow // kept back until a second row shows that this is a data table
+	var first *tableRow // the first row, which is kept back until a second row shows that this is a data table
 	err := w.e.Each(func(s xml.StartElement) (err error) {
 		switch s.Name.Local {
 		case "tblGrid":

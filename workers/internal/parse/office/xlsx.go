@@ -38,7 +38,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	}
 
 	f, err := excelize.OpenReader(bytes.NewReader(in.Content), excelize.Options{
-		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // with equal limits, the library writes no temporary files
+		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // if both limits are equal, the library writes no temporary files
 		ShortDatePattern: "yyyy-mm-dd", LongDatePattern: "yyyy-mm-dd", LongTimePattern: "hh:mm:ss",
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 const (
 	ocrDPI     = 300
 	ocrPixels  = 3500 // pixels of the longer side of an image
-	lookPixels = 300  // pixels of the longer side of the image from which a blank page is recognized
+	lookPixels = 300  // pixels of the longer side of the image that is examined to find blank pages
 	maxLooks   = 40
 	// ocrShare is the fraction of the time limit after which no further images are read.
 	ocrShare     = 0.75
@@ -249,8 +249,8 @@ func (m *images) notes() (list []string) {
 	return list
 }
 
-// noTextFailure returns the reason why no text was found if empty is true, which means that the
-// whole document has no text. Otherwise it returns nil.
+// noTextFailure removes the temporary images. If the whole document has no text, empty is true, and
+// noTextFailure returns the reason. Otherwise it returns nil.
 func (m *images) noTextFailure(empty bool) error {
 	if m.scratch != "" {
 		_ = os.RemoveAll(m.scratch) // files that cannot be removed are removed with the sandbox

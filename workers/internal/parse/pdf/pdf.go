@@ -96,8 +96,8 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 	return info, r.images.noTextFailure(r.out.Empty())
 }
 
-// all writes all pages: first those of the range first, which is already being read, and then the
-// others.
+// all writes all pages in order. The range first is already being read and comes first. The
+// remaining pages are read as further ranges.
 func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {

@@ -124,7 +124,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 			return errCPU
 		case syscall.SIGXFSZ:
 			return errFiles
-		case syscall.SIGKILL: // only the kernel sends this signal: if memory is exhausted or the CPU limit is far exceeded
+		case syscall.SIGKILL: // only the kernel sends SIGKILL: if memory is exhausted, or if the CPU limit is far exceeded
 			return errMemory
 		case syscall.SIGABRT:
 			if outOfMemory(said) {
@@ -141,7 +141,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 		return errMemory
 	case status.ExitStatus() == exitPermission:
 		return errForbidden
-	default: // 1 means that the file cannot be opened, other codes that it has no pages
+	default: // exit status 1 means that the file cannot be opened; any other status means that it has no pages
 		return errDamaged
 	}
 }

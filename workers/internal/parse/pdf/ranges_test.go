@@ -74,7 +74,7 @@ func TestARangeWaitsForRoom(t *testing.T) {
 	}
 }
 
-// Reading ends when its context ends, also while it waits.
+// The reader of a range ends when its context ends, even while it waits.
 func TestReadingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const last = firstPages + 6*rangePages

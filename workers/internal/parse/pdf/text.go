@@ -75,7 +75,7 @@ func (p *page) leftToRight() bool {
 // above U+0590.
 func hasRightToLeft(text []byte) bool {
 	for i := 0; i < len(text); {
-		if text[i] < 0xD6 { // the first byte of a character above U+057F is at least 0xD6
+		if text[i] < 0xD6 { // skip the byte: characters above U+057F begin with a byte of at least 0xD6
 			i++
 			continue
 		}
@@ -126,8 +126,8 @@ func reorder(seen []rune, leftToRight bool) string {
 	return string(marksBehind(seen))
 }
 
-// against reports whether r begins a sequence against the direction of the page. along reports
-// whether r ends such a sequence.
+// against reports whether r begins a sequence that runs against the direction of the page. The
+// function along reports whether r ends such a sequence.
 func against(r rune, leftToRight bool) bool {
 	c := class(r)
 	if leftToRight {

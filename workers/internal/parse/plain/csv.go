@@ -11,8 +11,8 @@ import (
 
 // Limits on delimited values.
 const (
-	maxQuoted  = 256 << 10 // bytes up to the closing quote of a cell; if there is none within this limit, the quote is ordinary text
-	maxScanned = 32 << 20  // bytes scanned for closing quotes that do not exist; beyond this limit, all quotes are ordinary text
+	maxQuoted  = 256 << 10 // maximum number of bytes up to a cell's closing quote; if there is none, the quote is ordinary text
+	maxScanned = 32 << 20  // maximum number of bytes scanned for closing quotes that do not exist; beyond it, all quotes are ordinary text
 	maxCells   = 16_384    // cells in a row
 	sampleRows = 50        // number of rows from which the delimiter is detected
 )
@@ -165,8 +165,8 @@ func delimiterFor(text string) byte {
 			}
 		}
 
-		// The delimiter with the most rows of equal width is best. If several are equally good, the
-		// width decides.
+		// The best delimiter gives the most rows of equal width. Of several equally good
+		// delimiters, the one with the widest rows is chosen.
 		for n, rows := range counts {
 			if score := rows*100 + min(n, 50); score > limit {
 				best, limit = d, score

@@ -196,7 +196,7 @@ func (r *jsonReader) row(table, path string, all []pair) error {
 
 	cells := make([]string, len(r.head))
 	for i, p := range all {
-		// An object may contain the same name several times. The values are joined.
+		// If an object contains the same name several times, its values are joined.
 		if at := slices.Index(r.head, names[i]); cells[at] == "" {
 			cells[at] = p.text
 		} else {

@@ -22,7 +22,7 @@ const firstFile = 3
 // box is one sandbox.
 type box struct {
 	backend    *Backend
-	owner      int // id of the user who owns its processes
+	owner      int // id of the user that owns the processes in the sandbox
 	limits     sandbox.Limits
 	cmd        *exec.Cmd
 	childFiles []*os.File // files passed to the child; this process does not use them
@@ -194,7 +194,7 @@ func (x *box) abandon() {
 // first process of a PID namespace ends, the kernel kills all others in it, so it is enough to wait
 // for bwrap.
 func (x *box) wait() {
-	_ = x.cmd.Wait()    // ignored: bwrap's standard error contains the reason of a failure
+	_ = x.cmd.Wait()    // the error is ignored, because bwrap writes the reason of a failure to standard error
 	_ = x.stdin.Close() // no data can be lost
 	x.stdout.Settle()   // all writers have ended
 	x.settleUsage()

@@ -24,11 +24,11 @@ func TestOnlyWhatIsMeantIsSeen(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
 		t.Helper()
-		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // like a file descriptor that this process uses
+		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // stands for any file descriptor that this process uses
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = syscall.Close(leak) }() // of a file from which bytes were read
+		defer func() { _ = syscall.Close(leak) }() // no data can be lost, because the file was opened only for reading
 		c := code(`
 import fcntl, json, os, resource
 descriptors = []
@@ -55,7 +55,7 @@ print(json.dumps({
 		delete(got["environment"].(map[string]any), "LC_CTYPE") // Python sets this variable
 		devices := "[full null random shm urandom zero]"
 		if b.groups == nil {
-			devices = "[full null random shm urandom]" // shared mappings of /dev/zero would not be counted
+			devices = "[full null random shm urandom]" // zero is missing, because shared mappings of /dev/zero would not be counted as memory
 		}
 		for what, want := range map[string]string{
 			"descriptors": "[0 1 2]", "environment": "map[A:b=c EMPTY: PWD:/work TEXT:x y\n--bind]", "groups": "",
@@ -82,8 +82,8 @@ print(json.dumps({
 	})
 }
 
-// coreLimit returns the expected limit on core files. This process may set it for other processes,
-// unless it is root without that capability.
+// coreLimit returns the expected limit on core files. This process may set the limit for other
+// processes, unless it is root without CAP_SYS_RESOURCE.
 func coreLimit(t *testing.T) string {
 	t.Helper()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

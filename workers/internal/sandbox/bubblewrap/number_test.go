@@ -57,7 +57,8 @@ func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	}
 }
 
-// Without the workaround in countingLauncher, bwrap fails in this way in a container.
+// In a container, bwrap fails without the workaround in countingLauncher. This test makes it fail
+// in the same way.
 func TestBwrapNeedsAProcessWithItsChildsPID(t *testing.T) {
 	t.Parallel()
 	free := number(t, false)

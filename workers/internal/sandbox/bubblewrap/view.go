@@ -22,8 +22,8 @@ func viewFor(python string, devices []string) []string {
 	}
 	for _, path := range host.OuterLinks {
 		if target, err := os.Readlink(path); err == nil {
-			// On systems with a merged /usr, this path is a link into a folder that is already
-			// bound.
+			// On systems with a merged /usr, a path such as /bin is a link into a folder that is
+			// already bound.
 			args = append(args, "--symlink", target, path)
 		} else if _, err := os.Stat(path); err == nil {
 			args = append(args, "--ro-bind", path, path)

@@ -123,8 +123,8 @@ func TestAddedProcessIsInTheGroup(t *testing.T) {
 	}
 }
 
-// roughly returns the maximum memory that a child which uses the given number of bytes may appear
-// to use. The race detector adds shadow memory.
+// roughly returns the maximum memory that a measurement may show for a child that uses the given
+// number of bytes. The race detector adds shadow memory.
 func roughly(bytes int64) int64 {
 	if testkit.Race {
 		return 4 * bytes

@@ -91,7 +91,7 @@ func child(what string, n int) {
 			})
 		}
 		all.Wait()
-	case "root": // a process with one group and one process in it, after n other groups
+	case "root": // starts n+1 processes in a group, one after the other, and keeps the last process
 		r, err := Open()
 		if err != nil {
 			panic(err)
@@ -111,7 +111,7 @@ func child(what string, n int) {
 			if after, _ := os.ReadFile("/proc/self/cgroup"); string(after) != string(before) || syscall.Gettid() != os.Getpid() {
 				panic("the first thread was moved")
 			}
-			if n > 0 { // the group with the largest number is kept
+			if n > 0 { // kill all processes except the last
 				n--
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
@@ -122,7 +122,7 @@ func child(what string, n int) {
 		fmt.Println("pid", cmd.Process.Pid, g.dirs[0])
 	}
 	fmt.Println("ready")
-	for { // signals that are not ignored end the process
+	for { // wait until a signal ends this process
 		time.Sleep(time.Hour) //nolint:forbidigo // a process that does nothing
 	}
 }

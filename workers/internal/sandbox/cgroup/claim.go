@@ -23,7 +23,7 @@ var claimed = regexp.MustCompile(`^parley-\d+-[0-9a-f]{16}$`)
 // claim creates a folder for this process's groups and locks it. The kernel releases the lock when
 // the process ends, even after a crash.
 func claim(parent string) (dir string, lock *os.File, err error) {
-	for range 3 { // repeated, because another process may remove the folder before it is locked
+	for range 3 { // try repeatedly, because another process may remove the folder before it is locked
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // never fails
 		dir = filepath.Join(parent, "parley-"+strconv.Itoa(os.Getpid())+"-"+hex.EncodeToString(random[:]))
@@ -51,8 +51,8 @@ func lockFolder(dir string) (*os.File, error) {
 	}
 
 	// Before this lock was taken, another process may have removed the folder as unused, and a
-	// third may have created one of the same name. So the locked file must still be the one at this
-	// path.
+	// third process may have created a folder of the same name. So the locked file must still be
+	// the file at this path.
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {
 		mine, mineErr := f.Stat()

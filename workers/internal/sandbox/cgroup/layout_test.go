@@ -207,8 +207,8 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if got := names(t, parent); got != filepath.Base(dir)+" parley-of-somebody" {
 		t.Error(got)
 	}
-	// Closing the file would not be enough: a program that a parallel test is starting shares the
-	// lock until its exec.
+	// Release the lock explicitly. Closing the file would not be enough, because a program that a
+	// parallel test is starting shares the lock until its exec.
 	if err := errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (g *Group) startV2(cmd *exec.Cmd) error {
 }
 
 // startV1 starts a command in the group. A new process joins the cgroup of the thread that creates
-// it, so startV1 moves the calling thread into the group, starts the command, and moves the thread
+// it. So startV1 moves the calling thread into the group, starts the command, and moves the thread
 // back. A thread can move itself without waiting for other processes. It must be the calling
 // thread, because the command may be set to die with that thread.
 func (g *Group) startV1(cmd *exec.Cmd) error {
@@ -43,8 +43,9 @@ func (g *Group) startV1(cmd *exec.Cmd) error {
 	if syscall.Gettid() != os.Getpid() {
 		return g.startHere(cmd)
 	}
-	// The caller runs on the process's first thread. The kernel charges the memory of a process to
-	// the cgroup of its first thread, so that thread must not move.
+	// If the caller runs on the process's first thread, another thread must start the command. The
+	// kernel charges the memory of a process to the cgroup of its first thread, so the first thread
+	// must not move.
 	return g.root.onThread(func() error { return g.startHere(cmd) })
 }
 
@@ -89,7 +90,7 @@ func (r *Root) onThread(f func() error) error {
 	return <-result
 }
 
-// moveThread moves the calling thread into these cgroups.
+// moveThread moves the calling thread into the given cgroups.
 func moveThread(dirs []string) error {
 	for _, dir := range dirs {
 		if err := write(dir, "tasks", "0"); err != nil { // 0 means the calling thread

@@ -13,7 +13,7 @@ import (
 // openV1 creates this process's folder in each required hierarchy.
 func openV1(mounts []mount, own string) (*Root, error) {
 	r := &Root{version: 1}
-	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: without forks, no child escapes a kill
+	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: a process that cannot fork cannot escape a kill
 		dir, found, err := home(mounts, own, controller)
 		if err == nil && !found {
 			err = errors.New("not supported by the kernel")
@@ -56,7 +56,7 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 		all = append(all,
 			write(dir, "memory.limit_in_bytes", limit),
 			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // the limit of memory plus swap is the same, so no swap is used
-			writeIfThere(dir, "memory.swappiness", "0"))             // missing in kernels that do not count swap
+			writeIfThere(dir, "memory.swappiness", "0"))             // this file is missing in kernels that do not count swap
 	}
 	if slices.Contains(controllers, "pids") && l.Processes > 0 {
 		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))

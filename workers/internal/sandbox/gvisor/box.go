@@ -72,8 +72,8 @@ func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 	}
 	args := b.tool.command(x.name, x.dir)
 	// All three standard streams must be pipes; exec creates the third. If runsc runs as root and a
-	// stream is a device, it makes the sandbox's user the owner of that device, even of the host's
-	// /dev/null or the worker's terminal.
+	// stream is a device, runsc makes the sandbox's user the owner of that device. The device could
+	// be the host's /dev/null or the worker's terminal.
 	x.command = &exec.Cmd{
 		Path: args[0], Args: args, Env: []string{}, Dir: "/",
 		Stdin: p.in.child, Stdout: p.out.child, Stderr: &x.said, SysProcAttr: attributes(),
@@ -125,7 +125,7 @@ func (x *box) wait() {
 	// The handle of runsc, for which Kill waits, must be found before unshare is reaped.
 	x.first = findRunsc(x.command.Process.Pid, x.tree)
 	close(x.found)
-	_ = x.command.Wait() // ignored: the interface of a box does not report runsc's exit status
+	_ = x.command.Wait() // the error is ignored, because the interface of a box does not report runsc's exit status
 	x.settleUsage()
 	_ = x.stdin.Close()
 	x.stdout.Settle()

@@ -88,7 +88,7 @@ time.sleep(600)`
 	if err != nil {
 		t.Fatalf("reading the program's output: %v; standard error: %s", err, started.Stderr())
 	}
-	if got := strings.TrimSpace(string(said[:n])); got != "23" { // the limit on processes and the reserve, without the first process
+	if got := strings.TrimSpace(string(said[:n])); got != "23" { // the sum of the limit on processes and the reserve, minus the first process
 		t.Errorf("a program with 16 processes starts %s children", got)
 	}
 	u, err := started.Usage()
@@ -187,8 +187,9 @@ func TestNotRoot(t *testing.T) {
 	}
 }
 
-// writeProgram writes an executable file in another process. If this process wrote it, a child that
-// a parallel test starts could hold it open for writing, and it could not be executed.
+// writeProgram writes an executable file in another process. If this process wrote the file, a
+// child that a parallel test starts could hold the file open for writing, and the kernel would
+// refuse to execute it.
 func writeProgram(t *testing.T, path string, content io.Reader) {
 	t.Helper()
 	write := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat > "$0" && chmod 755 "$0"`, path)

@@ -36,8 +36,8 @@ func TestFoldersOfTheDeadAreRemoved(t *testing.T) {
 		}
 	}
 	exists(dead, true) // its owner is still alive
-	// Closing the file would not be enough: a program that a parallel test is starting shares the
-	// lock until its exec.
+	// Release the lock explicitly. Closing the file would not be enough, because a program that a
+	// parallel test is starting shares the lock until its exec.
 	if err := errors.Join(syscall.Flock(int(dead.lock.Fd()), syscall.LOCK_UN), dead.lock.Close()); err != nil {
 		t.Fatal(err)
 	}

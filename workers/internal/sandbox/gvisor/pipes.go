@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// pipe is a pipe between a sandbox and this process; each has one end.
+// pipe is a pipe between a sandbox and this process. The sandbox has one end, and this process has
+// the other end.
 type pipe struct{ child, ours *os.File }
 
 // pipes are the pipes of a sandbox's standard input and output.

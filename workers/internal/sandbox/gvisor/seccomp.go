@@ -26,7 +26,7 @@ var alias = map[string]string{"pselect6": "pselect"}
 // newFilter converts the common rules to OCI format. Rules without conditions form one entry, which
 // runsc compiles to a search tree. runsc evaluates the entries in order.
 func newFilter() (*specs.LinuxSeccomp, error) {
-	list := seccomp.Rules(false) // the sentry reports all memory of a sandbox
+	list := seccomp.Rules(false) // no rules for measured memory are needed, because the sentry reports all memory of a sandbox
 	if len(list) == 0 {
 		return nil, fmt.Errorf("no list of system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}

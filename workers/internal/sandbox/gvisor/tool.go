@@ -79,7 +79,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		"-platform=" + platform,
 		"-network=none",
 		"-oci-seccomp",
-		"-ignore-cgroups", // this package's cgroups contain all processes of runsc
+		"-ignore-cgroups", // runsc need not create cgroups, because this package's cgroups contain all processes of runsc
 		"-overlay2=none",  // only tmpfs is writable, so no overlay is needed
 		"-file-access=exclusive",
 	}
@@ -95,10 +95,10 @@ func choose(known map[string]string, root bool) ([]string, error) {
 
 	// Only some versions have these options. They make explicit what isolation requires.
 	for _, o := range []string{
-		"-directfs=false",               // the gofer opens host files, and the sentry does not
+		"-directfs=false",               // the gofer, and not the sentry, opens host files
 		"-host-uds=none",                // the default value, as for -host-fifo
 		"-host-fifo=none",               //
-		"-file-access-mounts=exclusive", // the mounts are read-only, so the host's files need no check for changes
+		"-file-access-mounts=exclusive", // the mounts are read-only, so the files need not be checked for changes by the host
 		"-host-settings=ignore",         // otherwise runsc prints advice to standard error
 	} {
 		if _, is := known[optionName(o)]; is {

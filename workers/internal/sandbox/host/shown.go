@@ -24,8 +24,8 @@ var folders = []string{
 }
 
 // OuterLinks lists paths that are links into /usr on systems with a merged /usr, and folders on
-// other systems. A sandbox contains the paths that exist on the host, as links or folders like
-// there.
+// other systems. A sandbox contains those of the paths that exist on the host, in the same form: as
+// links or as folders.
 var OuterLinks = []string{"/bin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 // Files lists host files that a sandbox contains if they exist on the host.

@@ -62,7 +62,7 @@ func child(what string, n int) {
 	case "spent":
 		spin(time.Duration(n) * time.Millisecond)
 		return
-	case "allocate": // MiB, here and in a child that shares them
+	case "allocate": // allocate n MiB, and share them with a child
 		allocated := make([]byte, n<<20)
 		for i := 0; i < len(allocated); i += 4096 {
 			allocated[i] = 1
@@ -76,7 +76,7 @@ func child(what string, n int) {
 			}
 			bufio.NewScanner(out).Scan()
 		}
-	case "daemons": // n grandchildren whose parents have ended; in a PID namespace, this process adopts them
+	case "daemons": // start n grandchildren whose parents end; in a PID namespace, this process adopts them
 		for range n {
 			_ = again("daemon", 0).Run()
 		}

@@ -87,15 +87,15 @@ func (k *killer) round(late bool) (living int, err error) {
 		switch {
 		case p.gone():
 		case k.first[p.pid]:
-			k.signal([]process{p}, syscall.SIGKILL) // killed immediately, because a live process keeps creating others
+			k.signal([]process{p}, syscall.SIGKILL) // kill it immediately, because a live first process keeps creating other processes
 			firsts++
 		default:
 			others = append(others, p)
-			settled = settled && (p.state == 'T' || p.state == 'D') // D: the process waits for a stopped process that it has started
+			settled = settled && (p.state == 'T' || p.state == 'D') // state D: the process waits for a stopped process that it has started
 		}
 	}
 
-	k.seen = found // processes that are no longer listed have ended
+	k.seen = found // this removes processes that are no longer listed, because they have ended
 	for _, p := range members {
 		if p.gone() {
 			living += k.reap(p)
@@ -107,7 +107,7 @@ func (k *killer) round(late bool) (living int, err error) {
 	switch {
 	case late || settled && k.settled:
 		k.signal(others, syscall.SIGKILL)
-	case firsts == 0: // if there are first processes of namespaces, most others die with them
+	case firsts == 0: // first processes of namespaces have been killed, and most other processes die with them
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
 

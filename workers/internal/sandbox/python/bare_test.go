@@ -120,7 +120,7 @@ func (x *bareBox) Kill() {
 	select {
 	case <-x.done:
 	default:
-		_ = syscall.Kill(-x.cmd.Process.Pid, syscall.SIGKILL) // kill the child, too, which outlives bwrap if it was started a moment ago
+		_ = syscall.Kill(-x.cmd.Process.Pid, syscall.SIGKILL) // kill the child, too, because it may outlive a bwrap that was started a moment ago
 		<-x.done
 	}
 }

@@ -85,7 +85,7 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	defer e.cancel()
 	defer func() {
 		if e.complete {
-			i.ending.Go(b.Kill) // no program is running in the box, so the caller need not wait
+			i.ending.Go(b.Kill) // kill the box in the background, because no program runs in it, so the caller need not wait
 			return
 		}
 		b.Kill()
@@ -203,11 +203,11 @@ func (e *exchange) kill(limit sandbox.Limit) {
 func (e *exchange) end() {
 	e.took = time.Since(e.started)
 	if !e.ended {
-		e.box.Kill() // the box is lost; after the kill its usage is final
+		e.box.Kill() // kill the lost box; afterwards its usage is final
 	}
 
-	// The program has ended, and the runner sends its files. The time for sending them is limited,
-	// too.
+	// After the program has ended, the runner sends its files. The time for this is limited as
+	// well.
 	usage, err := e.box.Usage()
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)
@@ -220,7 +220,7 @@ func (e *exchange) end() {
 	if e.counted {
 		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
 	}
-	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may have missed the latest value
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // include the last measurement, which the watch may have missed
 	killed := !e.ended || e.exitCode == -9
 	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed the program before begin was called
 		e.limit = sandbox.LimitMemory

@@ -24,10 +24,10 @@ const (
 	// openWithin limits Open, including the first program.
 	openWithin    = time.Minute
 	readyWithin   = 10 * time.Second // for the start of the interpreter
-	beginWithin   = 20 * time.Second // from sending a program until it begins, including the start of a sandbox
-	wallGrace     = time.Second      // after the wall time, which the runner enforces, and before the box is killed
-	stopWithin    = time.Second      // for the runner to stop a program that has exceeded a limit
-	collectWithin = 20 * time.Second // for sending the files after the program has ended
+	beginWithin   = 20 * time.Second // time limit from sending a program until the program begins, including the start of a sandbox
+	wallGrace     = time.Second      // time between the wall limit, which the runner enforces, and the moment when the box is killed
+	stopWithin    = time.Second      // time limit for the runner to stop a program that has exceeded a limit
+	collectWithin = 20 * time.Second // time limit for sending the files after the program has ended
 )
 
 // ErrClosed is the error of a run that is started after Close or is in progress during Close.

@@ -23,7 +23,7 @@ for package, version in sorted(found.items()):
 
 try:
     import matplotlib
-    from matplotlib import font_manager  # noqa: F401  makes the list of fonts
+    from matplotlib import font_manager  # noqa: F401  the import creates matplotlib's list of fonts
 except Exception as error:
     print(error, file=sys.stderr)
 else:

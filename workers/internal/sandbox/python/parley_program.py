@@ -5,18 +5,18 @@ import faulthandler
 import gc
 import sys
 
-import _ast  # of which the ast module is a comfortable and slow dress
+import _ast  # the C module under ast, because importing ast takes longer
 import _sitebuiltins
 import _thread
 import posix as os  # see parley_runner
 
 HOME = __file__.rpartition("/")[0]
 NAME = "main.py"
-FOLDER = "/tmp/.main"  # where processes that import the program find it, and who shows a line of it
+FOLDER = "/tmp/.main"  # contains a copy of the program, for processes that import it and for code that displays its lines
 PATH = f"{FOLDER}/{NAME}"
 VALUE = 32 << 10
 TRACEBACK = 64 << 10
-SPARE = 32 << 20  # memory beyond the limit, for the message that it was exceeded
+SPARE = 32 << 20  # bytes of memory beyond the limit, which are needed to report that the limit was exceeded
 ASYNC = 0x80  # inspect.CO_COROUTINE
 
 
@@ -51,7 +51,7 @@ def run(source, limits, output, errors, report):
     for number, descriptor in enumerate((null, output, errors)):
         os.dup2(descriptor, number)
     os.closerange(3, 1024)
-    sys.stdout.reconfigure(line_buffering=True)  # what was printed is not lost when a limit ends the program
+    sys.stdout.reconfigure(line_buffering=True)  # printed lines are not lost when a limit ends the program
     paths = sys.path + (_packages or packages())
     confine(limits)
     source = source.replace("\r\n", "\n").replace("\r", "\n")
@@ -67,7 +67,7 @@ def confine(limits):
     memory = limits["memory"]
     cpu = -(-limits["cpu"] // 1_000_000)
     for name, soft, hard in (
-        ("RLIMIT_CORE", 1, 1),  # 1 alone also keeps the kernel from piping a dump to a program of the host
+        ("RLIMIT_CORE", 1, 1),  # with 0, the kernel would still pipe a dump to the host's core dump handler
         ("RLIMIT_CPU", cpu, cpu + 1),
         ("RLIMIT_FSIZE", limits["files"], limits["files"]),
         ("RLIMIT_NOFILE", 128, 128),
@@ -85,7 +85,7 @@ def confine(limits):
 def become_main(source, paths):
     """Makes the module that the program is, and what a program expects to find around it."""
     faulthandler.enable()
-    _thread.stack_size(2 << 20)  # 8 MiB each would use the memory limit up
+    _thread.stack_size(2 << 20)  # with 8 MiB for each thread, threads would use up the memory limit
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
     builtins.help = _sitebuiltins._Helper()
@@ -150,7 +150,7 @@ class Program:
         except BaseException as exception:
             self.explain(exception)
             status = 1
-        if os.getpid() == self.pid:  # else this is a fork of the program that came to its end
+        if os.getpid() == self.pid:  # otherwise, this process is a fork of the program
             self.report.write()
         elif self.report.traceback:
             print(self.report.traceback, file=sys.stderr)
@@ -186,7 +186,7 @@ class Program:
     def explain(self, exception):
         """Puts the traceback into the report, and the limit that was behind the exception."""
         spare_memory()
-        ours, sys.path[:] = sys.path[:], self.paths  # a traceback.py of the program's own is not ours
+        ours, sys.path[:] = sys.path[:], self.paths  # a file traceback.py of the program must not be imported
         try:
             self.report.limit = limit_behind(exception)
             self.report.traceback = cut(self.traceback(exception), TRACEBACK)
@@ -205,7 +205,7 @@ class Program:
         import linecache
         import traceback
 
-        # Else a main.py in the program's folder would be taken for it.
+        # Without this entry, tracebacks would show the lines of any file main.py in the program's folder.
         lines = [line + "\n" for line in self.source.split("\n")]
         linecache.cache[NAME] = (len(self.source), None, lines, NAME)
         whole = traceback.TracebackException.from_exception(exception)
@@ -228,7 +228,7 @@ class Program:
             attempt(sys.modules["atexit"]._run_exitfuncs)
         modules = [m for m in list(sys.modules.values()) if str(getattr(m, "__file__", "")).startswith("/work/")]
         for module in (*modules, self.main):
-            attempt(vars(module).clear)  # closes the files that were left open
+            attempt(vars(module).clear)  # this closes the files that the program has left open
         attempt(gc.collect)
         for stream in (sys.stdout, sys.stderr):
             attempt(getattr(stream, "flush", None))

@@ -20,7 +20,7 @@ import select
 import sys
 import time
 
-# The C modules under os and signal. Importing os and signal, which define classes and enums, would take longer than the rest.
+# Import the C modules under os and signal. Importing os and signal themselves, which define classes and enums, would take most of the time.
 import _signal as signal
 import _stat as stat
 import posix as os
@@ -36,7 +36,7 @@ MOST_ENTRIES = 200_000
 TICK = 0.05  # seconds between checks of the number of files
 LONG = 0.25  # seconds after which a program gets a lower priority
 NICE = 10
-DRAIN = 1.0  # seconds for the rest of the output after all processes were killed
+DRAIN = 1.0  # seconds to read the rest of the output after all processes were killed
 
 
 def main():
@@ -57,8 +57,8 @@ def main():
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     output, errors = os.pipe(), os.pipe()
-    gc.freeze()  # the collector need not visit these objects again, in either process
-    # A program that signals its parent must not kill the process that reports on it. SIGKILL cannot be ignored.
+    gc.freeze()  # the garbage collector need not visit these objects again, in this process or in its fork
+    # A program that sends signals to its parent must not kill this process, which reports the outcome. Only SIGKILL cannot be blocked.
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGCHLD})
     send(b"B")
     child = os.fork()
@@ -136,7 +136,7 @@ class Order:
     def __init__(self):
         self.limits = {}
         self.code = ""
-        self.placed = {}  # marks of the files, by name in bytes
+        self.placed = {}  # the mark of each file, by the file's name in bytes
         self.failed = ""  # why the files cannot be placed
         self.inodes = inodes_used()
         self._file = -1
@@ -205,7 +205,7 @@ class Report:
         self.value = self.traceback = self.limit = ""
         self._file = os.open("/tmp/.report", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.unlink("/tmp/.report")
-        os.write(self._file, bytes(self.SIZE))  # reserves the space, however full the folder becomes
+        os.write(self._file, bytes(self.SIZE))  # reserve the space now, because the folder may become full
         self._shared = mmap.mmap(self._file, self.SIZE)
 
     def write(self):
@@ -268,7 +268,7 @@ class Watch:
         try:
             os.setpriority(os.PRIO_PGRP, self.child, NICE)
         except OSError:
-            pass  # it has ended, or has changed its group
+            pass  # the process has ended or has changed its group
 
     def too_many_files(self):
         return inodes_used() - self.inodes > self.limits["filecount"]
@@ -321,7 +321,7 @@ class Watch:
                 self.why_killed()
 
     def why_killed(self):
-        # The time includes the program's children. The limit may have killed a child, without which the program failed.
+        # The time includes the program's children. The kernel may have killed a child at the limit, so that the program failed.
         late = self.exit_code != 0 and self.cpu >= self.limits["cpu"]
         if not self.limit and (late or self.exit_code == -signal.SIGXCPU):
             self.limit = "cpu"
@@ -336,7 +336,7 @@ def kill_all(child):
     """
     if os.getpid() > 9:
         raise SystemExit("this belongs into a sandbox")
-    for _ in range(10):  # processes that fork faster than they are killed are killed the next time
+    for _ in range(10):  # repeat, because processes may fork faster than they are killed
         try:
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:

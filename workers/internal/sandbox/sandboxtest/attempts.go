@@ -119,7 +119,7 @@ func attemptCode(attempts []attempt) string {
 	}
 	encoded, err := json.Marshal(all)
 	if err != nil {
-		panic(err) // the arguments are numbers, texts, and lists of numbers and texts
+		panic(err) // cannot happen: the arguments are numbers, texts, and lists of numbers and texts
 	}
 	// The text is encoded, so that the program does not find the canary in its own source code.
 	text := base64.StdEncoding.EncodeToString(encoded)

@@ -47,7 +47,7 @@ func (s *suite) startWith(t *testing.T, c sandbox.Command) sandbox.Box {
 	if err != nil {
 		t.Fatalf("starting a sandbox: %v", err)
 	}
-	late := time.AfterFunc(runTimeout, box.Kill) // ends the output, so that readers do not block forever
+	late := time.AfterFunc(runTimeout, box.Kill) // killing the box ends its output, so that readers do not block forever
 	t.Cleanup(func() {
 		late.Stop()
 		box.Kill()
@@ -269,7 +269,7 @@ func (s *suite) killEndsAll(t *testing.T) {
 		box := s.start(t, lingering(mark)+"time.sleep(600)")
 		output := bufio.NewReader(box.Stdout())
 		line(t, output, box)
-		if len(marked(mark)) == 0 && !s.brief { // gVisor's processes are not processes of the host
+		if len(marked(mark)) == 0 && !s.brief { // in gVisor, the processes of a program are not processes of the host
 			t.Error("the host does not see the program, so this test could not find its processes")
 		}
 		box.Kill()

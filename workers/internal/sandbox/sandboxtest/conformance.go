@@ -58,7 +58,7 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 		return
 	}
 	h := newHost(t)
-	t.Setenv("PARLEY_CANARY", h.canary) // a sandbox that inherits the environment would contain it
+	t.Setenv("PARLEY_CANARY", h.canary) // a sandbox that inherits the environment would contain this variable
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary) // all files that a backend keeps on the host are in this folder
 	known := map[int]bool{}
@@ -181,7 +181,7 @@ func (s *suite) mustFail(t *testing.T) {
 			if !ok {
 				t.Fatal("the program did not make the attempt")
 			}
-			if s.brief && a.fatal { // gVisor rejects such calls before they reach its filter
+			if s.brief && a.fatal { // accept any refusal, because gVisor rejects some fatal calls before they reach its filter
 				a.must = ""
 			}
 			err := a.escaped(r)

@@ -42,7 +42,7 @@ func (s *suite) grace() time.Duration { return 3*time.Second + 4*s.baseline }
 type excess struct {
 	name  string
 	code  string
-	limit []sandbox.Limit // the limits of which one must be reported; "" means none
+	limit []sandbox.Limit // the report must name one of these limits; "" stands for no limit
 	// fine means that the program succeeds although it reaches a limit.
 	fine bool
 	// fatal means that the program may kill the process that reports results, so there may be no

@@ -30,7 +30,7 @@ func (s *suite) storm(t *testing.T) {
 	switch {
 	case s.brief:
 		n, hostileAtOnce, honestAtOnce = 8, 4, 1
-	case testing.Short(): // each time other programs, because the seed is random
+	case testing.Short(): // fewer programs; the seed is random, so each test run uses other programs
 		n = 30
 	}
 	t.Logf("%d hostile and %d honest programs, %s=%d repeats them", n, n, seedVariable, seed)

@@ -36,7 +36,7 @@ func TestEveryNumberHasTheAnswerOfItsRules(t *testing.T) {
 	t.Parallel()
 	free := map[uint32]bool{}
 	for name := range strings.FieldsSeq(`clone personality prlimit64 madvise fcntl mknod mknodat mmap preadv2 pwritev2 sendto recvfrom
-		sendmsg recvmsg sendmmsg recvmmsg`) { // the rules of these calls allow arguments that are 0
+		sendmsg recvmsg sendmmsg recvmmsg`) { // the rules of these calls accept arguments that are all 0
 		if number, is := numbers[name]; is {
 			free[number] = true
 		}
@@ -140,7 +140,7 @@ func TestEveryNameIsACall(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the other architectures lack the older calls of the list")
 	}
-	var whole, conditional []string // a name in both lists would have no conditions
+	var whole, conditional []string // if a name were in both lists, its conditions would have no effect
 	for _, group := range []string{files, memory, signals, processes, clocks, waiting, sockets, pretended} {
 		whole = append(whole, strings.Fields(group)...)
 	}

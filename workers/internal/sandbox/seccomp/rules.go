@@ -59,8 +59,8 @@ func Rules(watched bool) []Rule {
 			rules = appendRule(rules, Rule{Name: l.name, Conditions: conditions, Pretend: l.pretend})
 		}
 	}
-	// The C library then uses clone instead. A filter can read the flags of clone, but not those of
-	// clone3, which are in memory.
+	// If clone3 fails with ENOSYS, the C library uses clone instead. A filter can read the flags of
+	// clone, but not those of clone3, which are in memory.
 	return appendRule(rules, Rule{Name: "clone3", Errno: errnoENOSYS})
 }
 

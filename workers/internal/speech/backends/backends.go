@@ -51,8 +51,8 @@ func (b *Backends) Close() {
 	}
 }
 
-// setUpTranscriber creates the configured Transcriber. If that is unavailable, it sets one whose
-// calls fail with the reason.
+// setUpTranscriber creates the configured Transcriber. If the configured backend is unavailable, it
+// sets a Transcriber whose calls fail with the reason.
 func (b *Backends) setUpTranscriber(s config.Speech, processes int) error {
 	name, online := strings.CutPrefix(s.TranscriptionModel, config.SpeechOpenAI)
 	switch {
@@ -77,8 +77,8 @@ func (b *Backends) setUpTranscriber(s config.Speech, processes int) error {
 	return nil
 }
 
-// setUpSynthesizer creates the configured Synthesizer. If that is unavailable, it sets one whose
-// calls fail with the reason.
+// setUpSynthesizer creates the configured Synthesizer. If the configured backend is unavailable, it
+// sets a Synthesizer whose calls fail with the reason.
 func (b *Backends) setUpSynthesizer(s config.Speech, processes int) error {
 	name, online := strings.CutPrefix(s.SpeechModel, config.SpeechOpenAI)
 	switch {

@@ -31,7 +31,7 @@ const (
 	wall     = 30 * time.Second // time limit for one line; a line of 2,000 characters takes a quarter of a second
 	cpu      = 20 * time.Second
 	memory   = 512 << 20
-	disk     = 64 << 20 // not 0, because a library of espeak-ng allocates shared memory
+	disk     = 64 << 20 // must not be 0, because a library of espeak-ng allocates shared memory
 	limit    = 64 << 20 // bytes of audio; 2,000 characters need less, even at a quarter of the speed
 	queue    = 256      // number of lines of one organization that may wait
 	maxQueue = 4 * queue
@@ -41,7 +41,7 @@ const (
 // Config configures a Synthesizer.
 type Config struct {
 	Processes int    // maximum number of simultaneous processes
-	Voice     string // for lines without a voice; "" means alloy, in the line's language
+	Voice     string // the voice of lines that name no voice; "" means alloy, in the line's language
 }
 
 // Synthesizer speaks lines. It is safe for concurrent use.
@@ -89,7 +89,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 		release()
 		return err
 	}
-	go func() { // frees the slot when the process exits, because out may receive the audio only at the pace of speech
+	go func() { // free the slot when the process exits, because out may receive the audio only at the pace of speech
 		<-p.Ended()
 		release()
 	}()
@@ -130,7 +130,7 @@ func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Pro
 	if err != nil {
 		return nil, failed(err)
 	}
-	go func() { // writes in the background, so that a program that does not read cannot block the caller
+	go func() { // write in the background, so that a program that does not read cannot block the caller
 		_, _ = io.WriteString(p.Stdin, escapeText(line.Text))
 		_ = p.Stdin.Close()
 	}()

@@ -34,7 +34,7 @@ type Config struct {
 	Model   string // name by which the service knows the model
 	APIKey  string // may be empty for services without authentication
 	BaseURL string // including "/v1"; empty means OpenAI's own service
-	Voice   string // for lines without a voice; "" means alloy
+	Voice   string // the voice of lines that name no voice; "" means alloy
 	// Limits are the time limits of a call. By default, these are 5 s for connecting, 30 s until
 	// the first audio or the transcript, and 30 s between pieces of audio.
 	Limits remote.Limits
@@ -68,7 +68,7 @@ func newService(cfg Config, code string) (*service, error) {
 	}
 	s := &service{model: cfg.Model, code: code, limits: cfg.Limits.WithDefaults()}
 	s.client = remote.NewClient(cfg.Dial, s.limits, responseBytes)
-	s.options = []option.RequestOption{ // every setting is explicit, so that the SDK takes none from the environment
+	s.options = []option.RequestOption{ // set all options explicitly, so that the SDK takes no option from the environment
 		option.WithBaseURL(base), option.WithAPIKey(cfg.APIKey), option.WithMaxRetries(0), option.WithHTTPClient(s.client),
 	}
 
@@ -95,7 +95,8 @@ func isFault(err error) bool {
 	}
 }
 
-// guarded calls call. While the circuit breaker is open, guarded fails immediately instead.
+// guarded executes call, which makes a request to the service. While the circuit breaker is open,
+// guarded fails immediately instead.
 func (s *service) guarded(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the speech service: %w", ctx.Err())

@@ -268,7 +268,7 @@ func TestASlowListenerCausesNoTimeout(t *testing.T) {
 	err := speaker.Synthesize(t.Context(), speech.Line{Text: "hello"}, func([]byte) error {
 		if !once {
 			once = true
-			<-time.After(700 * time.Millisecond) // longer than the limit, but the call succeeds
+			<-time.After(700 * time.Millisecond) // longer than the service's time limit, but the call succeeds
 		}
 		return nil
 	})

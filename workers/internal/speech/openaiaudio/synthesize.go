@@ -169,7 +169,7 @@ func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]
 	for {
 		watch.Resume()
 		n, err := body.Read(buffer[kept:])
-		watch.Pause() // the time spent in out does not count
+		watch.Pause() // the time limits do not count the time spent in out
 		have := kept + n
 
 		if whole := have &^ 1; whole > 0 {

@@ -34,7 +34,7 @@ func (t *Transcriber) start() (*listener, error) {
 		Args: []string{
 			"-hmm", filepath.Join(t.model, "en-us"), "-lm", filepath.Join(t.model, "en-us.lm.bin"),
 			"-dict", filepath.Join(t.model, "cmudict-en-us.dict"),
-			"-adcin", "yes", "-samprate", "16000", "-cmn", "batch", // batch: there is no earlier utterance to estimate the level from
+			"-adcin", "yes", "-samprate", "16000", "-cmn", "batch", // batch, because no earlier utterance shows the level
 			"-cepdir", "/dev/fd", "-cepext", "", "-ctl", "/dev/stdin", "-hyp", "/dev/stdout", "-logfn", "/dev/null",
 		},
 	})
@@ -81,7 +81,7 @@ func (t *Transcriber) spare(want int) {
 		defer s.mu.Unlock()
 		s.coming--
 		switch {
-		case err != nil: // ignored: the next call starts a listener itself and returns the error
+		case err != nil: // the error is ignored, because the next call starts a listener itself and returns the error
 		case s.closed:
 			s.work.Go(l.end)
 		default:

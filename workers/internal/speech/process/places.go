@@ -122,7 +122,7 @@ func (p *Slots) give() {
 		w := l.waiting[n]
 		p.turns = slices.Delete(p.turns, at, at+1)
 		if l.waiting = slices.Delete(l.waiting, n, n+1); len(l.waiting) > 0 {
-			p.turns = append(p.turns, l) // the other organizations come first before this one has another turn
+			p.turns = append(p.turns, l) // this organization's next turn comes after those of all other organizations
 		}
 		p.waiting--
 

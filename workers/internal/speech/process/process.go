@@ -19,7 +19,7 @@ import (
 type Command struct {
 	Path  string
 	Args  []string
-	Files []*os.File // become the descriptors from 3 on; the caller must still close them
+	Files []*os.File // open files that become the descriptors 3, 4 and so on of the program; the caller must still close them
 	Max   int64      // maximum number of bytes of output
 	CPU   time.Duration
 	Bytes int64 // maximum number of bytes of memory
@@ -55,7 +55,7 @@ func Start(c Command) (*Process, error) {
 
 	p := &Process{more: make(chan struct{})}
 	cmd.Stderr = &p.said
-	cmd.WaitDelay = time.Second // time limit for a pipe that another process keeps open
+	cmd.WaitDelay = time.Second // time to wait for the end of a pipe that another process keeps open
 
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

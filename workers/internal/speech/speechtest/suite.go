@@ -20,11 +20,11 @@ type Pair struct {
 	speech.Synthesizer
 	Sentence string       // a sentence that is transcribed word for word
 	Close    func()       // closes both
-	Left     func() []int // returns processes that are still alive; nil if the backends start no processes
+	Left     func() []int // function that returns the processes that are still alive; nil if the backends start no processes
 }
 
-// answerTime is the time in which a cancelled call must return. It allows for the delays of a busy
-// machine.
+// answerTime is the maximum time in which a cancelled call must return. It allows for the delays of
+// a busy machine.
 const answerTime = 2500 * time.Millisecond
 
 // Run tests the pairs that open creates. The tests run one after the other, because they count

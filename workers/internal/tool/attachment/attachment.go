@@ -22,7 +22,7 @@ const (
 	// maxText is the maximum number of bytes of a document's text. Text beyond this limit is
 	// omitted.
 	maxText = 512 << 10
-	queued  = 16 // number of calls that may wait for each slot
+	queued  = 16 // number of calls that may wait, for each slot
 )
 
 // Reader reads untrusted files in sandboxes.
@@ -41,7 +41,7 @@ type Store interface {
 // Arguments are the arguments of a call.
 type Arguments struct {
 	FileID    string `json:"fileId"`
-	Recognize bool   `json:"recognize"` // read the text in an image, for a model that does not accept images
+	Recognize bool   `json:"recognize"` // true if the text in an image must be read, because the model does not accept images
 }
 
 // Backend prepares attachments. It is safe for concurrent use.

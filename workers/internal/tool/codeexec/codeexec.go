@@ -16,7 +16,7 @@ import (
 const (
 	replyTime    = 2 * time.Second // part of a call's time that is reserved for storing files and sending the reply
 	minTime      = time.Second     // shortest time for which a program is started
-	queueForSlot = 8               // number of calls that may wait for each slot
+	queueForSlot = 8               // number of calls that may wait, for each slot
 )
 
 // Interpreter runs programs, each in its own sandbox. It is safe for concurrent use. If a program
@@ -55,7 +55,8 @@ func (b *Backend) Serving() (slots, queue int) { return b.cfg.Slots, b.cfg.Queue
 // contains the output.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.CodeExecution
-	// The caller has already checked this, but a tool worker does not trust its callers.
+	// The caller has already checked that the tool is enabled, but a tool worker does not trust its
+	// callers.
 	if options == nil || !options.Enabled {
 		return tool.Result{}, mistake("The agent is not allowed to run code.")
 	}
@@ -116,8 +117,8 @@ func (b *Backend) wall(ctx context.Context) (time.Duration, error) {
 	return wall, nil
 }
 
-// unreachable converts an error to a retryable one with a message for the model. It does not change
-// an error that already has such a message.
+// unreachable converts an error to a retryable error with a message for the model. An error that
+// already has such a message is returned unchanged.
 func unreachable(ctx context.Context, message string, err error) error {
 	var public *tool.Error
 	switch {

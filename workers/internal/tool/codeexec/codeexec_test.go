@@ -159,7 +159,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	if _, _, got := ask(four, false, `"a","b","c","d"`); got != tooMuch {
 		t.Error(got)
 	}
-	// Calls with separate folders may have stored files whose names cannot exist in the same
+	// Calls that did not share a folder may have stored files whose names cannot exist in the same
 	// folder.
 	clash := (&fakeFiles{}).add("a", "1").add("a/b/c", "2").add("a/b", "3")
 	if s, got, _ = ask(clash, true, ""); found(s.given[0]) != "a/b=3" || !strings.HasSuffix(got.Note, `"a/b/c", "a".`) {

@@ -58,11 +58,12 @@ func placeDocuments(originals []domain.Document, beside []domain.File) []domain.
 		if !keepable(name) || strings.Contains(name, "/") || taken[name] {
 			name = d.ID + "/" + d.Name
 		}
-		// The name is invalid as a file name, but its extension helps libraries to detect the type.
+		// If the name is not a valid file name, only its extension is used, which helps libraries
+		// to detect the type.
 		if !keepable(name) {
 			name = d.ID + path.Ext(d.Name)
 		}
-		// The extension is invalid as well, so the file has no extension. An id is always a valid
+		// If the extension is invalid as well, the file has no extension. An id is always a valid
 		// file name.
 		if !keepable(name) {
 			name = d.ID

@@ -101,7 +101,7 @@ func attachedTo(runID string, all []domain.File) []domain.File {
 func (b *Backend) withAttached(chosen, attached, beside []domain.File) []domain.File {
 	r := b.empty()
 	for _, f := range slices.Concat(beside, chosen) {
-		r.takes(f) // the result is ignored: if the files do not fit, fits rejects the call
+		r.takes(f) // the result is ignored: if the files do not fit, the function fits rejects the call
 	}
 	for _, f := range attached {
 		known := slices.ContainsFunc(chosen, func(c domain.File) bool { return c.ID == f.ID })
@@ -196,7 +196,7 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	// Documents that the call names take precedence over session files.
 	r := b.empty()
 	for _, f := range beside {
-		r.takes(f) // the result is ignored, because fits has already checked these files
+		r.takes(f) // the result is ignored, because fits has already checked the named files
 	}
 
 	for _, f := range byAge {

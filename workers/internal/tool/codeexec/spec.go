@@ -40,8 +40,8 @@ func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.S
 	if options.KeepFiles {
 		memory, files = keepsFiles, "Not needed: all files of earlier calls are in the working folder."
 	}
-	// Models try whatever the description offers, so it mentions documents only if the agent has
-	// some.
+	// A model uses whatever the description offers. So the description mentions documents only if
+	// the agent has documents.
 	if documents {
 		memory, files = memory+hasDocuments, files+orDocuments
 	}

@@ -133,7 +133,7 @@ func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.S
 	return header, nil
 }
 
-// sign adds the headers of Standard Webhooks. A message that is repeated keeps its id.
+// sign adds the headers of Standard Webhooks. If a message is sent again, it keeps its id.
 func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header http.Header, secrets *redact.Secrets) error {
 	if e.SigningSecret == "" {
 		return nil
@@ -147,7 +147,8 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 		return setUpWrongly(fmt.Errorf("reading signing secret: it %w", err))
 	}
 
-	// The receiver may send the secret back, with or without its prefix.
+	// Remove the secret with and without its prefix, because the receiver may send either form
+	// back.
 	secrets.Add(secret, strings.TrimPrefix(secret, "whsec_"))
 	webhook, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {

@@ -96,7 +96,7 @@ func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor)
 	}
 }
 
-// show adds a text body. clean removes secrets from the text.
+// show adds a text body to the answer, after clean has removed secrets from the text.
 func (a *answer) show(contentType string, body []byte, clean func(string) string) {
 	kind := kindFor(contentType)
 	switch {

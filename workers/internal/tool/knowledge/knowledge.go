@@ -22,7 +22,7 @@ const (
 	defaultLimit = 5
 	maxLimit     = 10
 	maxPassages  = 24 << 10 // bytes of all passages; a cited passage is stored a second time
-	shownText    = 200      // characters of a passage in the output; the source has all of it
+	shownText    = 200      // number of characters of a passage in the output; the source contains the whole passage
 )
 
 // schema allows a query and a limit. It has no argument for documents, so the model cannot choose

@@ -38,8 +38,8 @@ func TestOrganizationsWithTheMostListsLoseFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                         string
-		small, smallLists, smallSize int // number of other organizations that have lists, and the number and size of their lists
-		lists, size                  int // lists of the organization that is added last
+		small, smallLists, smallSize int // number of other organizations, and the number and size of each one's lists
+		lists, size                  int // number and size of the lists of the organization that is added last
 		want                         int // number of this organization's lists that remain
 	}{
 		{"lists of one", 1, 10, 1, 600, 1, maxOrg},

@@ -17,7 +17,7 @@ func (b *Backend) Kept() int {
 }
 
 // Wire returns the transport of a session with the server at origin. The transport sends its
-// requests through another one.
+// requests with the transport through.
 func Wire(origin string, headers map[string]string, through http.RoundTripper) http.RoundTripper {
 	return &wire{sessionCtx: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
 }

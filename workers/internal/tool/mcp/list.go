@@ -40,7 +40,7 @@ type remoteTool struct {
 	name        string
 	description string
 	schema      json.RawMessage
-	headers     bool // the library also sends some arguments in headers, for which it needs the tool's definition
+	headers     bool // true if the library also sends some arguments in headers, for which it needs the tool's definition
 }
 
 // List returns the tools of all servers that respond, in the order of the servers. It also returns
@@ -215,7 +215,7 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 				return nil
 			}
 		}
-		// If the cursor does not change, the next request would return the same page.
+		// A cursor that does not change would lead to the same page, so stop.
 		if page.NextCursor == "" || page.NextCursor == cursor {
 			return nil
 		}

@@ -36,7 +36,7 @@ func TestNames(t *testing.T) {
 		{"shop", strings.Repeat("x", 60), "shop_" + strings.Repeat("x", 50) + "_"},
 		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like a name that ends in a hash
 		{"a_b", "c", "a_b_c"},
-		{"a", "b_c", "a_b_c_"}, // must differ from the name in the previous row
+		{"a", "b_c", "a_b_c_"}, // the name must differ from that in the previous row
 		{"a", "c", "a_c"},
 		{strings.Repeat("s", 64), "x", strings.Repeat("s", 55) + "_"},
 	} {
@@ -248,7 +248,7 @@ func TestACallFindsToolsThatCameLater(t *testing.T) {
 		tool, want string
 		lists      int
 	}{
-		{"shop_new", gone, 1}, // the list is too recent to be requested again
+		{"shop_new", gone, 1}, // the list was requested too recently to be requested again
 		{"shop_new", `{}`, 2},
 		{"shop_greet", `{"error":"The server rejected the call: `, 2}, // the tool was removed in the meantime
 		{"shop_never", gone, 3},

@@ -40,7 +40,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 		return tool.Result{}, &tool.Error{Message: "The arguments must be an object.", NotSent: true, Err: err}
 	}
 	ctx, end := context.WithCancel(ctx)
-	defer end() // also ends a response that the server is still sending
+	defer end() // this also ends a response that the server is still sending
 
 	// The server and the tool's name on the server come from the servers' lists and never from the
 	// model.
@@ -76,7 +76,8 @@ type location struct {
 // that may have the tool. If no list contains the tool, find requests the lists again, but only
 // once.
 func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
-	// Usually there is only one such server, because its name is part of the tool's name.
+	// Usually only one server may have the tool, because the server's name is part of the tool's
+	// name.
 	servers := owners(serversFor(req), req.Call.Name)
 	for again := true; ; again = false {
 		found, err := b.look(ctx, req, servers)
@@ -128,12 +129,12 @@ func (s *session) call(ctx context.Context, req tool.Request, name string) (tool
 	d := &delivery{sending: req.Sending, key: req.EffectKey, redactor: s.redactor}
 	params := &sdk.CallToolParams{Name: name, Arguments: req.Call.Arguments}
 	if req.EffectKey != "" {
-		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // also sent in the body, because few servers pass headers to their tools
+		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // the body also contains the key, because few servers pass headers to tools
 	}
 
 	// The transport finds the delivery in the context, and sends the request at most once.
 	calling, cancel := context.WithTimeout(context.WithValue(ctx, deliveryKey{}, d), callTimeout)
-	defer cancel() // also ends a response that continues after the result
+	defer cancel() // this also ends a response that continues after the result
 	answer, err := s.CallTool(calling, params)
 	if err != nil {
 		return d.explain(ctx, err)

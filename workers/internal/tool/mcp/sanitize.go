@@ -14,10 +14,11 @@ func visible(text string) string {
 		switch {
 		case r == '\n', r == '\t':
 			return r
-		// These characters can hide instructions from a person who reviews the tool.
+		// Remove characters that can hide instructions from a person who reviews the tool.
 		case r == unicode.ReplacementChar, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
 			return -1
-		// In some texts, these characters separate words, so each is replaced by a space.
+		// Replace control characters and line separators by spaces, because they separate words in
+		// some texts.
 		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
 			return ' '
 		default:

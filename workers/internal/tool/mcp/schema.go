@@ -57,7 +57,7 @@ func (c *cleaner) schema(value any) any {
 			if isNamed {
 				out[keyword] = c.named(named, c.text)
 			}
-		// These values are data, even if they look like schemas.
+		// The values of the following keywords are data, even if they look like schemas.
 		case "enum", "const", "default", "examples", "example":
 			out[keyword] = c.data(inner)
 		case "title", "description":

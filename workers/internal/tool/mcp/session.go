@@ -42,7 +42,7 @@ type session struct {
 // that the server used before, or "" if it is unknown.
 func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
 	at, err := url.Parse(server.URL)
-	if err != nil { // not wrapped, because the error would quote the address
+	if err != nil { // the error is not wrapped, because it would quote the address
 		return nil, &tool.Error{Message: "The address of the server is not valid.", NotSent: true, Err: errors.New("reading address")}
 	}
 
@@ -71,7 +71,8 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 		// The library must not repeat any request, because a repeated call could have its side
 		// effect twice.
 		MaxRetries: -1,
-		// The server could use this stream only for notifications, which this client ignores.
+		// Disable the stream from the server. The server could use it only for notifications, which
+		// this client ignores.
 		DisableStandaloneSSE: true,
 	}, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
@@ -79,7 +80,7 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 		return nil, w.explain(ctx, err, redactor)
 	}
 	return &session{ClientSession: connection, wire: w, redactor: redactor, close: func() {
-		go func() { // the caller need not wait for the end of the session, which the library limits in time
+		go func() { // close the session in the background; the library limits the time that this takes
 			_ = guard(ctx, connection.Close)
 			kept.CloseIdleConnections()
 		}()

@@ -91,7 +91,8 @@ func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 // when the response has been read. A request that closes the session may outlive the session; the
 // library limits its time.
 func (w *wire) bound(req *http.Request, method string) (ctx context.Context, release func()) {
-	// These requests close the session, so they must not be cancelled together with it.
+	// A request that ends the session or cancels a call must not be cancelled together with the
+	// session.
 	if req.Method == http.MethodDelete || method == "notifications/cancelled" {
 		return req.Context(), func() {}
 	}

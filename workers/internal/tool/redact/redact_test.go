@@ -197,7 +197,7 @@ func TestManySecretsAndValuesTakeLittleTime(t *testing.T) {
 			}
 			least = min(least, time.Since(begun))
 		}
-		if least > testkit.Within(400*time.Millisecond) { // about ten when idle; seconds if each value were searched for each secret
+		if least > testkit.Within(400*time.Millisecond) { // about 10 ms when idle; seconds if each value were searched for each secret
 			t.Errorf("%s: %v", name, least)
 		}
 	}

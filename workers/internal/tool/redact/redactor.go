@@ -124,7 +124,7 @@ func (r *Redactor) Number(v any) any {
 
 // over reports whether Value must stop, because of the limit or the context.
 func (w *walk) over(ctx context.Context) bool {
-	// Checking the context for every value would be slow.
+	// Check the context only now and then, because checking it for every value would be slow.
 	if w.err == nil && w.seen%lookEvery == 0 && ctx.Err() != nil {
 		w.err = context.Cause(ctx)
 	}

@@ -29,7 +29,7 @@ type Secrets struct{ forms []string }
 // Header adds the secrets in a header's value. name must be in canonical form.
 func (s *Secrets) Header(name, value string) {
 	switch name {
-	case "Accept", "Accept-Language", "Content-Type", "User-Agent": // the values are not secret but common words
+	case "Accept", "Accept-Language", "Content-Type", "User-Agent": // the values of these headers are common words and not secrets
 		return
 	}
 	s.Add(value)

@@ -22,8 +22,8 @@ func (b *Backend) Provider() string {
 	}
 }
 
-// Check sends one query to the search provider, without reading pages, and returns the result in
-// words. If the error is a *tool.Error, its message is public.
+// Check sends one query to the search provider, without reading pages. It returns a short
+// description of the result. If the error is a *tool.Error, its message is public.
 func (b *Backend) Check(ctx context.Context) (string, error) {
 	hits, err := b.search.search(ctx, checkQuery)
 	if err != nil {

@@ -31,7 +31,7 @@ func visible(s string) string {
 			if i+1 >= len(runes) || !joins(r, last, runes[i+1]) {
 				continue
 			}
-		case r == '\uFE0F', r == '\uFE0E': // these select the appearance of an emoji; several in a row could carry hidden data
+		case r == '\uFE0F', r == '\uFE0E': // variation selectors choose the appearance of an emoji; several in a row could carry hidden data
 			if last < 0 || unicode.IsSpace(last) || unicode.Is(unicode.Variation_Selector, last) {
 				continue
 			}

@@ -20,7 +20,7 @@ const (
 	maxArticle   = 30_000          // maximum number of nodes for which an article is searched, because that takes more than linear time
 	maxText      = 200_000         // number of characters that are stored
 	articleShare = 0.7             // minimum share of a page's running text that its article must contain
-	maxParsing   = 4 * time.Second // about a hundred times as long as for a typical page
+	maxParsing   = 4 * time.Second // time limit for parsing, about a hundred times as long as a typical page needs
 )
 
 // mainText extracts the main text of a page: its article or, if there is none, all text except

@@ -13,7 +13,7 @@ import (
 type head struct {
 	title      string
 	language   string
-	unreadable string          // reason why its text must not be used; "" if it may
+	unreadable string          // reason why the page's text must not be used; "" if it may be used
 	hidden     invisible.Names // class names and ids of elements that the page's style sheets hide
 
 	ogTitle string

@@ -51,7 +51,7 @@ func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	if err := m.get(ctx, m.script(), params, http.Header{}, &answer); err != nil {
 		return nil, err
 	}
-	if answer.Error != nil { // the HTTP status of an error is 200 as well
+	if answer.Error != nil { // the response is an error, although its HTTP status is 200
 		return nil, wikiFailure(answer.Error.Code)
 	}
 	hits := make([]hit, 0, len(answer.Query.Search))
@@ -78,7 +78,7 @@ func (m mediawiki) script() *url.URL {
 func (m mediawiki) page(answer wikiAnswer, title string) string {
 	general := answer.Query.General
 	server := orDefault(general.Server, m.at.Scheme+"://"+m.at.Host)
-	if strings.HasPrefix(server, "//") { // an address without a scheme, to which the scheme of the request is added
+	if strings.HasPrefix(server, "//") { // prepend the scheme of the request to an address without a scheme
 		server = m.at.Scheme + ":" + server
 	}
 	name := (&url.URL{Path: "/" + strings.ReplaceAll(title, " ", "_")}).EscapedPath()[1:]

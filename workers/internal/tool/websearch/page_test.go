@@ -233,9 +233,8 @@ func TestBombs(t *testing.T) {
 			p = &page{}
 		}
 		found := passages(p.text, "word x a text 字")
-		// Parsing is stopped after maxParsing, and the other steps have a bounded cost. The limit
-		// is three times maxParsing, because of the other steps and because the machine may be
-		// busy.
+		// Parsing stops after maxParsing, and the other steps have a bounded cost. The limit is
+		// three times maxParsing, to allow for the other steps and for a busy machine.
 		if took := time.Since(started); took > testkit.Within(3*maxParsing) {
 			t.Errorf("%s: took %v", name, took)
 		}

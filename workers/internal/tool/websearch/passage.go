@@ -12,8 +12,8 @@ import (
 // Sizes of passages in characters, and the number of passages per page.
 const (
 	maxPassage  = 1500
-	goodPassage = 900 // beyond this length, a passage grows only by sentences that match the query
-	minPassage  = 300 // shorter passages are hard to understand without their context
+	goodPassage = 900 // length from which a passage grows only by sentences that match the query
+	minPassage  = 300 // minimum length of a passage, because shorter passages are hard to understand without their context
 	maxPassages = 2
 	maxSentence = 500 // longer sentences are split at spaces
 )

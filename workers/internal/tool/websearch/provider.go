@@ -107,7 +107,7 @@ func (a api) do(req *http.Request, into any) error {
 
 	body, err := io.ReadAll(res.Body)
 	switch {
-	case res.StatusCode != http.StatusOK: // for an error status, it does not matter whether the body was readable
+	case res.StatusCode != http.StatusOK: // after an error status, it does not matter whether the body was readable
 		return refusal(res)
 	case err != nil:
 		return unreachable(err)

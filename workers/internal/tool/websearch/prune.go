@@ -14,7 +14,7 @@ import (
 type pruner struct {
 	hidden invisible.Names
 	nodes  int  // number of nodes that may still be visited
-	cut    bool // nodes were dropped because of maxNodes or maxDepth
+	cut    bool // true if nodes were dropped because of maxNodes or maxDepth
 }
 
 // position is the position of an element in a page.

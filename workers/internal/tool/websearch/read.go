@@ -51,7 +51,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.readTime)
 	defer cancel()
-	answers := make(chan got, len(hits)) // buffered, so that goroutines that finish late do not block
+	answers := make(chan got, len(hits)) // the channel is buffered, so that goroutines that finish late do not block
 
 	for i, h := range hits {
 		go func() {
@@ -78,7 +78,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 // read reads one page.
 func (r *reader) read(ctx context.Context, address string) (p *page, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // the goroutine parses untrusted data, and a panic in it would end the process
+		if cause := recover(); cause != nil { // untrusted data is parsed here, and a panic in a goroutine would end the process
 			p, err = nil, fmt.Errorf("%w: reading it: %v", errUnread, cause)
 		}
 	}()
@@ -192,7 +192,7 @@ func decode(body []byte, contentType string) string {
 	if err != nil {
 		text = body
 	}
-	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // UTF-16 may leave this mark at the beginning
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // a text in UTF-16 may still begin with a byte order mark
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 

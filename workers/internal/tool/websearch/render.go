@@ -42,7 +42,7 @@ func (r *renderer) node(n *html.Node) {
 		r.text(n.Data)
 		return
 	case html.ElementNode:
-		if n.Data == "head" { // the title in the head is not part of the text
+		if n.Data == "head" { // do not write the title, because the head is not part of the text
 			return
 		}
 	default:

@@ -17,20 +17,20 @@ const (
 	Longest = 60 * rate
 
 	onsetSpan    = 10                       // number of frames that are searched for the onset of speech
-	onsetVoiced  = 5                        // sum over these frames at which speech starts: voice 1, possible voice 0.5
-	onsetSure    = 3                        // number of these frames that must certainly be voice
+	onsetVoiced  = 5                        // minimum sum over these frames at which speech starts; voice counts 1, possible voice 0.5
+	onsetSure    = 3                        // minimum number of these frames that must certainly be voice
 	loud         = 20.0                     // dB above the noise floor
 	minPause     = 250 * perMS              // length of silence after which speech may have ended
 	tail         = 300 * perMS              // time after voice in which any sound above the noise floor counts as speech
 	warmUp       = rate                     // length of earlier audio from which a new detector estimates the noise
-	maxOnset     = onsetSpan * frameSamples // maximum number of samples from the onset of speech until it is detected
+	maxOnset     = onsetSpan * frameSamples // maximum number of samples between the onset of speech and its detection
 	steadyLevel  = 1.5                      // maximum difference in dB between the frames of a steady tone
-	steadyCross  = framesPerSecond          // difference between the zero crossings per second of two such frames: one crossing a frame
+	steadyCross  = framesPerSecond          // maximum difference in zero crossings per second between frames of a steady tone: one per frame
 	minCrossings = 320                      // minimum number of zero crossings per second in a voice; hum has fewer
 	maxCrossings = 4200                     // maximum number of zero crossings per second in a voice; hiss has more
 	minVowel     = 500                      // minimum number of zero crossings per second in most vowels
 	maxVowel     = 3000
-	noSample     = math.MaxInt64 - 2*Longest // a position at which there is never a sample
+	noSample     = math.MaxInt64 - 2*Longest // a position that lies outside of the range of all samples
 )
 
 // Settings are the settings of a Detector.
@@ -117,7 +117,7 @@ func (d *Detector) Restart(at int64) {
 	}
 }
 
-// Heard returns the position up to which audio has been processed.
+// Heard returns the position up to which the detector has processed audio.
 func (d *Detector) Heard() int64 { return d.at }
 
 // Speaking reports whether there is speech at the current position. from is the position at which
@@ -239,7 +239,7 @@ func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 		switch {
 		case d.voice(over, got) == surelyVoiced:
 			d.voiced, d.support = d.at, d.at
-		case d.active && d.at-d.voiced <= tail: // a single frame with sound is only a click
+		case d.active && d.at-d.voiced <= tail: // a single frame with sound is only a click, and does not extend the speech
 			d.support = d.at
 		}
 	}

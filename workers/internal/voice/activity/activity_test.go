@@ -33,7 +33,7 @@ const ms = rate / 1000
 // tally counts detected utterances.
 type tally struct {
 	of, found, split int
-	late, maxLate    int64 // ms from the first sample of speech until its detection
+	late, maxLate    int64 // time in ms from the first sample of speech until the detector reports the speech
 }
 
 func (c *tally) add(events []activity.Event, from int64) {
@@ -345,7 +345,7 @@ func BenchmarkSpeech(b *testing.B) {
 	bench(b, join(speech(b, "en", phrases[0].text), speech(b, "de", phrases[4].text)).scaled(-26))
 }
 
-// bench reports the processing time per second of audio.
+// bench reports the time that is needed to process one second of audio.
 func bench(b *testing.B, s sound) {
 	b.Helper()
 	raw := s.pcm()

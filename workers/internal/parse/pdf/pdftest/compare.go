@@ -64,7 +64,7 @@ func words(text string) map[string]int {
 
 func compared(r rune) rune {
 	switch {
-	case r >= 0x202A && r <= 0x202C: // poppler puts these marks around text of the other direction, with spaces on either side
+	case r >= 0x202A && r <= 0x202C: // poppler puts these marks, with spaces around them, around text that runs in the other direction
 		return ' '
 	case r == '-':
 		return -1

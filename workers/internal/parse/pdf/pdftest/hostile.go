@@ -77,8 +77,8 @@ func deepTree(levels int) []byte {
 	return File{Objects: objects}.Bytes()
 }
 
-// laughs returns a file with nested forms. A form draws ten forms of the next level, and there are
-// as many levels as given.
+// laughs returns a file with nested forms. The forms have the given number of levels, and each form
+// draws ten forms of the next level.
 func laughs(levels int) []byte {
 	objects := []string{
 		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

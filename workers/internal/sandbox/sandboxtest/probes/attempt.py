@@ -1,4 +1,4 @@
-# The second part of the program that attempt_files.py begins.
+# The second part of a program. The first part is attempt_files.py.
 
 # ---- processes
 

@@ -1,4 +1,4 @@
-# What programs that use more than they may have in common. None of them goes on for ever where limits do not hold.
+# Functions of programs that exceed their limits. A program stops by itself if a limit does not work.
 import ctypes
 import mmap
 import os
@@ -345,7 +345,7 @@ def daemon(mark, close=True, do=lambda: time.sleep(600)):
 
 
 def others(pid):
-    if pid == -1 and os.fork() == 0:  # without another process, the kernel reports that there is none
+    if pid == -1 and os.fork() == 0:  # kill(-1) fails if there is no other process
         time.sleep(600)
 
 

@@ -1,5 +1,5 @@
-# One of two programs that run in separate sandboxes. It puts its canary wherever the other one might find it, and reports
-# that. On request it searches for the other's canary and reports where it found it.
+# One of two programs that run in separate sandboxes. It puts its canary wherever the other program might find it, and reports
+# where. On request it searches for the canary of the other program and reports where it found it.
 import ctypes
 import json
 import os
@@ -41,7 +41,7 @@ for pid in range(1, os.getpid() + 200):
         seen += 1
     except OSError:
         pass
-if seen > 30:  # its own are 21, and what the sandbox has
+if seen > 30:  # 21 processes belong to this program, and a few to the sandbox
     found.append("processes")
 print(json.dumps(found), flush=True)
 sys.stdin.readline()
