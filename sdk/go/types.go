@@ -453,7 +453,7 @@ type DocumentPassages struct {
 	Passages   []Passage `json:"passages"`
 }
 
-// A configured agent of one organization.
+// A configured agent of an organization.
 type Agent struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -915,7 +915,7 @@ type UploadedFile struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// An image or document beside a message. Exactly one of `fileId`, `url` and `data`.
+// An image or document that is sent with a message. Exactly one of `fileId`, `url` and `data`.
 type NewAttachment struct {
 	// An uploaded file, or a file of a run that the caller may read.
 	FileID *string `json:"fileId,omitzero"`
@@ -953,12 +953,12 @@ type ChatMessage struct {
 	Seed              *int64           `json:"seed,omitzero"`
 	Stop              []string         `json:"stop,omitzero"`
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
-	// Images and documents beside the message.
+	// Images and documents that are sent with the message.
 	Attachments []NewAttachment `json:"attachments,omitzero"`
 	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
 	Output *OutputOptions `json:"output,omitzero"`
-	// Tools that the client executes itself. A call of one makes the run wait for its result. Widget
-	// visitors and the demo have none.
+	// Tools that the client executes itself. If the model calls one, the run waits for its result.
+	// Widget visitors and the demo have none.
 	Tools []ClientTool `json:"tools,omitzero"`
 }
 
@@ -966,8 +966,8 @@ type ChatMessage struct {
 type AutomationTrigger struct {
 	// The agent to run.
 	Target string `json:"target"`
-	// `message` is the text for the agent, which may be empty only beside `attachments`; all other
-	// keys are passed to it as data.
+	// `message` is the text for the agent, which may be empty only with `attachments`; all other keys
+	// are passed to the agent as data.
 	Input AutomationTriggerInput `json:"input"`
 	// The caller's name for this run.
 	IdempotencyKey *string `json:"idempotencyKey,omitzero"`
@@ -982,16 +982,16 @@ type AutomationTrigger struct {
 	Seed              *int64           `json:"seed,omitzero"`
 	Stop              []string         `json:"stop,omitzero"`
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
-	// Images and documents beside the message.
+	// Images and documents that are sent with the message.
 	Attachments []NewAttachment `json:"attachments,omitzero"`
 	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
 	Output *OutputOptions `json:"output,omitzero"`
-	// Tools that the client executes itself. A call of one makes the run wait for its result.
+	// Tools that the client executes itself. If the model calls one, the run waits for its result.
 	Tools []ClientTool `json:"tools,omitzero"`
 }
 
-// `message` is the text for the agent, which may be empty only beside `attachments`; all other keys
-// are passed to it as data.
+// `message` is the text for the agent, which may be empty only with `attachments`; all other keys
+// are passed to the agent as data.
 type AutomationTriggerInput struct {
 	Message string `json:"message"`
 }
@@ -1307,7 +1307,7 @@ const (
 	RunErrorCodeModelRejected RunErrorCode = "model_rejected"
 	// The service's account at the provider has no credit or quota left.
 	RunErrorCodeModelQuotaExceeded RunErrorCode = "model_quota_exceeded"
-	// The prompt exceeds the model's context. The message names the sizes of both.
+	// The prompt exceeds the model's context. The message contains both sizes.
 	RunErrorCodeContextTooLong RunErrorCode = "context_too_long"
 	// The run made too many model calls.
 	RunErrorCodeTurnLimit RunErrorCode = "turn_limit"
@@ -1315,8 +1315,8 @@ const (
 	RunErrorCodeTokenLimit RunErrorCode = "token_limit"
 	// The run cost too much.
 	RunErrorCodeCostLimit RunErrorCode = "cost_limit"
-	// A budget of the organization, agent, API key or automation is used up, or has no room for
-	// another call. The message names the budget.
+	// A budget of the organization, agent, API key or automation is used up, or does not have enough
+	// left for another call. The message names the budget.
 	RunErrorCodeBudgetExceeded RunErrorCode = "budget_exceeded"
 	// The run's text or its run object is too large (`RUN_MAX_BYTES`).
 	RunErrorCodeByteLimit RunErrorCode = "byte_limit"

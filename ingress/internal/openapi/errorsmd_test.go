@@ -16,12 +16,14 @@ var errorsPage = template.Must(template.New("").Parse(`# Errors
 
 <!-- Generated from ingress/internal/openapi/openapi.yaml by: cd ingress && go test ./internal/openapi -update -->
 
-The running service shows this page at ` + "`/docs/errors`" + `. Every error is ` + "`application/problem+json`" + ` (RFC 9457):
+Look up what an error code means and what to do. The running service shows this page at
+` + "`/docs/errors`" + `. Every error is ` + "`application/problem+json`" + ` (RFC 9457):
 
 ` + "```json\n{{.Example}}\n```" + `
 
-` + "`code`" + ` is stable, ` + "`detail`" + ` is for people, and ` + "`errors`" + ` names every faulty field. ` + "`retryable`" + ` means that the same
-request may succeed later; with 429 and 503 the header ` + "`Retry-After`" + ` gives the seconds to wait.
+` + "`code`" + ` never changes its meaning. ` + "`detail`" + ` is for people, and ` + "`errors`" + ` names every faulty field.
+` + "`retryable`" + ` means that the same request may succeed later. With 429 and 503, the header
+` + "`Retry-After`" + ` is the number of seconds to wait.
 
 | status | code | meaning |
 |---|---|---|
@@ -35,8 +37,8 @@ request may succeed later; with 429 and 503 the header ` + "`Retry-After`" + ` g
 {{end}}
 ## Why a run failed
 
-For a run that failed permanently, the response is 200 with ` + "`\"status\":\"failed\"`" + `: the request succeeded, the agent did
-not. The run's ` + "`error.code`" + ` is one of:
+For a run that failed permanently, the response is 200 with ` + "`\"status\":\"failed\"`" + `: the request
+succeeded, the agent did not. The run's ` + "`error.code`" + ` is one of:
 
 | code | meaning |
 |---|---|

@@ -541,7 +541,7 @@ export interface DocumentPassages {
 /** The original of a JSON document: any content. */
 export type JsonOriginal = unknown;
 
-/** A configured agent of one organization. */
+/** A configured agent of an organization. */
 export interface Agent {
   id: AgentId;
   name: Name;
@@ -1173,7 +1173,7 @@ export interface UploadedFile {
   bytes: number;
 }
 
-/** An image or document beside a message. Exactly one of `fileId`, `url` and `data`. */
+/** An image or document that is sent with a message. Exactly one of `fileId`, `url` and `data`. */
 export interface NewAttachment {
   /** An uploaded file, or a file of a run that the caller may read. */
   fileId?: string;
@@ -1215,13 +1215,13 @@ export interface ChatMessage {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
-  /** Images and documents beside the message. */
+  /** Images and documents that are sent with the message. */
   attachments?: Array<NewAttachment>;
   /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
   output?: OutputOptions | null;
   /**
-   * Tools that the client executes itself. A call of one makes the run wait for its result. Widget
-   * visitors and the demo have none.
+   * Tools that the client executes itself. If the model calls one, the run waits for its result.
+   * Widget visitors and the demo have none.
    */
   tools?: Array<ClientTool>;
 }
@@ -1231,8 +1231,8 @@ export interface AutomationTrigger {
   /** The agent to run. */
   target: string;
   /**
-   * `message` is the text for the agent, which may be empty only beside `attachments`; all other
-   * keys are passed to it as data.
+   * `message` is the text for the agent, which may be empty only with `attachments`; all other keys
+   * are passed to the agent as data.
    */
   input: AutomationTriggerInput;
   /** The caller's name for this run. */
@@ -1248,17 +1248,19 @@ export interface AutomationTrigger {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
-  /** Images and documents beside the message. */
+  /** Images and documents that are sent with the message. */
   attachments?: Array<NewAttachment>;
   /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
   output?: OutputOptions | null;
-  /** Tools that the client executes itself. A call of one makes the run wait for its result. */
+  /**
+   * Tools that the client executes itself. If the model calls one, the run waits for its result.
+   */
   tools?: Array<ClientTool>;
 }
 
 /**
- * `message` is the text for the agent, which may be empty only beside `attachments`; all other keys
- * are passed to it as data.
+ * `message` is the text for the agent, which may be empty only with `attachments`; all other keys
+ * are passed to the agent as data.
  */
 export interface AutomationTriggerInput {
   message: string;
@@ -1608,7 +1610,7 @@ export type RunErrorCode =
   | "model_rejected"
   /** The service's account at the provider has no credit or quota left. */
   | "model_quota_exceeded"
-  /** The prompt exceeds the model's context. The message names the sizes of both. */
+  /** The prompt exceeds the model's context. The message contains both sizes. */
   | "context_too_long"
   /** The run made too many model calls. */
   | "turn_limit"
@@ -1617,8 +1619,8 @@ export type RunErrorCode =
   /** The run cost too much. */
   | "cost_limit"
   /**
-   * A budget of the organization, agent, API key or automation is used up, or has no room for
-   * another call. The message names the budget.
+   * A budget of the organization, agent, API key or automation is used up, or does not have enough
+   * left for another call. The message names the budget.
    */
   | "budget_exceeded"
   /** The run's text or its run object is too large (`RUN_MAX_BYTES`). */
@@ -2106,10 +2108,10 @@ export interface AgUiEventData {
 }
 
 /**
- * With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The text of the
- * last message, which must be the user's, is the message; the others say which of the session's
- * runs it continues, also after an edit or for another answer (`trigger`, `messageId`). Unknown
- * fields are ignored.
+ * With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The last
+ * message must be the user's; its text is the new message. The others determine which of the
+ * session's runs it continues, also after an edit or a regeneration (`trigger`, `messageId`).
+ * Unknown fields are ignored.
  */
 export interface AiSdkChat {
   id: SessionId;
@@ -2959,7 +2961,7 @@ export interface Problem {
   errors: Array<FieldError>;
 }
 
-/** One fault of one field. */
+/** A fault of a field. */
 export interface FieldError {
   /**
    * The path of the field in the body, such as `tools.mcp.servers[0].url`, or the name of a

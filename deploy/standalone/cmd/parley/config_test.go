@@ -75,8 +75,8 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 	var documented []string
 	name := regexp.MustCompile("`([A-Z][A-Z0-9_]+)`")
 	for line := range strings.Lines(string(page)) {
-		if columns := strings.Split(line, "|"); len(columns) > 4 {
-			for _, match := range name.FindAllStringSubmatch(columns[2], -1) {
+		if columns := strings.Split(line, "|"); len(columns) > 1 { // the first column has the names
+			for _, match := range name.FindAllStringSubmatch(columns[1], -1) {
 				documented = append(documented, match[1])
 			}
 		}

@@ -1581,7 +1581,7 @@ class AgentCheck(TypedDict):
 
 
 class Agent(TypedDict):
-    """A configured agent of one organization."""
+    """A configured agent of an organization."""
 
     id: AgentId
     name: Name
@@ -2025,7 +2025,9 @@ class UploadedFile(TypedDict):
 
 
 class NewAttachment(TypedDict):
-    """An image or document beside a message. Exactly one of `fileId`, `url` and `data`."""
+    """An image or document that is sent with a message. Exactly one of `fileId`, `url` and
+    `data`.
+    """
 
     fileId: NotRequired[str]
     """An uploaded file, or a file of a run that the caller may read."""
@@ -2093,20 +2095,20 @@ class ChatMessage(TypedDict):
     parallelToolCalls: NotRequired[ParallelToolCalls]
 
     attachments: NotRequired[list[NewAttachment]]
-    """Images and documents beside the message."""
+    """Images and documents that are sent with the message."""
 
     output: NotRequired[OutputOptions | None]
     """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
 
     tools: NotRequired[list[ClientTool]]
-    """Tools that the client executes itself. A call of one makes the run wait for its result.
-    Widget visitors and the demo have none.
+    """Tools that the client executes itself. If the model calls one, the run waits for its
+    result. Widget visitors and the demo have none.
     """
 
 
 class AutomationTriggerInput(TypedDict):
-    """`message` is the text for the agent, which may be empty only beside `attachments`; all
-    other keys are passed to it as data.
+    """`message` is the text for the agent, which may be empty only with `attachments`; all
+    other keys are passed to the agent as data.
     """
 
     message: str
@@ -2119,8 +2121,8 @@ class AutomationTrigger(TypedDict):
     """The agent to run."""
 
     input: AutomationTriggerInput | dict[str, Any]
-    """`message` is the text for the agent, which may be empty only beside `attachments`; all
-    other keys are passed to it as data.
+    """`message` is the text for the agent, which may be empty only with `attachments`; all
+    other keys are passed to the agent as data.
     """
 
     idempotencyKey: NotRequired[str]
@@ -2141,13 +2143,15 @@ class AutomationTrigger(TypedDict):
     parallelToolCalls: NotRequired[ParallelToolCalls]
 
     attachments: NotRequired[list[NewAttachment]]
-    """Images and documents beside the message."""
+    """Images and documents that are sent with the message."""
 
     output: NotRequired[OutputOptions | None]
     """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
 
     tools: NotRequired[list[ClientTool]]
-    """Tools that the client executes itself. A call of one makes the run wait for its result."""
+    """Tools that the client executes itself. If the model calls one, the run waits for its
+    result.
+    """
 
 
 class ToolResult(TypedDict):
@@ -2291,7 +2295,7 @@ RunErrorCode: TypeAlias = Literal[
     "model_rejected",
     # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
-    # The prompt exceeds the model's context. The message names the sizes of both.
+    # The prompt exceeds the model's context. The message contains both sizes.
     "context_too_long",
     # The run made too many model calls.
     "turn_limit",
@@ -2299,8 +2303,8 @@ RunErrorCode: TypeAlias = Literal[
     "token_limit",
     # The run cost too much.
     "cost_limit",
-    # A budget of the organization, agent, API key or automation is used up, or has no room for
-    # another call. The message names the budget.
+    # A budget of the organization, agent, API key or automation is used up, or does not have enough
+    # left for another call. The message names the budget.
     "budget_exceeded",
     # The run's text or its run object is too large (`RUN_MAX_BYTES`).
     "byte_limit",
@@ -3286,8 +3290,8 @@ class AiSdkChatMessagesItem(TypedDict):
 
 class AiSdkChat(TypedDict):
     """With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The
-    text of the last message, which must be the user's, is the message; the others say which
-    of the session's runs it continues, also after an edit or for another answer (`trigger`,
+    last message must be the user's; its text is the new message. The others determine which
+    of the session's runs it continues, also after an edit or a regeneration (`trigger`,
     `messageId`). Unknown fields are ignored.
     """
 
@@ -4237,7 +4241,7 @@ FieldErrorCode: TypeAlias = Literal[
 
 
 class FieldError(TypedDict):
-    """One fault of one field."""
+    """A fault of a field."""
 
     field: str
     """The path of the field in the body, such as `tools.mcp.servers[0].url`, or the name of a
