@@ -142,8 +142,8 @@ func incompleteText(why domain.FinishReason) string {
 // waitText returns a text that says that a run waits for a person, and where that person can
 // decide.
 func waitText(runID string, action *domain.RequiredAction) string {
-	return fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It continues after the decision, in the dashboard or with "+
-		"POST /api/runs?id=%[1]s&action=…&toolCallId=%s. The answer is then at GET /api/runs?id=%[1]s.",
+	return fmt.Sprintf("The run %s waits for a person to decide about a call of the tool %s (%s). The person decides in the dashboard "+
+		"or with POST /api/runs?id=%[1]s&action=…&toolCallId=%s. After that, GET /api/runs?id=%[1]s returns the answer.",
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 

@@ -66,7 +66,7 @@ func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]bl
 		return nil, nil
 	}
 	if r.attacher == nil {
-		return nil, apierr.Invalid(s.Attachments[0].Field, "invalid_value", "attachments are not supported here")
+		return nil, apierr.Invalid(s.Attachments[0].Field, "invalid_value", "this request does not support attachments")
 	}
 	if s.asked == nil {
 		s.asked = s.fingerprint()

@@ -203,7 +203,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	unknown.Handle = func(c *gin.Context) {
 		err := none.MethodError(c.QueryArray("action"))
 		if err == nil {
-			err = apierr.Invalid("action", httpx.CodeInvalidValue, "must be exactly one action of this resource")
+			err = apierr.Invalid("action", httpx.CodeInvalidValue, "must be exactly one of the actions of this resource")
 		}
 		httpx.Fail(c, err)
 	}

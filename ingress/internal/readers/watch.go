@@ -313,7 +313,7 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 	ctx, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()
 	if err := w.runs.SaveShown(ctx, run.OrganizationID, run.ID, text); err != nil {
-		w.log.Warn().Err(err).Str("run_id", run.ID).Msg("cannot store the shown part of an answer")
+		w.log.Warn().Err(err).Str("run_id", run.ID).Msg("cannot store how much of an answer was shown")
 	}
 }
 
@@ -432,7 +432,7 @@ func (w *Watch) send(m message) {
 		err = w.bus.PublishReaders(body)
 	}
 	if err != nil {
-		w.log.Debug().Err(err).Msg("message about readers not sent")
+		w.log.Debug().Err(err).Msg("cannot send a message about readers")
 	}
 }
 

@@ -34,8 +34,8 @@ var (
 	endClient = end{reason: "client"} // the client has sent a close frame
 	endGone   = end{reason: "gone"}   // the client has disconnected without a close frame
 	endSlow   = end{
-		"slow", "client_too_slow", "the client does not read its messages",
-		closing(websocket.StatusPolicyViolation, "the client does not read its messages"), true,
+		"slow", "client_too_slow", "the client reads its messages too slowly",
+		closing(websocket.StatusPolicyViolation, "the client reads its messages too slowly"), true,
 	}
 	endMute = end{
 		"mute", "client_unresponsive", "the client does not answer pings",
@@ -64,7 +64,7 @@ var (
 	}
 	endExpired = end{
 		"expired", "session_expired", "the connection has reached its maximum duration; connect again with the same session_id to continue",
-		closing(websocket.StatusNormalClosure, "the maximum duration is reached"), false,
+		closing(websocket.StatusNormalClosure, "the connection has reached its maximum duration"), false,
 	}
 	endIdle = end{
 		"idle", "session_idle", "nothing was said for too long; connect again with the same session_id to continue",

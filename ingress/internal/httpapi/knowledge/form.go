@@ -174,7 +174,7 @@ func (f *documentForm) at(n int) string {
 // tooMany returns the message for a form with more files than allowed.
 func (f *documentForm) tooMany() string {
 	if f.limit == 1 {
-		return "must be sent only once: a document has one content"
+		return "must be sent only once, because a document has only one content"
 	}
 	return fmt.Sprintf("may be repeated at most %d times", f.limit)
 }
