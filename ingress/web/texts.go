@@ -43,7 +43,7 @@ var texts = map[string]string{
 	"joinWithAccount":    "Join with your account",
 	"signInAndJoin":      "Sign in and join",
 	"joinWithNewAccount": "Join with a new account",
-	"takesOver":          "If another account uses your email address, the new account takes it over.",
+	"takesOver":          "If another account uses your email address, the address moves to the new account.",
 	"createAndJoin":      "Create account and join",
 	"decline":            "Decline invitation",
 

@@ -633,9 +633,7 @@ export type Seed = number | null;
 /** Texts before which the answer ends. */
 export type Stop = Array<string> | null;
 
-/**
- * Whether the model may request several tools at once. null: the model's default, which is true.
- */
+/** Whether the model may call several tools at once. null: the model's default, which is true. */
 export type ParallelToolCalls = boolean | null;
 
 /** The model settings of a run. An absent one had the model's default. */
@@ -3257,7 +3255,7 @@ export interface OpenAiCompletionRequest {
   seed?: number | null;
   /** Texts before which the answer ends, each of 1 to 256 characters. */
   stop?: string | Array<string> | null;
-  /** Whether the model may request several tools at once. */
+  /** Whether the model may call several tools at once. */
   parallel_tool_calls?: boolean | null;
   audio?: null;
   modalities?: Array<"text"> | null;
@@ -3550,7 +3548,7 @@ export interface OpenAiResponseRequest {
   max_output_tokens?: number | null;
   /** Other fields are ignored. */
   reasoning?: OpenAiResponseRequestReasoning | null;
-  /** Whether the model may request several tools at once. */
+  /** Whether the model may call several tools at once. */
   parallel_tool_calls?: boolean | null;
   text?: OpenAiResponseRequestText | null;
   top_logprobs?: number | null;

@@ -1530,9 +1530,7 @@ Stop: TypeAlias = list[str] | None
 
 
 ParallelToolCalls: TypeAlias = bool | None
-"""Whether the model may request several tools at once. null: the model's default, which is
-true.
-"""
+"""Whether the model may call several tools at once. null: the model's default, which is true."""
 
 
 ModelSetting: TypeAlias = Literal[
@@ -4582,7 +4580,7 @@ class OpenAiCompletionRequest(TypedDict):
     """Texts before which the answer ends, each of 1 to 256 characters."""
 
     parallel_tool_calls: NotRequired[bool | None]
-    """Whether the model may request several tools at once."""
+    """Whether the model may call several tools at once."""
 
     audio: NotRequired[None]
     modalities: NotRequired[list[Literal["text"]] | None]
@@ -4882,7 +4880,7 @@ class OpenAiResponseRequest(TypedDict):
     """Other fields are ignored."""
 
     parallel_tool_calls: NotRequired[bool | None]
-    """Whether the model may request several tools at once."""
+    """Whether the model may call several tools at once."""
 
     text: NotRequired[OpenAiResponseRequestText | dict[str, Any] | None]
     top_logprobs: NotRequired[int | None]
