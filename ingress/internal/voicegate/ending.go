@@ -47,7 +47,7 @@ var (
 	}
 	endFlood = end{
 		"flood", "rate_limit_exceeded",
-		fmt.Sprintf("too many events: in addition to audio, %d per second are allowed, in bursts of %d", eventRate, eventBurst),
+		fmt.Sprintf("too many events: besides audio, the limit is %d per second, with bursts of %d", eventRate, eventBurst),
 		closing(websocket.StatusPolicyViolation, "too many events"), true,
 	}
 	endTooLarge = end{

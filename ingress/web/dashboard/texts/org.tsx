@@ -17,7 +17,7 @@ export enum Words {
   createAnOrganization = "Create an organization",
   cancel = "Cancel",
   createOrganization = "Create organization",
-  youBecomeItsOwner = "You become its owner, and the dashboard switches to it.",
+  youBecomeItsOwner = "You become the owner of the new organization, and the dashboard switches to it.",
   name = "Name",
 
   // Texts of the module pages/org/budgets.
@@ -57,7 +57,7 @@ export enum Words {
   period = "Period",
   limit = "Limit",
   mustBeNumber = "must be a number",
-  inCurrencyOfPrice = "In the currency of the price table, for example 25 or 0.50. With 0, no runs are allowed. Days and months are in UTC.",
+  inCurrencyOfPrice = "An amount in the currency of the price table, for example 25 or 0.50. With 0, no runs are allowed. Days and months are in UTC.",
   with0Nothing = "With 0, no runs are allowed. Days and months are in UTC.",
   deleteIt = "Delete",
 
@@ -232,7 +232,7 @@ export enum Words {
   endThisSession = "End this session",
   endThisSessionQuestion = "End this session?",
   youWillBeSigned = "You will be signed out here.",
-  browserOrProgramThatUses = "The browser or program that uses it is signed out within five seconds.",
+  browserOrProgramThatUses = "The browser or program that uses this session is signed out within five seconds.",
   unknown = "unknown",
   end = "End",
 
