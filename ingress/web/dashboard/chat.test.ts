@@ -168,7 +168,7 @@ export const tests: Test[] = [
       ok(/Connection lost/.test(shown()), shown());
       await service.answer("/api/agents", stream(": ping\n\n", false)); // the run waits for another worker
       await until(session, () => only(session).cutOff === "resuming");
-      ok(!/Connection lost/.test(shown()) && /The answer is being resumed/.test(shown()), shown());
+      ok(!/Connection lost/.test(shown()) && /Resuming the answer/.test(shown()), shown());
       render(null, box);
     }),
   },
