@@ -177,7 +177,7 @@ func TestRefusedAttachments(t *testing.T) {
 		more[i] = file(t, fmt.Sprintf("part%d.txt", i), "A part.")
 	}
 	p.upload(more...)
-	p.sees("A message takes at most 10 files. Not attached: part9.txt.")
+	p.sees("A message can have at most 10 files. Not attached: part9.txt.")
 	attached.is("button", "Remove part8.txt")
 	p.sees("Press Enter to send")
 	p.inspect("attached-many")

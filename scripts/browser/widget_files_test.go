@@ -141,7 +141,7 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 		more[i] = file(t, "part"+string(rune('a'+i))+".txt", "A part.")
 	}
 	chat.upload(more...)
-	chat.sees("A message takes at most 10 files.")
+	chat.sees("A message can have at most 10 files.")
 	chat.is("button", "Remove partj.txt")
 	chat.isNot("button", "Remove partk.txt")
 }

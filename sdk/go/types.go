@@ -953,7 +953,7 @@ type ChatMessage struct {
 	Seed              *int64           `json:"seed,omitzero"`
 	Stop              []string         `json:"stop,omitzero"`
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
-	// Images and documents beside the message.
+	// Images and documents to send with the message.
 	Attachments []NewAttachment `json:"attachments,omitzero"`
 	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
 	Output *OutputOptions `json:"output,omitzero"`
@@ -982,7 +982,7 @@ type AutomationTrigger struct {
 	Seed              *int64           `json:"seed,omitzero"`
 	Stop              []string         `json:"stop,omitzero"`
 	ParallelToolCalls *bool            `json:"parallelToolCalls,omitzero"`
-	// Images and documents beside the message.
+	// Images and documents to send with the message.
 	Attachments []NewAttachment `json:"attachments,omitzero"`
 	// The form of the answer. Null: text, whatever the agent's `outputSchema`.
 	Output *OutputOptions `json:"output,omitzero"`

@@ -15,21 +15,21 @@ import (
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
-		"message": {"type": "string", "description": "The message to the agent. It may be empty beside attachments."},
-		"attachments": {"type": "array", "maxItems": 10, "description": "Images and documents beside the message.", "items": {
+		"message": {"type": "string", "description": "The message to the agent. It may be empty if there are attachments."},
+		"attachments": {"type": "array", "maxItems": 10, "description": "Images and documents to send with the message.", "items": {
 			"type": "object",
 			"description": "Exactly one of url, data and fileId.",
 			"properties": {
 				"url": {"type": "string", "description": "A public URL."},
 				"data": {"type": "string", "description": "The content as base64."},
-				"fileId": {"type": "string", "description": "The id of a file that was uploaded, or that an agent made."},
-				"mediaType": {"type": "string", "description": "The type of data, such as image/png."},
+				"fileId": {"type": "string", "description": "The id of a file that was uploaded or that an agent created."},
+				"mediaType": {"type": "string", "description": "The media type of data, such as image/png."},
 				"name": {"type": "string", "description": "The file's name."}
 			},
 			"additionalProperties": false
 		}},
 		"sessionId": {"type": "string", "minLength": 1, "maxLength": 128,
-			"description": "The conversation to continue, from an earlier answer. Default: a new conversation."}
+			"description": "The sessionId of an earlier answer, to continue its conversation. Default: a new conversation."}
 	},
 	"required": ["message"],
 	"additionalProperties": false

@@ -97,7 +97,7 @@ func (r *Submitter) linkAttachments(ctx context.Context, run *queuedb.NewRun, fi
 	case errors.Is(err, blobdb.ErrFilesFull):
 		return apierr.Wrap(apierr.BudgetExceeded, err, "file quota of the organization exceeded; erase sessions or raise FILES_PER_ORGANIZATION")
 	case errors.Is(err, blobdb.ErrBlobGone):
-		return apierr.Wrap(apierr.Unavailable, err, "an attachment was removed meanwhile; try again")
+		return apierr.Wrap(apierr.Unavailable, err, "an attachment was removed in the meantime; try again")
 	default:
 		return err
 	}

@@ -121,7 +121,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 		}
 	})
 	e.NoMethod(a.widget.Preflight,
-		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the header Allow lists the supported methods")))
+		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the Allow header lists the supported methods")))
 	for _, r := range withHead(a.pages(m)) {
 		e.Handle(r.Method, r.Path, r.Handle)
 	}

@@ -33,7 +33,7 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	}
 	e.SideEffect = domain.SideEffect(effect)
 	if !d.permits(o) {
-		return e, skip("It needs a key in its query or in a cookie; secrets are supported only in headers.")
+		return e, skip("The operation needs a key in its query or in a cookie; secrets are supported only in headers.")
 	}
 	server, err := d.server(o, b)
 	if err != nil {

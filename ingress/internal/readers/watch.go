@@ -175,7 +175,7 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 func (w *Watch) add(run *leftRun) {
 	for len(w.left) >= maxLeft || w.bytes+run.bytes() > maxLeftBytes {
 		if !w.full {
-			w.log.Warn().Str("run_id", run.ID).Int("watched", len(w.left)).Msg("too many runs without a reader are watched; further ones continue")
+			w.log.Warn().Str("run_id", run.ID).Int("watched", len(w.left)).Msg("too many runs without a reader; some of them are not cancelled")
 		}
 		w.full = true
 		other := w.above(run)

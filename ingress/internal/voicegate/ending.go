@@ -71,8 +71,8 @@ var (
 		closing(websocket.StatusNormalClosure, "nothing was said for too long"), false,
 	}
 	endDrain = end{
-		"drain", "service_restarting", "the service restarts; connect again with the same session_id to continue",
-		closing(websocket.StatusServiceRestart, "the service restarts"), false,
+		"drain", "service_restarting", "the service is restarting; connect again with the same session_id to continue",
+		closing(websocket.StatusServiceRestart, "the service is restarting"), false,
 	}
 	endNoWorker = end{
 		"no_worker", "voice_unavailable", "no speech service is available; try again later",

@@ -76,7 +76,7 @@ func parseTemplate(text string) ([]piece, error) {
 		}
 		inside, after, closed := strings.Cut(rest, "}}")
 		if !closed {
-			return nil, fmt.Errorf("a {{ has no }}")
+			return nil, fmt.Errorf("a {{ has no matching }}")
 		}
 
 		p, err := parsePlace(strings.TrimSpace(inside))
@@ -84,7 +84,7 @@ func parseTemplate(text string) ([]piece, error) {
 			return nil, err
 		}
 		if places++; places > maxPlaces {
-			return nil, fmt.Errorf("it has more than %d {{placeholders}}", maxPlaces)
+			return nil, fmt.Errorf("must have at most %d placeholders", maxPlaces)
 		}
 		out, text = append(out, p), after
 	}

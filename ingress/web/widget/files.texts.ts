@@ -12,7 +12,7 @@ export const table = {
 
   wait: ["The files are still being sent.", "Die Dateien werden noch gesendet.", "Los archivos aún se están enviando."],
   failed: ["Remove the files that were not sent.", "Entfernen Sie die nicht gesendeten Dateien.", "Quite los archivos que no se enviaron."],
-  most: ["A message takes at most {0} files.", "Eine Nachricht fasst höchstens {0} Dateien.", "Un mensaje admite como máximo {0} archivos."],
+  most: ["A message can have at most {0} files.", "Eine Nachricht fasst höchstens {0} Dateien.", "Un mensaje admite como máximo {0} archivos."],
 
   empty: ["The file is empty.", "Die Datei ist leer.", "El archivo está vacío."],
   large: ["The file is larger than 20 MiB.", "Die Datei ist größer als 20 MiB.", "El archivo supera los 20 MiB."],

@@ -1213,7 +1213,7 @@ export interface ChatMessage {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
-  /** Images and documents beside the message. */
+  /** Images and documents to send with the message. */
   attachments?: Array<NewAttachment>;
   /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
   output?: OutputOptions | null;
@@ -1246,7 +1246,7 @@ export interface AutomationTrigger {
   seed?: Seed;
   stop?: Stop;
   parallelToolCalls?: ParallelToolCalls;
-  /** Images and documents beside the message. */
+  /** Images and documents to send with the message. */
   attachments?: Array<NewAttachment>;
   /** The form of the answer. Null: text, whatever the agent's `outputSchema`. */
   output?: OutputOptions | null;

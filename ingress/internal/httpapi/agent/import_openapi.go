@@ -242,7 +242,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	}
 
 	found := &httpx.Problems{}
-	found.Add("headers", httpx.CodeInvalidValue, "would be sent to %d servers: %s; import them separately, or give serverUrl",
+	found.Add("headers", httpx.CodeInvalidValue, "would be sent to %d servers: %s; import them separately, or set serverUrl",
 		len(origins), named)
 	return found.Err()
 }

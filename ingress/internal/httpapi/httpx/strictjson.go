@@ -319,7 +319,7 @@ func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	if like < 0 {
 		d.add(CodeUnknown, "is unknown")
 	} else {
-		d.add(CodeUnknown, "is unknown: names match by exact case; use %s", s.fields[like].name)
+		d.add(CodeUnknown, "is unknown: names are case-sensitive; use %s", s.fields[like].name)
 	}
 
 	return d.skip()

@@ -111,7 +111,7 @@ func (f *documentForm) readError() error {
 	if f.in.Err != nil && !errors.Is(f.in.Err, transfer.ErrNotAllowed) {
 		return f.in.Err
 	}
-	what := "is not a complete form with this boundary"
+	what := "is not a complete multipart form with the declared boundary"
 	if f.in.Err != nil {
 		what = "the header of a part must have at most 8192 bytes"
 	}

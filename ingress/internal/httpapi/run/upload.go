@@ -180,7 +180,7 @@ func formError(in *transfer.Upload, err error) error {
 	case errors.As(err, new(*apierr.Error)):
 		return err
 	default:
-		return apierr.Wrap(apierr.InvalidRequest, err, "the body is not a complete form with this boundary")
+		return apierr.Wrap(apierr.InvalidRequest, err, "the body is not a complete multipart form with the declared boundary")
 	}
 }
 

@@ -106,7 +106,7 @@ export enum Words {
 }
 
 // Texts of the module chat/attachments.
-export const messageTakesAtMost = (mostFiles: number, files: string): string => `A message takes at most ${mostFiles} files. Not attached: ${files}.`;
+export const messageTakesAtMost = (mostFiles: number, files: string): string => `A message can have at most ${mostFiles} files. Not attached: ${files}.`;
 export const uploadOfName = (name: string): string => `Upload of ${name}`;
 export const tryAgainName = (name: string): string => `Try again: ${name}`;
 export const removeName = (name: string): string => `Remove ${name}`;

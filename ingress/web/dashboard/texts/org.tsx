@@ -273,7 +273,7 @@ export const youArePart = (part: string): string => `You are ${part}.`;
 export const whoseLabelPerPeriod = (whose: string, label: string, period: string): string => `${whose}: ${label} per ${period}`;
 export const editTitle = (title: string): string => `Edit ${title}`;
 export const deleteTitle = (title: string): string => `Delete ${title}`;
-export const thisCapIsRemoved = (title: string): string => `${title}. This cap is removed.`;
+export const thisCapIsRemoved = (title: string): string => `${title}. This limit no longer applies.`;
 export const amountOfAmountUsed = (amount: string, amount2: string): string => `${amount} of ${amount2} used`;
 export const amountReserved = (amount: string): string => `, ${amount} reserved`;
 

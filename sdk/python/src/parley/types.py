@@ -2091,7 +2091,7 @@ class ChatMessage(TypedDict):
     parallelToolCalls: NotRequired[ParallelToolCalls]
 
     attachments: NotRequired[list[NewAttachment]]
-    """Images and documents beside the message."""
+    """Images and documents to send with the message."""
 
     output: NotRequired[OutputOptions | None]
     """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
@@ -2139,7 +2139,7 @@ class AutomationTrigger(TypedDict):
     parallelToolCalls: NotRequired[ParallelToolCalls]
 
     attachments: NotRequired[list[NewAttachment]]
-    """Images and documents beside the message."""
+    """Images and documents to send with the message."""
 
     output: NotRequired[OutputOptions | None]
     """The form of the answer. Null: text, whatever the agent's `outputSchema`."""
