@@ -89,7 +89,7 @@ func compress(body []byte) ([]byte, error) {
 func bundled(name, extension string) (string, error) {
 	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
 	if err != nil {
-		return "", fmt.Errorf("looking for bundle: %w", err)
+		return "", fmt.Errorf("finding bundle: %w", err)
 	}
 	found := ""
 	for _, entry := range entries {

@@ -23,7 +23,7 @@ var texts = map[string]string{
 		`to get your own account.`,
 	"noAccountYet": `No account yet? <a href="/signup">Sign up</a>, or <a href="/dashboard/templates?token=demo">try the demo</a> ` +
 		`without one.`,
-	"oneTimeLink": `You can also sign in with a one-time link. Parley prints it on start, and stores it as <code>loginUrl</code> in ` +
+	"oneTimeLink": `You can also sign in with a one-time link. Parley prints it when it starts, and stores it as <code>loginUrl</code> in ` +
 		`<code>credentials.json</code> in its data directory. Forgot your password? Ask an admin for a link to set a new one.`,
 
 	// Texts of the template signup.html.
@@ -43,7 +43,7 @@ var texts = map[string]string{
 	"joinWithAccount":    "Join with your account",
 	"signInAndJoin":      "Sign in and join",
 	"joinWithNewAccount": "Join with a new account",
-	"takesOver":          "If another account uses your email address, the new account takes it over.",
+	"takesOver":          "If another account uses your email address, the address moves to the new account.",
 	"createAndJoin":      "Create account and join",
 	"decline":            "Decline invitation",
 

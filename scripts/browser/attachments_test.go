@@ -96,7 +96,7 @@ func TestAttachments(t *testing.T) {
 		})
 	}, file(t, "returns.md", "# Returns\n\nYou may return any lamp within 45 days of its delivery.\n"))
 	attached.is("button", "Remove returns.md")
-	p.sees("Enter sends")
+	p.sees("Press Enter to send")
 	p.inspect("attached")
 
 	attached.click("button", "Remove image.png")
@@ -120,7 +120,7 @@ func TestAttachments(t *testing.T) {
 	// A message may consist of only a file. Lists of sessions and runs show the file's name instead
 	// of a text.
 	p.upload(file(t, "notes.md", "# Notes\n\nThe lamp needs oil.\n"))
-	p.sees("Enter sends")
+	p.sees("Press Enter to send")
 	p.is("button", "Remove notes.md")
 	p.click("button", "Send message")
 	turn = p.in("article", "Message: notes.md")
@@ -177,8 +177,8 @@ func TestRefusedAttachments(t *testing.T) {
 		more[i] = file(t, fmt.Sprintf("part%d.txt", i), "A part.")
 	}
 	p.upload(more...)
-	p.sees("A message takes at most 10 files. Not attached: part9.txt.")
+	p.sees("A message can have at most 10 files. Not attached: part9.txt.")
 	attached.is("button", "Remove part8.txt")
-	p.sees("Enter sends")
+	p.sees("Press Enter to send")
 	p.inspect("attached-many")
 }

@@ -82,7 +82,7 @@ func TestListsThatDoNotLoad(t *testing.T) {
 	for _, c := range []struct{ page, lost, empty string }{
 		{"/dashboard", "/api/runs", "No runs yet"},
 		{"/dashboard", "/api/home", "Nothing at the moment"},
-		{"/dashboard/inbox", "/api/runs", "Nothing waits for you"},
+		{"/dashboard/inbox", "/api/runs", "Nothing is waiting for you"},
 		{"/dashboard/agents", "/api/agents", "No agents yet"},
 		{"/dashboard/agents/" + agent, "/api/sessions", "Your sessions appear here"},
 		{"/dashboard/templates", "/api/agents/templates", "template doesn’t exist"},

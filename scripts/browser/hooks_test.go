@@ -107,7 +107,7 @@ func TestWebhookSettings(t *testing.T) {
 	p.sees("Saved.")
 	p.click("button", "Send a test")
 	dialog.click("button", "Send")
-	dialog.sees("The filter excludes it")
+	dialog.sees("The filter excludes the test delivery")
 	p.press("Escape")
 
 	p.click("button", "Disable")

@@ -39,7 +39,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.press("Enter")
 	p.in("article", "…6 times 7…").sees("42")
 	p.holds("Message", "")
-	p.sees("Enter sends. Shift+Enter starts a new line.") // shown once the run has finished; the answer is announced earlier
+	p.sees("Press Enter to send, or Shift+Enter to start a new line.") // shown once the run has finished; the answer is announced earlier
 	p.focusIs("textbox", "Message")
 	p.press("Control+k")
 	p.is("dialog", "Find")

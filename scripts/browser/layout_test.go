@@ -100,7 +100,7 @@ func TestEmptyCharts(t *testing.T) {
 	a := signUp(t)
 	p := open(t).signIn(a)
 	p.visit("/dashboard/org/usage")
-	p.sees("No runs in this period. A bar is the number of runs of one day, by their result.")
+	p.sees("No runs in this period. Each bar shows the number of runs of one day, by result.")
 	p.sees("No run finished in this period.")
 	var labels int
 	p.js(&labels, `() => [...document.querySelectorAll("svg")].find((s) => s.getAttribute("role") === "img").querySelectorAll("text").length`)

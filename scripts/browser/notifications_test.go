@@ -39,7 +39,7 @@ func TestNotifications(t *testing.T) {
 	a.call(t, http.MethodPost, "/api/notifications?id="+gone.ID+"&action=test", nil, nil)
 	p.sees("The notification endpoint " + a.s.outside.url + "/gone was disabled.")
 	p.click("link", "See why")
-	p.sees("The service disabled this endpoint.")
+	p.sees("Parley disabled this endpoint.")
 	p.inspect("notifications")
 	p.click("button", "Enable again: "+a.s.outside.url+"/gone")
 	p.sees("Endpoint enabled. Waiting messages are being sent.")

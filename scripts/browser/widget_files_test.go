@@ -55,7 +55,7 @@ func TestWidgetAttachments(t *testing.T) {
 	}
 	chat.upload(large, file(t, "program.bin", "\x7fELF\x00\x01"+strings.Repeat("\x00\xff", 200)))
 	attached.sees("The file is larger than 20 MiB.")
-	attached.sees("This type of file is not accepted.")
+	attached.sees("This file type is not supported.")
 	attached.isNot("button", "Try again…") // because the service would reject the same file again
 	chat.fill("Message", "How many days do I have to return a lamp?")
 	p.press("Enter")
@@ -141,7 +141,7 @@ func TestWidgetFilesThatCannotBeSent(t *testing.T) {
 		more[i] = file(t, "part"+string(rune('a'+i))+".txt", "A part.")
 	}
 	chat.upload(more...)
-	chat.sees("A message takes at most 10 files.")
+	chat.sees("A message can have at most 10 files.")
 	chat.is("button", "Remove partj.txt")
 	chat.isNot("button", "Remove partk.txt")
 }

@@ -243,7 +243,7 @@ func CheckSecret(secret string) error {
 	encoded, found := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if !found || err != nil || strings.ContainsAny(encoded, "\r\n") || len(key) < minSecret || len(key) > maxSecret {
-		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, minSecret, maxSecret)
+		return fmt.Errorf("must be %s followed by %d to %d bytes in base64", secretPrefix, minSecret, maxSecret)
 	}
 	return nil
 }

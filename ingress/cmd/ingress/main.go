@@ -30,7 +30,7 @@ type flags struct {
 	config.Documents
 	config.Outbound
 	config.Ingress
-	OpenAIBaseURL string `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"The workers' setting: with an OpenAI-compatible service, agents may have model settings that OpenAI's own models reject."`
+	OpenAIBaseURL string `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"The address of the OpenAI-compatible service that the workers use. If it is set, agents may have model settings that OpenAI's own models reject."`
 
 	Probe string `name:"probe" help:"Request this address once, such as http://127.0.0.1:8080/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }

@@ -18,8 +18,8 @@ import (
 const KeyName = "parley/idempotencyKey"
 
 // instructions tell a client's model how to use the tools.
-const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would " +
-	"ask a colleague. To continue a conversation, send the sessionId of the earlier answer."
+const instructions = "Each tool is an agent of the organization that the API key belongs to. Send it a message as you would send " +
+	"one to a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
 // The methods that this package handles. The SDK handles all others.
 const (

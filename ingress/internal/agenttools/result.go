@@ -15,21 +15,21 @@ import (
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
-		"message": {"type": "string", "description": "The message to the agent. It may be empty beside attachments."},
-		"attachments": {"type": "array", "maxItems": 10, "description": "Images and documents beside the message.", "items": {
+		"message": {"type": "string", "description": "The message to the agent. It may be empty if there are attachments."},
+		"attachments": {"type": "array", "maxItems": 10, "description": "Images and documents to send with the message.", "items": {
 			"type": "object",
 			"description": "Exactly one of url, data and fileId.",
 			"properties": {
 				"url": {"type": "string", "description": "A public URL."},
 				"data": {"type": "string", "description": "The content as base64."},
-				"fileId": {"type": "string", "description": "The id of a file that was uploaded, or that an agent made."},
-				"mediaType": {"type": "string", "description": "The type of data, such as image/png."},
+				"fileId": {"type": "string", "description": "The id of a file that was uploaded or that an agent created."},
+				"mediaType": {"type": "string", "description": "The media type of data, such as image/png."},
 				"name": {"type": "string", "description": "The file's name."}
 			},
 			"additionalProperties": false
 		}},
 		"sessionId": {"type": "string", "minLength": 1, "maxLength": 128,
-			"description": "The conversation to continue, from an earlier answer. Default: a new conversation."}
+			"description": "The sessionId of an earlier answer, to continue its conversation. Default: a new conversation."}
 	},
 	"required": ["message"],
 	"additionalProperties": false
@@ -142,8 +142,8 @@ func incompleteText(why domain.FinishReason) string {
 // waitText returns a text that says that a run waits for a person, and where that person can
 // decide.
 func waitText(runID string, action *domain.RequiredAction) string {
-	return fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It continues after the decision, in the dashboard or with "+
-		"POST /api/runs?id=%[1]s&action=…&toolCallId=%s. The answer is then at GET /api/runs?id=%[1]s.",
+	return fmt.Sprintf("The run %s waits for a person to decide about a call of the tool %s (%s). The person decides in the dashboard "+
+		"or with POST /api/runs?id=%[1]s&action=…&toolCallId=%s. After that, GET /api/runs?id=%[1]s returns the answer.",
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 

@@ -52,7 +52,7 @@ type Files struct {
 func New(deps Deps) *Files { return &Files{Deps: deps, fetcher: newFetcher(deps.Client)} }
 
 // errUnsupported is the error for a content of a type that is not accepted.
-var errUnsupported = errors.New("is not a supported type: supported are " + Supported)
+var errUnsupported = errors.New("is of an unsupported type; supported types are " + Supported)
 
 // Upload stores a content for an organization and adds it to its files. It returns an API error, or
 // the error of reading the content.
@@ -91,7 +91,7 @@ func (f *Files) Upload(ctx context.Context, who domain.Caller, sessionID, name, 
 // belongs to one session, so that it is erased with that session.
 func (f *Files) checkVisitor(ctx context.Context, who domain.Caller, sessionID string) error {
 	if sessionID == "" {
-		return apierr.Invalid("sessionId", "required", "is required: visitors upload files for a session")
+		return apierr.Invalid("sessionId", "required", "is required, because visitors upload files for a session")
 	}
 	return full(f.BlobsDB.CheckVisitor(ctx, who.OrganizationID, who.Principal(), f.FilesPerOrganization))
 }
@@ -99,7 +99,7 @@ func (f *Files) checkVisitor(ctx context.Context, who domain.Caller, sessionID s
 // full converts the error of an exceeded quota to an API error.
 func full(err error) error {
 	if visitor, ok := errors.AsType[*blobdb.VisitorFullError](err); ok {
-		e := apierr.Wrap(apierr.RateLimited, err, "a visitor may have at most %d uploads with %d bytes, each for %s",
+		e := apierr.Wrap(apierr.RateLimited, err, "upload quota of the visitor exceeded (%d files or %d bytes); each upload is deleted after %s",
 			blobdb.VisitorUploads, blobdb.VisitorBytes, blobdb.VisitorUploadLife)
 		e.RetryAfter = visitor.Wait
 		return e
@@ -189,9 +189,9 @@ func named(name, kind string) string {
 func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.NewAttachment, error) {
 	switch {
 	case s.Caller.Visitor.ID != "" && !s.Caller.Visitor.Attachments:
-		return nil, apierr.New(apierr.PermissionDenied, "the agent's widget takes no attachments")
+		return nil, apierr.New(apierr.PermissionDenied, "the agent's widget does not accept attachments")
 	case s.Caller.Kind == domain.CallerDemo:
-		return nil, apierr.New(apierr.DemoRestricted, "the demo takes no attachments")
+		return nil, apierr.New(apierr.DemoRestricted, "the demo does not accept attachments")
 	}
 	if len(s.Attachments) > domain.MaxAttachments {
 		return nil, apierr.Invalid("attachments", "too_long", "must have at most %d elements", domain.MaxAttachments)
@@ -200,7 +200,7 @@ func (f *Files) Resolve(ctx context.Context, s *dispatch.Submission) ([]blobdb.N
 	out := make([]blobdb.NewAttachment, 0, len(s.Attachments))
 	for _, asked := range s.Attachments {
 		if s.Caller.Visitor.ID != "" && asked.FileID == "" {
-			return nil, apierr.Invalid(asked.Field, "invalid_value", "must be a fileId: visitors attach files that they have uploaded")
+			return nil, apierr.Invalid(asked.Field, "invalid_value", "must be a fileId; visitors can attach only files that they have uploaded")
 		}
 		found, err := f.resolve(ctx, s, asked)
 		if err != nil {
@@ -266,7 +266,7 @@ func (f *Files) resolve(ctx context.Context, s *dispatch.Submission, asked dispa
 
 // find finds an existing file that the caller may read: either an upload or a file of a run.
 func (f *Files) find(ctx context.Context, s *dispatch.Submission, asked dispatch.Attachment) (blobdb.NewAttachment, error) {
-	missing := apierr.Invalid(asked.At("fileId"), "invalid_value", "is not a file that you can attach here")
+	missing := apierr.Invalid(asked.At("fileId"), "invalid_value", "is not the id of a file that you can attach here")
 	if !id.Valid(id.File, asked.FileID) {
 		return blobdb.NewAttachment{}, missing
 	}
@@ -336,7 +336,7 @@ func (f *Files) checkModel(ctx context.Context, s *dispatch.Submission, files []
 		return err
 	}
 	asked := s.Attachments[at]
-	return apierr.Invalid(asked.At(""), "invalid_value", "is an image, and the model %s takes no images", model)
+	return apierr.Invalid(asked.At(""), "invalid_value", "is an image, but the model %s does not accept images", model)
 }
 
 // model returns the first model of the submission's target. It returns "" if the target does not

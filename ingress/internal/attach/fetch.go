@@ -86,7 +86,7 @@ func (f *fetcher) fetch(ctx context.Context, org, address string, take func(name
 	}
 	defer func() { _ = res.Body.Close() }() // the body is only read, so an error of Close loses nothing
 	if res.StatusCode != http.StatusOK {
-		return fault("cannot be fetched: the server responded with the status " + strconv.Itoa(res.StatusCode))
+		return fault("cannot be fetched: the server responded with status " + strconv.Itoa(res.StatusCode))
 	}
 
 	body := &fetchedBody{from: res.Body}

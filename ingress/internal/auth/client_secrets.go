@@ -84,7 +84,7 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 	case !before && !r.now().Before(expires):
 		return Identity{}, unauthenticated("the client secret has expired")
 	case p.org != "" && p.org != s.Org:
-		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id is not the organization of the client secret")
+		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id does not match the organization of the client secret")
 	}
 	found, err := r.maker(ctx, s)
 	if err != nil {

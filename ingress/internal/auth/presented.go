@@ -55,7 +55,7 @@ func read(req *http.Request, cookies bool) (presented, error) {
 		return p, err
 	}
 	if tenant != "" && tenant != domain.DemoTenant {
-		return p, apierr.Invalid("x-tenant-id", "invalid_value", "must be %s, the only tenant", domain.DemoTenant)
+		return p, apierr.Invalid("x-tenant-id", "invalid_value", "must be %s, the only supported value", domain.DemoTenant)
 	}
 	p.demo = tenant != ""
 	if p.org, err = single(req, headerOrganization, "x-organization-id"); err != nil {

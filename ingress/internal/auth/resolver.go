@@ -288,7 +288,7 @@ func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, 
 	// A key that belongs to an organization has the rights of an administrator there.
 	if cred.OrganizationID != "" {
 		if p.org != "" && p.org != cred.OrganizationID {
-			return accountdb.Standing{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id is not the organization of the API key")
+			return accountdb.Standing{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id does not match the organization of the API key")
 		}
 		return accountdb.Standing{OrganizationID: cred.OrganizationID, Role: domain.RoleAdmin}, nil
 	}

@@ -65,7 +65,7 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 
 	org := found.found.OrganizationID
 	if p.org != "" && p.org != org {
-		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id is not the organization of the widget")
+		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id does not match the organization of the widget")
 	}
 	return Identity{Until: found.until, Via: ViaWidget, Caller: domain.Caller{
 		Kind: domain.CallerUser, OrganizationID: org, Credential: "widget:" + token.Agent + ":" + token.Visitor,

@@ -29,7 +29,7 @@ func Protocols(req *http.Request) ([]string, error) {
 		for name := range strings.SplitSeq(line, ",") {
 			name = strings.Trim(name, " \t")
 			if name == "" || !isVisible(name) {
-				return nil, apierr.Invalid(nameProtocol, "invalid_value", "must be names separated by commas")
+				return nil, apierr.Invalid(nameProtocol, "invalid_value", "must be a list of names, separated by commas")
 			}
 			out = append(out, name)
 		}
@@ -90,7 +90,7 @@ func (r *Resolver) voice(req *http.Request, before bool) (Identity, error) {
 		return Identity{}, DemoRestricted()
 	case p.via == ViaNothing:
 		return Identity{}, unauthenticated("a credential is missing: send an API key or a client secret of POST /v1/realtime/client_secrets; " +
-			"cookies are not accepted here")
+			"this endpoint does not accept cookies")
 	case p.via == ViaBearer && secrets.IsClientSecret(p.token):
 		return r.secret(req.Context(), p, before)
 	}

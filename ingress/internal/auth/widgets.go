@@ -119,7 +119,7 @@ func (w *Widgets) NewToken(agentID, origin, visitorID string) (token string, exp
 func (w *Widgets) open(token string) (p pass, err error) {
 	plain, err := w.box.OpenWidgetToken(token)
 	if err != nil {
-		return pass{}, fmt.Errorf("opening widget token: %w", err)
+		return pass{}, fmt.Errorf("decrypting widget token: %w", err)
 	}
 	if err := json.Unmarshal(plain, &p); err != nil {
 		return pass{}, fmt.Errorf("reading widget token: %w", err)
@@ -192,7 +192,7 @@ func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name stri
 
 	secret, err := w.secrets.OpenText(sealdb.KindWidget, of.OrganizationID, of.AgentID, of.Secret)
 	if err != nil {
-		return "", "", fmt.Errorf("opening identity secret: %w", err)
+		return "", "", fmt.Errorf("decrypting identity secret: %w", err)
 	}
 
 	mac := hmac.New(sha256.New, []byte(secret))

@@ -68,7 +68,7 @@ func (h *Hub) enter(w *Watcher) {
 	}
 	h.watchers[w.org][w] = struct{}{}
 	if err := h.bus.Follow(w.org); err != nil {
-		h.log.Debug().Err(err).Str("org_id", w.org).Msg("cannot subscribe to changes yet, retrying")
+		h.log.Debug().Err(err).Str("org_id", w.org).Msg("cannot subscribe to change notifications yet, retrying")
 	}
 }
 

@@ -107,7 +107,7 @@ func (w *Watcher) listens(ctx context.Context, now time.Time) {
 func (w *Watcher) flush(ctx context.Context) {
 	err := w.hub.bus.Flush(ctx)
 	if err != nil {
-		w.hub.log.Debug().Err(err).Str("org_id", w.org).Msg("change notifications may be missing; all clients are notified periodically")
+		w.hub.log.Debug().Err(err).Str("org_id", w.org).Msg("change notifications may be lost; notifying all clients periodically instead")
 	}
 	w.sure = err == nil
 	w.lookAt = time.Now().Add(retryPace)

@@ -66,7 +66,7 @@ func (r *Submitter) resolveAttachments(ctx context.Context, s *Submission) ([]bl
 		return nil, nil
 	}
 	if r.attacher == nil {
-		return nil, apierr.Invalid(s.Attachments[0].Field, "invalid_value", "attachments are not supported here")
+		return nil, apierr.Invalid(s.Attachments[0].Field, "invalid_value", "this request does not support attachments")
 	}
 	if s.asked == nil {
 		s.asked = s.fingerprint()
@@ -97,7 +97,7 @@ func (r *Submitter) linkAttachments(ctx context.Context, run *queuedb.NewRun, fi
 	case errors.Is(err, blobdb.ErrFilesFull):
 		return apierr.Wrap(apierr.BudgetExceeded, err, "file quota of the organization exceeded; erase sessions or raise FILES_PER_ORGANIZATION")
 	case errors.Is(err, blobdb.ErrBlobGone):
-		return apierr.Wrap(apierr.Unavailable, err, "an attachment was removed meanwhile; try again")
+		return apierr.Wrap(apierr.Unavailable, err, "an attachment was removed in the meantime; try again")
 	default:
 		return err
 	}

@@ -34,7 +34,8 @@ func (r *Submitter) checkToolNames(ctx context.Context, s *Submission) error {
 	own := ownToolNames(tools)
 	for i, t := range s.Options.ClientTools.Tools {
 		if own[t.Name] {
-			return apierr.Invalid("tools["+strconv.Itoa(i)+"]"+s.ToolField+".name", "conflict", "is the name of a tool of the agent: %s", t.Name)
+			return apierr.Invalid("tools["+strconv.Itoa(i)+"]"+s.ToolField+".name", "conflict",
+				"is already the name of one of the agent's own tools: %s", t.Name)
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func (r *Submitter) checkSettings(ctx context.Context, s *Submission) error {
 		if !agent.MayOverride(name) {
 			changed[name] = false
 			found = append(found, s.SettingNames.fault(domain.SettingFault{
-				Setting: name, Message: "is not one of the settings that requests to this agent may change", Unsupported: true,
+				Setting: name, Message: "cannot be changed by requests to this agent", Unsupported: true,
 			}))
 		}
 	}

@@ -350,7 +350,7 @@ func attach(s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	// The fingerprint of an erased run is not compared, because the caller gets ErasedKey in any
 	// case.
 	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
-		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
+		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was already used for a different request")
 	}
 	return Attach(*run), nil
 }

@@ -91,7 +91,7 @@ func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *w
 	// only on the database.
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
-		ws.log.Debug().Err(err).Str("run_id", runID).Msg("cannot subscribe to finished runs, polling")
+		ws.log.Debug().Err(err).Str("run_id", runID).Msg("cannot subscribe to notifications of finished runs, polling instead")
 	} else {
 		ws.keepStop(runID, stop)
 	}
@@ -255,7 +255,7 @@ func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
 		n := min(len(due), pollMax)
 		if err := ws.readSome(ctx, due[:n]); err != nil {
-			ws.log.Warn().Err(err).Msg("cannot read awaited runs, retrying")
+			ws.log.Warn().Err(err).Msg("cannot read the runs that requests wait for, retrying")
 			return // the next tick reads all these runs again
 		}
 		due = due[n:]

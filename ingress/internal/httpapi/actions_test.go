@@ -234,11 +234,11 @@ func TestActionsNeedTheirMethod(t *testing.T) {
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	for request, want := range map[string]string{
-		"GET /api/agents?action=preview&id=" + agentID: "preview needs the method POST",
-		"GET /api/agents?action=chat&id=" + agentID:    "chat needs the method POST",
+		"GET /api/agents?action=preview&id=" + agentID: "the action preview requires the method POST",
+		"GET /api/agents?action=chat&id=" + agentID:    "the action chat requires the method POST",
 		"HEAD /api/runs?action=cancel":                 "",
-		"GET /api/runs?action=cancel":                  "the actions of this path need the method POST",
-		"DELETE /api/keys?action=rotate&id=" + h.keyID: "rotate needs the method POST",
+		"GET /api/runs?action=cancel":                  "the actions of this path require the method POST",
+		"DELETE /api/keys?action=rotate&id=" + h.keyID: "the action rotate requires the method POST",
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		got := a.from(method, path, "", h.key)

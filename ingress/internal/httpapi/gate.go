@@ -189,7 +189,8 @@ func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a lis
 	case r.Login && httpx.Identity(c).Token == "":
 		return apierr.New(apierr.PermissionDenied, "this operation needs a login session; API keys have none")
 	case r.Person && who.UserID == "":
-		return apierr.New(apierr.PermissionDenied, "an organization's key cannot own an organization: use a user's key or a login session")
+		return apierr.New(apierr.PermissionDenied,
+			"an organization's API key cannot own an organization; use a user's API key or a login session")
 	}
 
 	return nil

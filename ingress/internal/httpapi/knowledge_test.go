@@ -326,7 +326,8 @@ func TestPagesAndPassages(t *testing.T) {
 		}
 	}
 	for query, says := range map[string]string{
-		"&page=4": "page 4 does not exist: the document has 3", "&chunk=4": "passage 4 does not exist: the document has 4, and the first is 0",
+		"&page=4":  "page 4 does not exist; the last page is 3",
+		"&chunk=4": "passage 4 does not exist; the document's 4 passages are numbered from 0",
 	} {
 		a.from("GET", target+query, "", h.key).want(t, query, 404, "not_found").says(t, says)
 	}

@@ -371,7 +371,7 @@ func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 	tool := toolFor(t, session, "home agent").Name
 	for message, want := range map[string]string{
 		"failed": "failed: The model is away.", "timed_out": "timed out: The model is away.", "cancelled": "was cancelled: The model is away.",
-		"park": "waits for a person: the tool publish, approval.",
+		"park": "waits for a person to decide about a call of the tool publish (approval).",
 	} {
 		got := call(t, session, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"message": message}})
 		status := message

@@ -50,7 +50,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 		Name: "parley_hook_deliveries_total", Help: "Webhook deliveries, by source and outcome.",
 	}, []string{"source", "outcome"})
 	m.cut = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_uploads_cut_total", Help: "Uploads aborted in favor of others, by route and whether their sender was verified.",
+		Name: "parley_uploads_cut_total", Help: "Uploads aborted to make room for others, by route and by whether the sender was verified.",
 	}, []string{"route", "sender"})
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "parley_http_requests_in_flight", Help: "Requests in progress, including those that wait for runs.",

@@ -121,7 +121,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 		}
 	})
 	e.NoMethod(a.widget.Preflight,
-		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the header Allow lists the supported methods")))
+		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the Allow header lists the supported methods")))
 	for _, r := range withHead(a.pages(m)) {
 		e.Handle(r.Method, r.Path, r.Handle)
 	}
@@ -203,7 +203,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	unknown.Handle = func(c *gin.Context) {
 		err := none.MethodError(c.QueryArray("action"))
 		if err == nil {
-			err = apierr.Invalid("action", httpx.CodeInvalidValue, "must be exactly one action of this resource")
+			err = apierr.Invalid("action", httpx.CodeInvalidValue, "must be exactly one of the actions of this resource")
 		}
 		httpx.Fail(c, err)
 	}

@@ -94,7 +94,7 @@ func (a Attached) Given(data, address, at, inner string, wrong Wrong) (Attached,
 	case a.FileID != "" && data == "" && address == "":
 		return a, true
 	case a.FileID != "" || data != "" && address != "":
-		wrong(at, codeInvalidValue, "must have only one of the data, a URL and a file_id")
+		wrong(at, codeInvalidValue, "must have only one of data, a URL and a file_id")
 		return a, false
 	case address != "":
 		a.URL = address
@@ -164,7 +164,7 @@ func attachedFiles(messages []attachedMessage, wrong Wrong) []Attached {
 				continue
 			}
 			if m.role != RoleUser {
-				wrong(at+".type", codeInvalidValue, "is only possible in messages of the user")
+				wrong(at+".type", codeInvalidValue, "is allowed only in user messages")
 				continue
 			}
 			if one, ok := part.readAttached(at, wrong); ok {

@@ -81,7 +81,7 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 	unsupported(r.N != nil && *r.N != 1, "n", "must be 1: a run has one answer")
 	unsupported(r.Functions != nil && len(*r.Functions) > 0, "functions", "is not supported: use tools")
 	unsupported(chooses(r.FunctionCall), "function_call", "is not supported: use tool_choice")
-	unsupported(r.Logprobs != nil && *r.Logprobs, "logprobs", "is not supported: agents give no probabilities")
+	unsupported(r.Logprobs != nil && *r.Logprobs, "logprobs", "is not supported: agents do not return log probabilities")
 	unsupported(r.Audio != nil, "audio", "is not supported: agents answer in text")
 	if r.Modalities != nil {
 		for _, m := range *r.Modalities {

@@ -2,6 +2,7 @@ package openaiapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -115,9 +116,9 @@ func Unanswered(run *domain.Run) Error {
 func requiresActionError(runID string, action *domain.RequiredAction) Error {
 	return Error{
 		Type: TypeRun, Code: string(domain.RunRequiresAction),
-		Message: "the run " + runID + " waits for a person to decide about its call of the tool " + action.Name +
-			": decide at /dashboard/runs/" + runID + ", or with POST /api/runs?id=" + runID +
-			"; it then continues, and GET /api/runs?id=" + runID + " returns its answer",
+		Message: fmt.Sprintf("the run %[1]s waits for a person to decide about a call of the tool %[2]s; "+
+			"decide at /dashboard/runs/%[1]s or with POST /api/runs?id=%[1]s, and read the answer with GET /api/runs?id=%[1]s",
+			runID, action.Name),
 	}
 }
 
@@ -126,8 +127,8 @@ func requiresActionError(runID string, action *domain.RequiredAction) Error {
 func restartedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: CodeStreamRestarted,
-		Message: "the run " + runID + " was restarted, and its answer differs from this stream; the run continues: the same request " +
-			"with the same Idempotency-Key, or GET /api/runs?id=" + runID + ", returns its answer",
+		Message: fmt.Sprintf("the run %[1]s was restarted and continues, but its new answer differs from this stream; "+
+			"read the answer with the same request and Idempotency-Key, or with GET /api/runs?id=%[1]s", runID),
 	}
 }
 
@@ -135,8 +136,8 @@ func restartedError(runID string) Error {
 func interruptedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: string(apierr.Unavailable),
-		Message: "this stream cannot continue for the run " + runID + "; the run continues: the same request with the same Idempotency-Key, " +
-			"or GET /api/runs?id=" + runID + ", returns its answer",
+		Message: fmt.Sprintf("the stream was interrupted, but the run %[1]s continues; "+
+			"read its answer with the same request and Idempotency-Key, or with GET /api/runs?id=%[1]s", runID),
 	}
 }
 

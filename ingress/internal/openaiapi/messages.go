@@ -148,7 +148,7 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 		if calls := value(m.ToolCalls); len(calls) > 0 {
 			one.Field, one.Calls = at+".tool_calls", readCalls(calls, at+".tool_calls", wrong)
 			if m.Role != RoleAssistant {
-				wrong(at+".tool_calls", codeInvalidValue, "is only possible in messages of the assistant")
+				wrong(at+".tool_calls", codeInvalidValue, "is allowed only in assistant messages")
 			}
 		}
 		said = append(said, one)
@@ -189,7 +189,7 @@ func Converse(said []Said, list string, wrong Wrong) Conversation {
 	out.Instructions = oneText(instructions)
 	message, history, ok := t.finish()
 	if !ok {
-		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty, or the result of a call")
+		wrong(list, codeInvalidValue, "the last message must be a user message that is not empty, or the result of a call")
 		return out
 	}
 	out.Message, out.History, out.Results = message, history, t.results

@@ -31,6 +31,6 @@ func AsModelError(err error) error {
 func ModelNotFound() error {
 	return &apierr.Error{
 		Code: apierr.NotFound, Detail: "unknown model: use the id of an agent or a template",
-		Fields: []apierr.Field{{Field: "model", Code: CodeModelNotFound, Message: "is not an agent or template"}},
+		Fields: []apierr.Field{{Field: "model", Code: CodeModelNotFound, Message: "is not the id of an agent or a template"}},
 	}
 }

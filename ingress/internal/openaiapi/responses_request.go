@@ -182,19 +182,19 @@ func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 }
 
 // NoItem is the error message for an item id that the caller has not received in a response.
-const NoItem = "no item with this id for this caller: send the message itself instead of its id"
+const NoItem = "no item with this id exists for this caller; send the message itself instead of its id"
 
 // NoPrevious is the error message for the id of a response that cannot be continued.
-const NoPrevious = "no response with this id for this model and caller"
+const NoPrevious = "no response with this id exists for this model and caller"
 
 // refuse adds a problem for each parameter that agents do not support.
 func (body *ResponseBody) refuse(wrong Wrong) {
 	if value(body.TopLogprobs) > 0 {
-		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")
+		wrong("top_logprobs", CodeUnsupported, "is not supported: agents do not return log probabilities")
 	}
 	// A background response is read later by its id, so it must be stored.
 	if value(body.Background) && body.Store != nil && !*body.Store {
-		wrong("store", codeInvalidValue, "must not be false with background: the response could not be retrieved")
+		wrong("store", codeInvalidValue, "must not be false with background, because the response could not be retrieved")
 	}
 	if body.Prompt != nil {
 		wrong("prompt", CodeUnsupported, "is not supported: use an agent as model instead")

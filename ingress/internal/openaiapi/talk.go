@@ -54,7 +54,7 @@ func (t *talk) add(s Said) {
 // the same round.
 func (t *talk) call(s Said) {
 	if len(t.questions) == 0 {
-		t.wrong(s.Field, codeInvalidValue, "must follow a message of the user")
+		t.wrong(s.Field, codeInvalidValue, "must follow a user message")
 		return
 	}
 	if t.closed > 0 || len(t.open) == 0 || len(t.answers) > 0 || s.Text != "" {
@@ -65,7 +65,7 @@ func (t *talk) call(s Said) {
 	round := &t.rounds[len(t.rounds)-1]
 	for _, c := range s.Calls {
 		if _, twice := t.open[c.ToolCallID]; twice {
-			t.wrong(s.Field, codeInvalidValue, "has the id %s twice", c.ToolCallID)
+			t.wrong(s.Field, codeInvalidValue, "contains the id %s twice", c.ToolCallID)
 			continue
 		}
 		t.open[c.ToolCallID] = len(round.Calls)

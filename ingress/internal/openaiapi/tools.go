@@ -42,7 +42,7 @@ func readTools(tools *[]FunctionTool, choice *json.RawMessage, within string, wr
 		}
 		switch {
 		case t.Type != typeFunction:
-			wrong(at+".type", CodeUnsupported, "must be function: agents have their own tools of other types")
+			wrong(at+".type", CodeUnsupported, "must be function; tools of other types are configured in the agent")
 		case spec.Name == nil:
 			wrong(at+within+".name", codeRequired, "is required")
 		}

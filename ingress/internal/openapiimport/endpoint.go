@@ -33,7 +33,7 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	}
 	e.SideEffect = domain.SideEffect(effect)
 	if !d.permits(o) {
-		return e, skip("It needs a key in its query or in a cookie; secrets are supported only in headers.")
+		return e, skip("The operation needs a key in its query or in a cookie; secrets are supported only in headers.")
 	}
 	server, err := d.server(o, b)
 	if err != nil {
@@ -167,18 +167,18 @@ func finish(s shape) (any, error) {
 	}
 	raw, err := json.Marshal(input)
 	if err != nil {
-		return nil, skip("Its arguments cannot be described.")
+		return nil, skip("The arguments of the operation cannot be described by a JSON Schema.")
 	}
 	if len(raw) > maxSchema {
 		return nil, errTooLarge
 	}
 	if _, err := schema.Compile(raw); err != nil {
 		reason := strings.TrimPrefix(err.Error(), "reading schema: ")
-		return nil, skip(truncate.Ellipsis("The schema of its arguments cannot be used: "+reason+".", 300))
+		return nil, skip(truncate.Ellipsis("The schema of the operation's arguments cannot be used: "+reason+".", 300))
 	}
 	var plain map[string]any
 	if err := json.Unmarshal(raw, &plain); err != nil {
-		return nil, skip("Its arguments cannot be described.")
+		return nil, skip("The arguments of the operation cannot be described by a JSON Schema.")
 	}
 	return plain, nil
 }
@@ -201,7 +201,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 	if o.method == http.MethodGet || o.method == http.MethodHead || o.method == http.MethodDelete {
 		// Servers ignore or reject the body of a request with this method.
 		if needed {
-			return none, false, skip("Its method does not support a body.")
+			return none, false, skip("The method of the operation does not support a request body.")
 		}
 		return none, false, nil
 	}
@@ -209,7 +209,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 	media, found := jsonFor(content)
 	switch {
 	case !found && needed:
-		return none, false, skip("Its body is not JSON.")
+		return none, false, skip("The request body of the operation is not JSON.")
 	case !found:
 		return none, false, nil
 	}
@@ -235,7 +235,7 @@ func (s *shape) nameable() error {
 			continue
 		}
 		if s.required[name] {
-			return skip("Its body requires a property whose name models cannot use.")
+			return skip("The request body requires a property whose name cannot be the name of a tool argument.")
 		}
 		delete(s.properties, name)
 	}

@@ -107,7 +107,7 @@ func (d *document) convert(operations []operation, base *base) ([]domain.Endpoin
 		case err != nil:
 			return nil, nil, err
 		case len(endpoints) == maxEndpoints:
-			return nil, nil, invalid("operations", CodeRequired, "selects more than %d operations: name fewer", maxEndpoints)
+			return nil, nil, invalid("operations", CodeRequired, "selects more than %d operations; select fewer", maxEndpoints)
 		}
 		endpoints = append(endpoints, endpoint)
 	}

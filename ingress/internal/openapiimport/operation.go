@@ -58,7 +58,7 @@ func (d *document) operations() []operation {
 			o := operation{path: path, method: strings.ToUpper(verb), item: item}
 			// A malformed operation is reported only if it is selected.
 			if o.body, found = body.(map[string]any); !found {
-				o.broken = skip("It is not an object.")
+				o.broken = skip("The operation is not an object.")
 			}
 			o.id, _ = o.body["operationId"].(string)
 			all = append(all, o)
@@ -116,7 +116,7 @@ func choose(all []operation, named []string) ([]operation, error) {
 		case len(found) > 1:
 			problems = append(problems, Problem{field, CodeInvalid, `is the operationId of several operations: name it as "METHOD /path"`})
 		case chosen[found[0]]:
-			problems = append(problems, Problem{field, CodeDuplicate, "repeats an operation"})
+			problems = append(problems, Problem{field, CodeDuplicate, "selects an operation a second time"})
 		default:
 			chosen[found[0]] = true
 		}

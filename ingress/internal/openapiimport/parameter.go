@@ -84,7 +84,7 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 		p.required = false
 		reason = "is a reserved header"
 	case p.in == "header":
-		reason = "is a header: add it to the endpoint's headers manually"
+		reason = "is a header, which must be added to the endpoint's headers manually"
 	case p.in == "cookie":
 		reason = "is a cookie"
 	case p.in != "path" && p.in != "query":
@@ -98,7 +98,7 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 		return p, nil
 	}
 	if p.required {
-		return p, skip("Its parameter " + truncate.Ellipsis(clean(p.name), 64) + " " + reason + ".")
+		return p, skip("The parameter " + truncate.Ellipsis(clean(p.name), 64) + " " + reason + ".")
 	}
 	p.in = "left out, in " + p.in
 	return p, nil
@@ -218,7 +218,8 @@ func name(parameters []parameter, body shape) error {
 			parameters[i].argument = ""
 		}
 		if parameters[i].argument == "" {
-			return skip("Its parameter " + truncate.Ellipsis(clean(param.name), 64) + " has a name that models cannot use or that is already taken.")
+			return skip("The parameter " + truncate.Ellipsis(clean(param.name), 64) +
+				" has a name that tool arguments cannot have or that is already taken.")
 		}
 	}
 	return nil

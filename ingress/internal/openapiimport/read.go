@@ -43,7 +43,7 @@ func open(raw []byte) (*document, error) {
 	}
 	root, ok := value.(map[string]any)
 	if !ok {
-		return nil, invalid("document", CodeInvalid, "must be an OpenAPI document: an object")
+		return nil, invalid("document", CodeInvalid, "must be an OpenAPI document, which is an object")
 	}
 	d := &document{root: root, work: maxWork}
 	version, _ := root["openapi"].(string)
@@ -188,7 +188,7 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 		}
 		switch {
 		case name.Kind != yaml.ScalarNode:
-			return nil, fmt.Errorf("line %d: a key is not text", name.Line)
+			return nil, fmt.Errorf("line %d: the key is not a string", name.Line)
 		case name.ShortTag() == "!!merge":
 			merge(merged, v)
 			continue

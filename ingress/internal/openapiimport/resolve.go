@@ -9,9 +9,9 @@ import (
 const (
 	// maxHops is the maximum number of references in a chain, in which each refers to the next.
 	maxHops      = 16
-	errElsewhere = skip("It refers to another document, which is not supported.")
-	errNowhere   = skip("It has a reference whose target is not in the document.")
-	errCircular  = skip("It refers to itself.")
+	errElsewhere = skip("The operation refers to another document, which is not supported.")
+	errNowhere   = skip("The operation contains a reference whose target is not in the document.")
+	errCircular  = skip("The operation contains a reference to itself.")
 )
 
 // object follows references until it reaches an object.
@@ -19,7 +19,7 @@ func (d *document) object(value any) (map[string]any, error) {
 	for range maxHops {
 		object, ok := value.(map[string]any)
 		if !ok {
-			return nil, skip("A part of it is not an object.")
+			return nil, skip("A part of the operation is not an object.")
 		}
 		ref, ok := object["$ref"].(string)
 		if !ok {
@@ -70,7 +70,7 @@ func (d *document) lookup(ref string) (any, error) {
 }
 
 // errWork is the error for a document whose references would take too long to resolve.
-var errWork = invalid("document", CodeTooLong, "has too many references to be imported together: select fewer operations")
+var errWork = invalid("document", CodeTooLong, "has too many references to be imported together; select fewer operations")
 
 // stringValue returns a text member of an object, or "" if the member is missing or has another
 // type.

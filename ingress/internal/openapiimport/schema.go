@@ -37,7 +37,7 @@ type pass struct {
 
 // errTooLarge is the error for a schema that exceeds the bounds of a pass. The caller then tries
 // again with narrower bounds.
-const errTooLarge = skip("Its arguments are too large to describe.")
+const errTooLarge = skip("The schema of the operation's arguments is too large.")
 
 // bounds are tried from wide to narrow. The first bounds into which a schema fits are used.
 var bounds = []pass{
@@ -78,7 +78,7 @@ func (p *pass) schema(value any, depth int) (any, error) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, skip("A schema in it is not an object.")
+		return nil, skip("A schema in the operation is not an object.")
 	}
 	ref, ok := object["$ref"].(string)
 	if ok {

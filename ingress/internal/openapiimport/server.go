@@ -48,7 +48,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 		return "", errNoServer
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
-		return "", skip("The URL of its server is not an HTTP URL, or contains a query.")
+		return "", skip("The server URL of the operation is not an HTTP URL, or contains a query.")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
@@ -71,7 +71,7 @@ func (d *document) ownServer(o operation) (*url.URL, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, skip("The URL of its server is not valid.")
+		return nil, skip("The server URL of the operation is not valid.")
 	}
 	return u, nil
 }

@@ -14,7 +14,7 @@ type shape struct {
 }
 
 // errNoObject is the reason for skipping an operation whose body is a list or a scalar.
-const errNoObject = skip("Its body is not a JSON object.")
+const errNoObject = skip("The request body of the operation is not a JSON object.")
 
 // shape flattens the schema of a body. It joins the parts of allOf. From anyOf and oneOf, the
 // result allows the properties of all alternatives, and requires only the properties that every

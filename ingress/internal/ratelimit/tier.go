@@ -96,7 +96,7 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 		select {
 		case <-over:
 		case <-ctx.Done():
-			return Decision{}, fmt.Errorf("waiting for a token: %w", ctx.Err())
+			return Decision{}, fmt.Errorf("waiting for the rate limit: %w", ctx.Err())
 		}
 	}
 }

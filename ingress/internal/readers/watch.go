@@ -111,7 +111,7 @@ func New(name string, bus Bus, runs Runs, reads func(runID string) bool, log zer
 func (w *Watch) Run(ctx context.Context) error {
 	stop, err := w.bus.OnReaders(func(body []byte) { w.receive(ctx, body) })
 	if err != nil {
-		return fmt.Errorf("receiving messages about readers: %w", err)
+		return fmt.Errorf("receiving messages about the readers of runs: %w", err)
 	}
 	defer stop()
 
@@ -175,7 +175,7 @@ func (w *Watch) check(now time.Time) (due []*leftRun, ask []string) {
 func (w *Watch) add(run *leftRun) {
 	for len(w.left) >= maxLeft || w.bytes+run.bytes() > maxLeftBytes {
 		if !w.full {
-			w.log.Warn().Str("run_id", run.ID).Int("watched", len(w.left)).Msg("too many runs without a reader are watched; further ones continue")
+			w.log.Warn().Str("run_id", run.ID).Int("watched", len(w.left)).Msg("too many runs without a reader; some of them are not cancelled")
 		}
 		w.full = true
 		other := w.above(run)
@@ -298,7 +298,7 @@ func (w *Watch) cancel(ctx context.Context, run *leftRun) {
 		return
 	}
 
-	w.log.Warn().Err(err).Str("run_id", run.ID).Msg("cannot cancel a run without a reader, retrying")
+	w.log.Warn().Err(err).Str("run_id", run.ID).Msg("cannot cancel a run that no client reads any more, retrying")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.left[run.ID] == nil {
@@ -313,7 +313,7 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 	ctx, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()
 	if err := w.runs.SaveShown(ctx, run.OrganizationID, run.ID, text); err != nil {
-		w.log.Warn().Err(err).Str("run_id", run.ID).Msg("cannot store the shown part of an answer")
+		w.log.Warn().Err(err).Str("run_id", run.ID).Msg("cannot store how much of an answer was shown")
 	}
 }
 
@@ -432,7 +432,7 @@ func (w *Watch) send(m message) {
 		err = w.bus.PublishReaders(body)
 	}
 	if err != nil {
-		w.log.Debug().Err(err).Msg("message about readers not sent")
+		w.log.Debug().Err(err).Msg("cannot send a message about the readers of a run")
 	}
 }
 
@@ -440,7 +440,7 @@ func (w *Watch) send(m message) {
 func (w *Watch) receive(ctx context.Context, body []byte) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
-		w.log.Warn().Err(err).Msg("cannot read a message about readers")
+		w.log.Warn().Err(err).Msg("cannot read a message about the readers of a run")
 		return
 	}
 	own := m.From == w.name

@@ -39,6 +39,6 @@ func refuseMoved(o object, fields []moved) {
 // These constants are an event that exists only in the beta protocol, and its error message.
 const (
 	betaUpdate = "transcription_session.update"
-	betaGone   = betaUpdate + " is an event of the Realtime API's beta: set up sessions with session.update, " +
-		"and sessions that only transcribe are not offered"
+	betaGone   = betaUpdate + " is an event of the Realtime API's beta; configure sessions with session.update " +
+		"(transcription-only sessions are not supported)"
 )

@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,7 +22,8 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 	c.stop(&e, a)
 	c.finish(&e, now, status{name: statusFailed, err: &openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: codeUnavailable,
-		Message: "no more events are available for the run " + a.run + "; it continues, and GET /api/runs?id=" + a.run + " returns its answer",
+		Message: fmt.Sprintf("the events of the run %[1]s can no longer be read, but the run continues; "+
+			"read its answer with GET /api/runs?id=%[1]s", a.run),
 	}})
 	return e
 }
@@ -31,7 +33,7 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	c.abandon(e, now, openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: openaiapi.CodeStreamRestarted,
-		Message: "the run " + a.run + " was restarted, and its answer differs from the part already spoken",
+		Message: fmt.Sprintf("the run %s was restarted, and its new answer differs from the part already spoken", a.run),
 	}, true)
 }
 

@@ -26,7 +26,7 @@ const (
 var (
 	// The texts of these errors follow the name of the field in messages.
 	errBase64 = errors.New("must be base64")
-	errOdd    = errors.New("must be whole samples of 16 bits")
+	errOdd    = errors.New("must contain only complete 16-bit samples")
 	errFull   = errors.New("the buffer is full (120 seconds of uncommitted audio); this audio was dropped")
 	errKept   = errors.New("too much audio is waiting for commit or transcription (240 seconds); this audio was dropped")
 )

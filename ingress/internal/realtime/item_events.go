@@ -65,10 +65,10 @@ func checkItem(c *Conversation, o object, it *item) {
 		o.wrong("id", codeValue, "item %s already exists", it.id)
 	}
 	if it.role == "system" && !c.items.instructionsFit(c.session.instructions, it.said()) {
-		o.wrong("content", codeTooLong, "all instructions together must have at most %d characters", instructionsMax)
+		o.wrong("content", codeTooLong, "all instructions must have at most %d characters in total", instructionsMax)
 	}
 	if it.role == "user" && utf8.RuneCountInString(it.said())+c.items.unansweredLength() > maxMessage {
-		o.wrong("content", codeTooLong, "unanswered items must have at most %d characters together", maxMessage)
+		o.wrong("content", codeTooLong, "unanswered items must have at most %d characters in total", maxMessage)
 	}
 }
 

@@ -190,7 +190,7 @@ func readItem(o object) (*item, []byte) {
 	it := &item{status: statusCompleted}
 	kind := "message"
 	if o.text("type", &kind, nameMax) && kind != "message" {
-		o.wrong("type", codeUnsupported, "must be message: tools of the caller are not supported")
+		o.wrong("type", codeUnsupported, "must be message; the caller's own tools are not supported")
 		return it, nil
 	}
 	o.text("id", &it.id, nameMax)
@@ -226,7 +226,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 			continue
 		}
 		if !slices.Contains(partKinds[it.role], p.kind) {
-			entry.wrong("type", codeUnsupported, "must be %s in an item of role %s", strings.Join(partKinds[it.role], " or "), it.role)
+			entry.wrong("type", codeUnsupported, "must be %s in an item with the role %s", strings.Join(partKinds[it.role], " or "), it.role)
 			continue
 		}
 		// An item has one span of samples, so it can have only one audio part.

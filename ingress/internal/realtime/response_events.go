@@ -37,14 +37,14 @@ func readAsk(c *Conversation, o object, asked *ask) {
 		o.wrong("conversation", codeUnsupported, "must be auto: every response is part of the conversation")
 	}
 	if o.has("input") {
-		o.wrong("input", codeUnsupported, "is not supported: a response answers the conversation's items")
+		o.wrong("input", codeUnsupported, "is not supported; each response answers the items of the conversation")
 	}
 
 	var instructions string
 	if o.text("instructions", &instructions, instructionsMax) && strings.TrimSpace(instructions) != "" {
 		asked.instructions = &instructions
 		if !c.items.instructionsFit(instructions, "") {
-			o.wrong("instructions", codeTooLong, "must have at most %d characters, including system items", instructionsMax)
+			o.wrong("instructions", codeTooLong, "must have at most %d characters, including the text of system items", instructionsMax)
 		}
 	}
 	if audio, ok := o.object("audio"); ok {
@@ -55,7 +55,7 @@ func readAsk(c *Conversation, o object, asked *ask) {
 	}
 	if o.has("metadata") {
 		if json.Unmarshal(o.members["metadata"], &asked.metadata) != nil {
-			o.wrong("metadata", codeType, "must be an object with text values")
+			o.wrong("metadata", codeType, "must be an object with string values")
 		}
 		openaiapi.CheckMetadata(asked.metadata, func(field, code, message string, args ...any) { o.wrong(field, code, message, args...) })
 	}

@@ -143,7 +143,7 @@ func (s *session) updateDetection(o object) {
 	}
 	o.text("type", &kind, nameMax)
 	if kind != serverVAD && kind != semanticVAD {
-		o.wrong("type", codeValue, "must be server_vad or semantic_vad, or turn_detection null")
+		o.wrong("type", codeValue, "must be server_vad or semantic_vad; to disable turn detection, set turn_detection to null")
 		return
 	}
 
@@ -187,7 +187,7 @@ func modality(o object, text bool) bool {
 	}
 	// Some clients request both modalities, which the protocol does not allow.
 	if len(named) != 1 {
-		o.wrong("output_modalities", codeValue, `must be ["audio"] or ["text"]: audio comes with its text`)
+		o.wrong("output_modalities", codeValue, `must be ["audio"] or ["text"]; audio includes its transcript`)
 		return text
 	}
 	return named[0] == modalityText
@@ -196,15 +196,15 @@ func modality(o object, text bool) bool {
 // refuseTools rejects settings that would change the agent, because the agent has its own tools,
 // prompt and limits.
 func refuseTools(o object) {
-	o.refuse("tools", "tools of the caller are not supported: agents call their own tools")
+	o.refuse("tools", "the caller's tools are not supported, because agents call only their own tools")
 	o.refuse("prompt", "is not supported: the agent has its own prompt; use instructions")
 	choice := "auto"
 	switch {
 	case !o.has("tool_choice"):
 	case kind(o.members["tool_choice"]) == '{':
-		o.wrong("tool_choice", codeUnsupported, "must be auto: the agent chooses")
+		o.wrong("tool_choice", codeUnsupported, "must be auto, because the agent chooses its tools itself")
 	case o.text("tool_choice", &choice, nameMax) && choice != "auto":
-		o.wrong("tool_choice", codeUnsupported, "must be auto: the agent chooses")
+		o.wrong("tool_choice", codeUnsupported, "must be auto, because the agent chooses its tools itself")
 	}
 	switch raw := o.members["max_output_tokens"]; kind(raw) {
 	case 0, 'n':
@@ -213,7 +213,7 @@ func refuseTools(o object) {
 			o.wrong("max_output_tokens", codeValue, "must be inf")
 		}
 	default:
-		o.wrong("max_output_tokens", codeUnsupported, "must be inf: the agent's own limits apply")
+		o.wrong("max_output_tokens", codeUnsupported, "must be inf, because the agent's own limits apply")
 	}
 }
 

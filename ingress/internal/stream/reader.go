@@ -127,7 +127,7 @@ func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.lookAt = time.Now().Add(firstLook)
 	events, err := eventsFor(&executiondb.EventLog{Run: *run})
 	if err != nil {
-		r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("cannot start the event log of a new run; reading it instead")
+		r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("cannot derive the first events of a new run; reading its event log instead")
 		r.lookAt = time.Time{}
 		return
 	}

@@ -226,8 +226,8 @@ func (e *Encoder) end(run *domain.Run) []any {
 // endContradicted ends a stream with an error, because the client has received text that is no
 // longer valid.
 func (e *Encoder) endContradicted() []any {
-	return e.breakOff("stream_restarted", "The agent was restarted, and its new answer differs. The run continues: "+
-		"GET /api/runs?id="+e.runID+", or the same request with the same Idempotency-Key, returns its answer.")
+	return e.breakOff("stream_restarted", "The run was restarted and continues, but its new answer differs from this stream. "+
+		"Read the answer with GET /api/runs?id="+e.runID+", or with the same request and Idempotency-Key.")
 }
 
 // breakOff ends the stream with an error while the run continues.

@@ -34,8 +34,8 @@ var (
 	endClient = end{reason: "client"} // the client has sent a close frame
 	endGone   = end{reason: "gone"}   // the client has disconnected without a close frame
 	endSlow   = end{
-		"slow", "client_too_slow", "the client does not read its messages",
-		closing(websocket.StatusPolicyViolation, "the client does not read its messages"), true,
+		"slow", "client_too_slow", "the client reads its messages too slowly",
+		closing(websocket.StatusPolicyViolation, "the client reads its messages too slowly"), true,
 	}
 	endMute = end{
 		"mute", "client_unresponsive", "the client does not answer pings",
@@ -47,7 +47,7 @@ var (
 	}
 	endFlood = end{
 		"flood", "rate_limit_exceeded",
-		fmt.Sprintf("too many events: in addition to audio, %d per second are allowed, in bursts of %d", eventRate, eventBurst),
+		fmt.Sprintf("too many events: besides audio, the limit is %d per second, with bursts of %d", eventRate, eventBurst),
 		closing(websocket.StatusPolicyViolation, "too many events"), true,
 	}
 	endTooLarge = end{
@@ -64,15 +64,15 @@ var (
 	}
 	endExpired = end{
 		"expired", "session_expired", "the connection has reached its maximum duration; connect again with the same session_id to continue",
-		closing(websocket.StatusNormalClosure, "the maximum duration is reached"), false,
+		closing(websocket.StatusNormalClosure, "the connection has reached its maximum duration"), false,
 	}
 	endIdle = end{
 		"idle", "session_idle", "nothing was said for too long; connect again with the same session_id to continue",
 		closing(websocket.StatusNormalClosure, "nothing was said for too long"), false,
 	}
 	endDrain = end{
-		"drain", "service_restarting", "the service restarts; connect again with the same session_id to continue",
-		closing(websocket.StatusServiceRestart, "the service restarts"), false,
+		"drain", "service_restarting", "the service is restarting; connect again with the same session_id to continue",
+		closing(websocket.StatusServiceRestart, "the service is restarting"), false,
 	}
 	endNoWorker = end{
 		"no_worker", "voice_unavailable", "no speech service is available; try again later",

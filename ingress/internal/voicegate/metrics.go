@@ -14,10 +14,10 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "parley_voice_connections", Help: "Voice connections that are open.",
+			Name: "parley_voice_connections", Help: "Open voice connections.",
 		}),
 		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_voice_closed_total", Help: "Voice connections that have ended, by the reason.",
+			Name: "parley_voice_closed_total", Help: "Closed voice connections, by reason.",
 		}, []string{"reason"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_voice_lines_lost_total", Help: "Voice sessions that lost their worker and were reopened on another.",

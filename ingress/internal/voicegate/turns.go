@@ -195,7 +195,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("cannot continue to follow the run of a voice turn")
+				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("cannot read further events of a voice turn's run")
 			}
 			t.sendAndWait(ctx, news{answer: answer, cut: true, done: done}, done)
 			return

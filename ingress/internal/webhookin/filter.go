@@ -122,7 +122,7 @@ func scalars(values ...[]byte) ([]scalar, error) {
 	for _, raw := range values {
 		s, ok := readScalar(raw)
 		if !ok || len(raw) == 0 {
-			return nil, fmt.Errorf("must be a text, a number, true, false or null")
+			return nil, fmt.Errorf("must be a string, a number, true, false or null")
 		}
 		if len([]rune(s.text)) > maxFilterText {
 			return nil, fmt.Errorf("must have at most %d characters", maxFilterText)

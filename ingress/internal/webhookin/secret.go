@@ -42,7 +42,7 @@ func CheckSecret(source domain.HookSource, secret string) error {
 	}
 	key, err := keyFor(source, secret)
 	if err != nil || len(key) < keyLeast || len(key) > maxKey {
-		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, keyLeast, maxKey)
+		return fmt.Errorf("must be %s followed by %d to %d bytes in base64", secretPrefix, keyLeast, maxKey)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func parseTemplate(text string) ([]piece, error) {
 		}
 		inside, after, closed := strings.Cut(rest, "}}")
 		if !closed {
-			return nil, fmt.Errorf("a {{ has no }}")
+			return nil, fmt.Errorf("a {{ has no matching }}")
 		}
 
 		p, err := parsePlace(strings.TrimSpace(inside))
@@ -84,7 +84,7 @@ func parseTemplate(text string) ([]piece, error) {
 			return nil, err
 		}
 		if places++; places > maxPlaces {
-			return nil, fmt.Errorf("it has more than %d {{placeholders}}", maxPlaces)
+			return nil, fmt.Errorf("must have at most %d placeholders", maxPlaces)
 		}
 		out, text = append(out, p), after
 	}
@@ -104,7 +104,7 @@ func parsePlace(name string) (piece, error) {
 func parsePath(text string) ([]string, error) {
 	shown := truncate.Ellipsis(text, 64)
 	if text == "" {
-		return nil, fmt.Errorf("a path is empty")
+		return nil, fmt.Errorf("the path of a placeholder is empty")
 	}
 	// The length is limited to bound the work for each delivery, because a hook may have many
 	// placeholders.
@@ -113,11 +113,11 @@ func parsePath(text string) ([]string, error) {
 	}
 	path := strings.Split(text, ".")
 	if len(path) > pathDeep {
-		return nil, fmt.Errorf("the path %s has more than %d names", shown, pathDeep)
+		return nil, fmt.Errorf("the path %s has more than %d parts", shown, pathDeep)
 	}
 	for _, name := range path {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !inPath(r) }) {
-			return nil, fmt.Errorf("%s is not a path: use names and numbers separated by dots, such as pull_request.labels.0.name", shown)
+			return nil, fmt.Errorf("%s is not a valid path: use names and numbers separated by dots, such as pull_request.labels.0.name", shown)
 		}
 	}
 	return path, nil

@@ -18,10 +18,10 @@ import (
 // These errors are the reasons for refusing a delivery. They help the person who configures the
 // source, but do not help a sender to guess a secret.
 var (
-	ErrUnsigned  = errors.New("the delivery has no signature from this source")
-	ErrDoubled   = errors.New("a header of the signature was sent more than once")
-	ErrMalformed = errors.New("a header of the signature is malformed")
-	ErrStale     = errors.New("the time of the signature differs by more than five minutes")
+	ErrUnsigned  = errors.New("the delivery has no signature")
+	ErrDoubled   = errors.New("a signature header was sent more than once")
+	ErrMalformed = errors.New("a signature header is malformed")
+	ErrStale     = errors.New("the time of the signature differs from the current time by more than five minutes")
 	ErrSignature = errors.New("the signature does not match the body and the hook's secret")
 )
 

@@ -73,8 +73,8 @@ export const tests: Test[] = [
     run: () => {
       equal(originsOf("a.example, https://b.example").origins, ["https://a.example", "https://b.example"]);
       const { origins, fault } = originsOf("not an origin a.example");
-      equal([origins, fault], [[], "Not an origin: not, an, origin. Use a scheme and a host, without a path, for example https://www.example.com."]);
-      equal(originsOf("*.a.example").fault, "Not an origin: *.a.example. Patterns are not supported. Add each origin, for example https://www.example.com.");
+      equal([origins, fault], [[], "Not an origin: not, an, origin. Enter a scheme and a host without a path, for example https://www.example.com."]);
+      equal(originsOf("*.a.example").fault, "Not an origin: *.a.example. Patterns are not supported. Add each origin separately, for example https://www.example.com.");
     },
   },
   {

@@ -168,7 +168,7 @@ export const tests: Test[] = [
       ok(/Connection lost/.test(shown()), shown());
       await service.answer("/api/agents", stream(": ping\n\n", false)); // the run waits for another worker
       await until(session, () => only(session).cutOff === "resuming");
-      ok(!/Connection lost/.test(shown()) && /The answer is being resumed/.test(shown()), shown());
+      ok(!/Connection lost/.test(shown()) && /Resuming the answer/.test(shown()), shown());
       render(null, box);
     }),
   },
@@ -290,7 +290,7 @@ export const tests: Test[] = [
       };
       session.send("hello");
       const [long, heldLong] = await shown(8 * 86_400 - 60);
-      ok(/The budget of 0 runs per month of the agent Shop is used up\. Ask an admin to raise it\.The limit resets in 7 days\. .*Send againDiscard/.test(long), long);
+      ok(/The budget of 0 runs per month of the agent Shop is used up\. Ask an admin to raise the budget\.The limit resets in 7 days\. .*Send againDiscard/.test(long), long);
       session.resend(only(session));
       const [brief, heldBrief] = await shown(60);
       ok(/Send again in (60|59) s/.test(brief), brief);

@@ -48,7 +48,7 @@ export const tests: Test[] = [
     run: () => {
       const lost = (s: Span): Span => ({ ...s, status: "lost" });
       const t = trace(lost(span("attempt", 0, 30, "attempt 1")), span("turn", 0, 2, "turn 1"), lost(span("turn", 2, 30, "turn 2")));
-      equal(partsOf(t, 0).map((p) => p.name).slice(1), ["Turn 1", "Work lost with its worker"]);
+      equal(partsOf(t, 0).map((p) => p.name).slice(1), ["Turn 1", "Work lost because its worker failed"]);
       equal(spentOf(partsOf(t, 0)), { queue: 0, turn: 2, wait: 0, tool: 0, lost: 28 });
     },
   },

@@ -359,8 +359,8 @@ export const tests: Test[] = [
         render(h(VoicePanel, { call, onEnd: () => {} }), box);
         return box.textContent ?? "";
       };
-      ok(/expect wrong words/.test(says("offline/pocketsphinx")), box.textContent ?? "");
-      ok(!/expect wrong words|decision/.test(says("openai/gpt-4o-mini-transcribe")), box.textContent ?? "");
+      ok(/recognized offline/.test(says("offline/pocketsphinx")), box.textContent ?? "");
+      ok(!/recognized offline|decision/.test(says("openai/gpt-4o-mini-transcribe")), box.textContent ?? "");
       const [turn] = all([...answering, done("r1", "incomplete")]);
       if (turn) session.turns = [{ ...turn, status: "requires_action" }];
       ok(/Waiting for your decision.*needs your decision/.test(says("openai/x")), box.textContent ?? "");

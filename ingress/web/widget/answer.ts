@@ -27,7 +27,7 @@ export class Answer {
     try {
       this.draw(text, citations, open);
     } catch (cause) {
-      console.error("agent-chat: an answer is shown as plain text:", cause); // a rendering error must not end the chat
+      console.error("agent-chat: cannot render an answer, so it is shown as plain text:", cause); // a rendering error must not end the chat
       this.known = -1;
       this.sources.remove();
       this.text.replaceChildren(h("p", { class: "plain" }, text));

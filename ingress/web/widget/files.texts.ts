@@ -12,13 +12,13 @@ export const table = {
 
   wait: ["The files are still being sent.", "Die Dateien werden noch gesendet.", "Los archivos aún se están enviando."],
   failed: ["Remove the files that were not sent.", "Entfernen Sie die nicht gesendeten Dateien.", "Quite los archivos que no se enviaron."],
-  most: ["A message takes at most {0} files.", "Eine Nachricht fasst höchstens {0} Dateien.", "Un mensaje admite como máximo {0} archivos."],
+  most: ["A message can have at most {0} files.", "Eine Nachricht fasst höchstens {0} Dateien.", "Un mensaje admite como máximo {0} archivos."],
 
   empty: ["The file is empty.", "Die Datei ist leer.", "El archivo está vacío."],
   large: ["The file is larger than 20 MiB.", "Die Datei ist größer als 20 MiB.", "El archivo supera los 20 MiB."],
   type: [
-    "This type of file is not accepted. Accepted are images, PDF, Office documents and text.",
-    "Dieser Dateityp wird nicht angenommen. Angenommen werden Bilder, PDF, Office-Dokumente und Text.",
+    "This file type is not supported. Supported types are images, PDF, Office documents and text.",
+    "Dieser Dateityp wird nicht unterstützt. Unterstützt werden Bilder, PDF, Office-Dokumente und Text.",
     "Este tipo de archivo no se admite. Se admiten imágenes, PDF, documentos de Office y texto.",
   ],
   unreadable: [
@@ -27,8 +27,8 @@ export const table = {
     "El archivo está dañado o la imagen supera los 25 megapíxeles.",
   ],
   tooMany: ["Too many files. Try again {0}.", "Zu viele Dateien. Versuchen Sie es {0} noch einmal.", "Demasiados archivos. Inténtelo de nuevo {0}."],
-  full: ["This chat takes no more files now.", "Dieser Chat nimmt zurzeit keine weiteren Dateien an.", "Este chat no admite más archivos por ahora."],
-  gone: ["This chat takes no files any more.", "Dieser Chat nimmt keine Dateien mehr an.", "Este chat ya no admite archivos."],
+  full: ["This chat can't accept more files right now.", "Dieser Chat nimmt zurzeit keine weiteren Dateien an.", "Este chat no admite más archivos por ahora."],
+  gone: ["This chat no longer accepts files.", "Dieser Chat nimmt keine Dateien mehr an.", "Este chat ya no admite archivos."],
   unreachable: ["The file was not sent. Check your connection.", "Die Datei wurde nicht gesendet. Prüfen Sie die Verbindung.", "El archivo no se envió. Compruebe la conexión."],
   busy: ["Service busy. Try again {0}.", "Der Dienst ist ausgelastet. Versuchen Sie es {0} noch einmal.", "El servicio está ocupado. Inténtelo de nuevo {0}."],
 } satisfies Record<string, Row>;

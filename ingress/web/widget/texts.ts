@@ -83,9 +83,9 @@ const table = {
     "Este chat ya no está disponible aquí. Recargue la página.",
   ],
   badFile: [
-    "A file can't be used. Send your message without it, or attach it again.",
-    "Eine Datei kann nicht verwendet werden. Senden Sie die Nachricht ohne sie, oder hängen Sie sie erneut an.",
-    "Un archivo no se puede usar. Envíe el mensaje sin él o adjúntelo de nuevo.",
+    "One of the files can't be used. Send your message without it, or attach it again.",
+    "Eine der Dateien kann nicht verwendet werden. Senden Sie die Nachricht ohne sie, oder hängen Sie sie erneut an.",
+    "Uno de los archivos no se puede usar. Envíe el mensaje sin él o adjúntelo de nuevo.",
   ],
   refused: [
     "This message can't be sent. Change it, or start a new session.",

@@ -2,6 +2,7 @@ package account
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -113,7 +114,7 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 	}
 
 	page, err := web.RenderNotice(web.Notice{
-		Title: "Invitation declined", Words: "You did not join " + invited.Organization + ". The link no longer works.",
+		Title: "Invitation declined", Words: fmt.Sprintf("You declined the invitation to %s. Its link no longer works.", invited.Organization),
 	})
 	showRendered(c, http.StatusOK, page, err)
 }

@@ -123,9 +123,9 @@ func checkPassword(p *httpx.Problems, field, value string) {
 	p.Text(field, value, minPassword, maxPassword)
 	switch normal, err := auth.NormalizePassword(value); {
 	case err != nil:
-		p.Add(field, httpx.CodeInvalidValue, "must not contain control characters or characters that Unicode does not define")
+		p.Add(field, httpx.CodeInvalidValue, "must not contain control characters or unassigned Unicode characters")
 	case utf8.RuneCountInString(normal) < minPassword:
-		p.Add(field, httpx.CodeTooShort, "must have at least %d characters, counting composed characters once", minPassword)
+		p.Add(field, httpx.CodeTooShort, "must have at least %d characters after Unicode normalization", minPassword)
 	}
 }
 
@@ -186,7 +186,7 @@ func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 
 	client := h.Auth.DemoClient(c.Request)
 	if wait := h.signups.Begin(client); wait > 0 {
-		return httpx.RateLimited(wait, fmt.Sprintf("this client address has created %d accounts within an hour", h.SignupsPerAddress))
+		return httpx.RateLimited(wait, fmt.Sprintf("sign-up limit of %d accounts per hour for this client address exceeded", h.SignupsPerAddress))
 	}
 
 	err := signUp()
@@ -294,7 +294,7 @@ func (h *Handler) logout(c *gin.Context) error {
 	found := &httpx.Problems{}
 	value, everywhere := httpx.QueryValue(c, "everywhere", found)
 	if everywhere && value != "1" {
-		found.Add("everywhere", httpx.CodeInvalidValue, "must be 1 if given")
+		found.Add("everywhere", httpx.CodeInvalidValue, "must be 1, or omitted")
 	}
 	if err := found.Err(); err != nil {
 		return err

@@ -77,7 +77,7 @@ func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	next = nextFor(c, found)
 	value, takeOver := httpx.QueryValue(c, "takeover", found)
 	if takeOver && value != "1" {
-		found.Add("takeover", httpx.CodeInvalidValue, "must be 1 if given")
+		found.Add("takeover", httpx.CodeInvalidValue, "must be 1, or omitted")
 	}
 	if site := c.GetHeader("Sec-Fetch-Site"); takeOver && site != "" && site != "same-origin" && site != "none" {
 		return "", false, apierr.New(apierr.PermissionDenied, "requests from pages of other origins are not allowed")
@@ -217,10 +217,10 @@ func seeOther(c *gin.Context, address string) {
 func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {
-		return accountdb.Identity{}, apierr.New(apierr.Unauthenticated, "the identity provider did not log you in")
+		return accountdb.Identity{}, apierr.New(apierr.Unauthenticated, "the identity provider rejected the login")
 	}
 	if len(codes) != 1 || codes[0] == "" {
-		return accountdb.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given once")
+		return accountdb.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given exactly once")
 	}
 
 	p, err := h.provider.Finish(c.Request.Context(), begun.Attempt, codes[0])

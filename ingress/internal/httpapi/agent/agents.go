@@ -115,7 +115,7 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 		}
 		t, err := h.AgentsDB.Template(ctx, body.TemplateID.Value)
 		if apierr.CodeFor(err) == apierr.NotFound {
-			err = apierr.Invalid("templateId", httpx.CodeInvalidValue, "is not a template")
+			err = apierr.Invalid("templateId", httpx.CodeInvalidValue, "is not the id of a template")
 		}
 		if err != nil {
 			return agent, err

@@ -181,7 +181,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Model = f.Model.Or(a.Model)
 	a.FallbackModels = f.FallbackModels.Or(a.FallbackModels)
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
-		p.Add(httpx.Element("fallbackModels", i), httpx.CodeDuplicate, "must not be the model itself")
+		p.Add(httpx.Element("fallbackModels", i), httpx.CodeDuplicate, "must differ from the agent's model")
 	}
 
 	a.AllowedCallers = f.AllowedCallers.Or(a.AllowedCallers)

@@ -60,7 +60,7 @@ func (h *Handler) checkAgent(c *gin.Context) error {
 	}
 	if h.ChecksPerMinute > 0 {
 		if wait := h.checks.Begin(org); wait > 0 {
-			return httpx.RateLimited(wait, fmt.Sprintf("the organization may check its agents %d times per minute", h.ChecksPerMinute))
+			return httpx.RateLimited(wait, fmt.Sprintf("rate limit of %d agent checks per minute exceeded", h.ChecksPerMinute))
 		}
 	}
 
@@ -146,15 +146,16 @@ func (h *Handler) callChecks(ctx context.Context, kind string, claims contract.C
 		return reply.Checks, nil
 	}
 
-	role, missing := "agent", "models"
+	role, detail := "agent", "The models were not checked, because no worker with the role agent responded."
 	if kind == contract.KindCheckTools {
-		role, missing = "tool", "search provider, MCP servers and endpoints"
+		role = "tool"
+		detail = "The search provider, MCP servers and endpoints were not checked, because no worker with the role tool responded."
 	}
 	log := h.Log.Warn().Err(err).Str("org_id", claims.OrganizationID).Str("agent_id", claims.AgentID).Str("role", role)
-	log.Msg("no worker has checked the connections of an agent")
+	log.Msg("no worker responded to the check of an agent's connections")
 	return []domain.Check{{
 		Kind: domain.CheckWorker, Name: role, DurationMS: time.Since(began).Milliseconds(),
-		Detail: "No worker with the role " + role + " has checked the " + missing + ".",
+		Detail: detail,
 	}}, nil
 }
 

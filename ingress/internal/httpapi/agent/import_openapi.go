@@ -75,7 +75,7 @@ func (b *importBody) checkDocument(p *httpx.Problems) {
 	case b.Document[0] == '{':
 		b.text = b.Document
 	case err != nil || b.Document[0] != '"':
-		p.Add("document", httpx.CodeInvalidType, "must be an object, or a JSON or YAML text")
+		p.Add("document", httpx.CodeInvalidType, "must be an object, or a string with JSON or YAML")
 	case text == "":
 		p.Add("document", httpx.CodeTooShort, "must not be empty")
 	default:
@@ -192,7 +192,7 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	}
 
 	if n := len(t.Endpoints); n > maxEndpoints {
-		p.Add("operations", httpx.CodeTooLong, "endpoint limit of the agent exceeded (%d of %d): select operations", n, maxEndpoints)
+		p.Add("operations", httpx.CodeTooLong, "endpoint limit of the agent exceeded (%d of %d); import fewer operations", n, maxEndpoints)
 	}
 
 	agent.Tools.HTTPRequest = &t
@@ -242,7 +242,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	}
 
 	found := &httpx.Problems{}
-	found.Add("headers", httpx.CodeInvalidValue, "would be sent to %d servers: %s; import them separately, or give serverUrl",
+	found.Add("headers", httpx.CodeInvalidValue, "would be sent to %d servers: %s; import them separately, or set serverUrl",
 		len(origins), named)
 	return found.Err()
 }
@@ -263,7 +263,8 @@ func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 		return fmt.Errorf("rendering agent: %w", err)
 	}
 	if n := len(raw); n > httpx.MaxBody-spare {
-		p.Add("operations", httpx.CodeTooLong, "size limit of the agent exceeded (%d of %d bytes): select operations", n, httpx.MaxBody-spare)
+		p.Add("operations", httpx.CodeTooLong,
+			"size limit of the agent exceeded (%d of %d bytes); import fewer operations", n, httpx.MaxBody-spare)
 	}
 	return nil
 }
@@ -307,7 +308,7 @@ func rejectReason(e domain.Endpoint) string {
 	if e.InputSchema != nil {
 		raw, err := json.Marshal(e.InputSchema)
 		if err != nil {
-			return "its inputSchema cannot be rendered"
+			return "its inputSchema cannot be encoded as JSON"
 		}
 		body.InputSchema = raw
 	}

@@ -26,7 +26,7 @@ const (
 func (h *Handler) listModels(c *gin.Context) error {
 	list, err := h.callListModels(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {
-		failed := apierr.Wrap(apierr.Unavailable, err, "no worker with the role agent has listed the models")
+		failed := apierr.Wrap(apierr.Unavailable, err, "the list of models is unavailable: no worker with the role agent has responded")
 		failed.RetryAfter = listRetry
 		return failed
 	}

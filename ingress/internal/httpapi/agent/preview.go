@@ -49,7 +49,7 @@ func (b *previewBody) values(organization string, p *httpx.Problems) domain.Prom
 	}
 	var err error
 	if values.Input, err = json.Marshal(b.Input.Value); err != nil {
-		p.Add("input", httpx.CodeInvalidValue, "input cannot be read")
+		p.Add("input", httpx.CodeInvalidValue, "contains a value that is not valid JSON")
 	}
 	return values
 }
@@ -91,7 +91,7 @@ func (h *Handler) previewPrompt(c *gin.Context) error {
 	filled, err := domain.FillPrompt(body.SystemPrompt.Or(agent.SystemPrompt), values)
 	if err != nil {
 		return apierr.Invalid("systemPrompt", httpx.CodeTooLong,
-			"must have at most %d characters with the values of its variables", domain.MaxFilledPrompt)
+			"must have at most %d characters after its variables are replaced by their values", domain.MaxFilledPrompt)
 	}
 	return httpx.JSON(c, http.StatusOK, promptPreview{filled})
 }

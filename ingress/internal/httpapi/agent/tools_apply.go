@@ -209,7 +209,7 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:
-		p.Add(at, httpx.CodeInvalidValue, "no secret is set yet: \"***\" keeps an existing one")
+		p.Add(at, httpx.CodeInvalidValue, "\"***\" keeps the stored secret, but no secret is stored yet")
 	case Origin(s.url) != Origin(address):
 		p.Add(at, httpx.CodeInvalidValue, "must be given again, because the origin of the URL has changed")
 	}

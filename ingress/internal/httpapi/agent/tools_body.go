@@ -180,7 +180,7 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	for i, doc := range ids {
 		at := httpx.Element(path, i)
 		if !id.Valid(id.Document, doc) {
-			p.Add(at, httpx.CodeInvalidValue, "must be a document's id")
+			p.Add(at, httpx.CodeInvalidValue, "must be the id of a document")
 		}
 		if seen[doc] {
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
@@ -239,7 +239,7 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 		return
 	}
 	if read["type"] != "object" {
-		p.Add(at+".type", httpx.CodeInvalidValue, `must be "object": arguments have names`)
+		p.Add(at+".type", httpx.CodeInvalidValue, `must be "object", because arguments have names`)
 	} else if _, err := schema.Compile(b.InputSchema); err != nil {
 		p.Add(at, httpx.CodeInvalidValue, "cannot be used as a JSON Schema: %s", errors.Unwrap(err)) // without the context of the error
 	}
@@ -294,7 +294,7 @@ func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	case !toolName.MatchString(name):
 		p.Add(at, httpx.CodeInvalidValue, "must be 1 to 64 letters, digits, underscores and hyphens")
 	case seen[name]:
-		p.Add(at, httpx.CodeDuplicate, "repeats an earlier name")
+		p.Add(at, httpx.CodeDuplicate, "repeats the name of an earlier entry")
 	}
 	seen[name] = true
 }
@@ -309,7 +309,7 @@ func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 		case !httpx.HeaderName.MatchString(name):
 			p.Add(at, httpx.CodeInvalidValue, "contains an invalid header name")
 		case slices.Contains(ownHeaders, lower):
-			p.Add(here, httpx.CodeInvalidValue, "is set by the service")
+			p.Add(here, httpx.CodeInvalidValue, "cannot be set, because the service sets this header")
 		case seen[lower]:
 			p.Add(here, httpx.CodeDuplicate, "is given twice: header names are case-insensitive")
 		case value == "":

@@ -45,7 +45,7 @@ func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.
 	case *secret != hidden:
 		w.IdentitySecret = seal(*secret)
 	case w.IdentitySecret == "":
-		p.Add(identitySecret, httpx.CodeInvalidValue, "no secret is set yet: \"***\" keeps an existing one")
+		p.Add(identitySecret, httpx.CodeInvalidValue, "\"***\" keeps the stored secret, but no secret is stored yet")
 	}
 }
 
@@ -57,8 +57,8 @@ func checkOrigins(p *httpx.Problems, origins []string) {
 		at := httpx.Element(path, i)
 		switch {
 		case !httpx.IsOrigin(origin):
-			p.Add(at, httpx.CodeInvalidValue, "must be an origin as browsers send it, such as https://www.example.com: "+
-				"in lower case, non-ASCII names as xn--…, no patterns")
+			p.Add(at, httpx.CodeInvalidValue, "must be an origin in the form that browsers send, such as https://www.example.com: "+
+				"in lower case, with non-ASCII names as xn--…, and without patterns")
 		case slices.Contains(origins[:i], origin):
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}

@@ -152,7 +152,7 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 		switch {
 		case !field.header.Set || field.header.Null || field.header.Value == "" && field.empty:
 		case !named:
-			p.Add(field.name, httpx.CodeInvalidValue, "is only for the sources hmac and token: %s has fixed headers", source)
+			p.Add(field.name, httpx.CodeInvalidValue, "can be set only for the sources hmac and token; the headers of %s are fixed", source)
 		case !httpx.HeaderName.MatchString(field.header.Value):
 			p.Add(field.name, httpx.CodeInvalidValue, "must be a header name of 1 to 128 characters")
 		}

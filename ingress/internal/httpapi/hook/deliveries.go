@@ -255,7 +255,8 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 		}
 	}
 
-	return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue, "was already redelivered %d times", maxRedelivered)
+	return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue,
+		"was already redelivered %d times, which is the maximum", maxRedelivered)
 }
 
 // redeliveredID returns the id of a delivery's nth redelivery. If the delivery is itself a

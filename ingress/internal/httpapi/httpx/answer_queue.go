@@ -79,7 +79,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 
 	if own >= maxQueued {
 		m.mu.Unlock()
-		return nil, RateLimited(SlotRetryAfter, "this organization is reading too many large answers simultaneously")
+		return nil, RateLimited(SlotRetryAfter, "this organization is reading too many large responses simultaneously")
 	}
 
 	m.waiting = append(m.waiting, turn)
@@ -96,7 +96,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 		made() // the turn began at the moment of the timeout
 	}
 
-	busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
+	busy := apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")
 	busy.RetryAfter = SlotRetryAfter
 	return nil, busy
 }

@@ -79,7 +79,7 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 	}
 
 	if own > 0 && own+bytes > a.PerOrganization {
-		return nil, RateLimited(SlotRetryAfter, "this organization is reading too many large answers simultaneously")
+		return nil, RateLimited(SlotRetryAfter, "this organization is reading too many large responses simultaneously")
 	}
 
 	now := time.Now()
@@ -88,7 +88,7 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 	// larger than the limit for all organizations may be sent alone.
 	for a.total > 0 && a.total+bytes > a.AtOnce {
 		if !a.closeSlowest(owner, now) {
-			busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
+			busy := apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")
 			busy.RetryAfter = SlotRetryAfter
 			return nil, busy
 		}
@@ -179,7 +179,7 @@ func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	if l.cut {
-		return apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
+		return apierr.New(apierr.Overloaded, "too many large responses are being read simultaneously; try again shortly")
 	}
 	earned := time.Duration(l.sent) * time.Second / SlowestRate
 	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // fails only for recorders in tests

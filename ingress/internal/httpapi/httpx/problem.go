@@ -165,7 +165,7 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 // missing, and for which data.
 func missingKey(err error) *apierr.Error {
 	missing := apierr.Wrap(apierr.Unavailable, err,
-		"stored data for this request cannot be decrypted; the operator finds the reason in the log and with parley secrets status")
+		"stored data for this request cannot be decrypted; the operator can find the reason in the log and with parley secrets status")
 	missing.RetryAfter = time.Minute
 	return missing
 }

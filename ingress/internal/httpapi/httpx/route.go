@@ -46,10 +46,10 @@ func (r *Route) MethodError(actions []string) error {
 		return nil
 	}
 	if method := r.Elsewhere[actions[0]]; method != "" {
-		return apierr.Invalid("action", CodeInvalidValue, "%s needs the method %s", actions[0], method)
+		return apierr.Invalid("action", CodeInvalidValue, "the action %s requires the method %s", actions[0], method)
 	}
 	if method := r.Elsewhere["*"]; method != "" {
-		return apierr.Invalid("action", CodeInvalidValue, "the actions of this path need the method %s", method)
+		return apierr.Invalid("action", CodeInvalidValue, "the actions of this path require the method %s", method)
 	}
 	return nil
 }

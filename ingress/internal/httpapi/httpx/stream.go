@@ -46,7 +46,7 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	last, err := domain.ParseEventID(values[0])
 	switch {
 	case len(values) > 1:
-		found.Add("Last-Event-ID", CodeDuplicate, "was sent more than once")
+		found.Add("Last-Event-ID", CodeDuplicate, "must be sent only once")
 	case err != nil:
 		found.Add("Last-Event-ID", CodeInvalidValue, "must be the id of an event of this run, such as 1.7")
 	}

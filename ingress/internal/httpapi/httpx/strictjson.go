@@ -66,7 +66,7 @@ type Decoder struct {
 
 // syntax returns the error for invalid JSON at the current position. The error ends the decoding.
 func (d *Decoder) syntax(what string) *apierr.Field {
-	return &apierr.Field{Field: BodyPath, Code: CodeInvalidJSON, Message: "not JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
+	return &apierr.Field{Field: BodyPath, Code: CodeInvalidJSON, Message: "invalid JSON at byte " + strconv.Itoa(d.pos) + ": " + what}
 }
 
 // add reports a problem of the current value. The decoding continues.
@@ -319,7 +319,7 @@ func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	if like < 0 {
 		d.add(CodeUnknown, "is unknown")
 	} else {
-		d.add(CodeUnknown, "is unknown: names match by exact case; use %s", s.fields[like].name)
+		d.add(CodeUnknown, "is unknown: names are case-sensitive; use %s", s.fields[like].name)
 	}
 
 	return d.skip()

@@ -33,21 +33,21 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 	}
 	if !first {
 		if c != ',' {
-			return nil, false, d.syntax("a comma or the end of the object is missing")
+			return nil, false, d.syntax("expected a comma or the end of the object")
 		}
 		d.pos++
 		c = d.peek()
 	}
 
 	if c != '"' {
-		return nil, false, d.syntax("a quoted name is missing")
+		return nil, false, d.syntax("expected a quoted name")
 	}
 	if name, err = d.text(); err != nil {
 		return nil, false, err
 	}
 
 	if d.peek() != ':' {
-		return nil, false, d.syntax("a colon is missing")
+		return nil, false, d.syntax("expected a colon")
 	}
 
 	d.pos++
@@ -65,12 +65,12 @@ func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	case first:
 		return true, nil
 	case c != ',':
-		return false, d.syntax("a comma or the end of the list is missing")
+		return false, d.syntax("expected a comma or the end of the list")
 	}
 
 	d.pos++
 	if d.peek() == ']' {
-		return false, d.syntax("a comma before the end of a list")
+		return false, d.syntax("unexpected comma before the end of the list")
 	}
 	return true, nil
 }
@@ -97,7 +97,7 @@ func (d *Decoder) skip() *apierr.Field {
 	case d.pos >= len(d.Src):
 		return d.syntax("unexpected end")
 	default:
-		return d.syntax("a value is missing")
+		return d.syntax("expected a value")
 	}
 }
 
@@ -164,13 +164,13 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 	if d.at('0') {
 		d.pos++
 	} else if !d.digits() {
-		return nil, d.syntax("a digit is missing")
+		return nil, d.syntax("expected a digit")
 	}
 
 	if d.at('.') {
 		d.pos++
 		if !d.digits() {
-			return nil, d.syntax("a digit is missing")
+			return nil, d.syntax("expected a digit")
 		}
 	}
 
@@ -180,7 +180,7 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 			d.pos++
 		}
 		if !d.digits() {
-			return nil, d.syntax("a digit is missing")
+			return nil, d.syntax("expected a digit")
 		}
 	}
 
@@ -212,11 +212,11 @@ func (d *Decoder) text() ([]byte, *apierr.Field) {
 		case c == '\\':
 			return d.escapedText(start)
 		case c < ' ':
-			return nil, d.syntax("a control character in a string")
+			return nil, d.syntax("unexpected control character in a string")
 		}
 	}
 
-	return nil, d.syntax("an unterminated string")
+	return nil, d.syntax("unterminated string")
 }
 
 // escapedText continues to scan a string at its first backslash. start is the offset of the
@@ -230,7 +230,7 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 			d.pos++
 			return d.buf, nil
 		case c < ' ':
-			return nil, d.syntax("a control character in a string")
+			return nil, d.syntax("unexpected control character in a string")
 		case c != '\\':
 			d.buf = append(d.buf, c)
 			d.pos++
@@ -241,7 +241,7 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 		}
 	}
 
-	return nil, d.syntax("an unterminated string")
+	return nil, d.syntax("unterminated string")
 }
 
 // unescaped maps the character after a backslash to its meaning, except u, which escape handles.
@@ -250,13 +250,13 @@ var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 
 // escape decodes the escape at the current position and appends it to d.buf.
 func (d *Decoder) escape() *apierr.Field {
 	if d.pos+1 >= len(d.Src) {
-		return d.syntax("an unterminated string")
+		return d.syntax("unterminated string")
 	}
 
 	c := d.Src[d.pos+1]
 	if c != 'u' {
 		if unescaped[c] == 0 {
-			return d.syntax("an unknown escape in a string")
+			return d.syntax("unknown escape sequence in a string")
 		}
 		d.buf = append(d.buf, unescaped[c])
 		d.pos += 2
@@ -265,7 +265,7 @@ func (d *Decoder) escape() *apierr.Field {
 
 	r, ok := d.hex(d.pos)
 	if !ok {
-		return d.syntax("an unfinished \\u escape in a string")
+		return d.syntax("incomplete \\u escape sequence in a string")
 	}
 	if r == 0 {
 		d.add(CodeInvalidValue, "must not contain the character U+0000")
@@ -281,7 +281,7 @@ func (d *Decoder) escape() *apierr.Field {
 			// This is half of a surrogate pair, for example from a text truncated in the middle of
 			// a character. Replacing it with U+FFFD could make two different idempotency keys
 			// equal.
-			d.add(CodeInvalidValue, "must not contain half of a surrogate pair")
+			d.add(CodeInvalidValue, "must not contain an unpaired surrogate")
 			r = utf8.RuneError
 		}
 	}

@@ -156,7 +156,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	case reflect.Struct:
 		s.kind, s.fields = structKind, fieldsFor(typ)
 	default:
-		panic(fmt.Sprintf("unsupported type %s in a body", typ))
+		panic(fmt.Sprintf("type %s is not supported in a request body", typ))
 	}
 
 	return s
@@ -176,7 +176,7 @@ func fieldsFor(typ reflect.Type) []field {
 
 	// structMember has one bit for each field, in a 64-bit number.
 	if len(out) > 64 {
-		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))
+		panic(fmt.Sprintf("%s has more than 64 fields", typ))
 	}
 	return out
 }

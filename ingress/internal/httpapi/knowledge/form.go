@@ -111,7 +111,7 @@ func (f *documentForm) readError() error {
 	if f.in.Err != nil && !errors.Is(f.in.Err, transfer.ErrNotAllowed) {
 		return f.in.Err
 	}
-	what := "is not a complete form with this boundary"
+	what := "is not a complete multipart form with the declared boundary"
 	if f.in.Err != nil {
 		what = "the header of a part must have at most 8192 bytes"
 	}
@@ -174,7 +174,7 @@ func (f *documentForm) at(n int) string {
 // tooMany returns the message for a form with more files than allowed.
 func (f *documentForm) tooMany() string {
 	if f.limit == 1 {
-		return "must be sent only once: a document has one content"
+		return "must be sent only once, because a document has only one content"
 	}
 	return fmt.Sprintf("may be repeated at most %d times", f.limit)
 }

@@ -68,7 +68,7 @@ func (h *Handler) picture(ctx context.Context, org string, doc domain.Document, 
 	}
 	if wait := h.renders.Begin(org); wait > 0 {
 		return domain.PagePicture{}, httpx.RateLimited(wait,
-			fmt.Sprintf("the organization may load %d new pictures of pages per minute", picturesPerMinute))
+			fmt.Sprintf("rate limit of %d new page pictures per minute exceeded", picturesPerMinute))
 	}
 
 	deadline := time.Now().Add(pictureTime)
@@ -110,7 +110,7 @@ func (h *Handler) callRenderer(ctx context.Context, claims contract.PageClaims) 
 func rendererError(cause error) error {
 	what := pictureUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {
-		what += ": no worker with the role tool and a sandbox is available"
+		what = "pictures of pages are unavailable, because no worker has the role tool and a sandbox; try again shortly"
 	}
 	e := apierr.Wrap(apierr.Unavailable, cause, "%s", what)
 	e.RetryAfter = searchRetry

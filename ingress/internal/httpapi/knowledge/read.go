@@ -197,9 +197,9 @@ func (h *Handler) documentWithPage(c *gin.Context, documentID string, page int) 
 	case err != nil:
 		return doc, err
 	case doc.Pages == nil:
-		return doc, apierr.New(apierr.NotFound, "the document has no pages: use chunk for one of its %d passages", doc.Chunks)
+		return doc, apierr.New(apierr.NotFound, "the document has no pages; use the parameter chunk to read one of its %d passages", doc.Chunks)
 	case page > *doc.Pages:
-		return doc, apierr.New(apierr.NotFound, "page %d does not exist: the document has %d", page, *doc.Pages)
+		return doc, apierr.New(apierr.NotFound, "page %d does not exist; the last page is %d", page, *doc.Pages)
 	}
 	return doc, nil
 }
@@ -208,7 +208,7 @@ func (h *Handler) documentWithPage(c *gin.Context, documentID string, page int) 
 func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) error {
 	doc, err := h.readyDocument(c, documentID)
 	if err == nil && chunk >= doc.Chunks {
-		err = apierr.New(apierr.NotFound, "passage %d does not exist: the document has %d, and the first is 0", chunk, doc.Chunks)
+		err = apierr.New(apierr.NotFound, "passage %d does not exist; the document's %d passages are numbered from 0", chunk, doc.Chunks)
 	}
 	if err != nil {
 		return err

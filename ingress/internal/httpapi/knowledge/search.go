@@ -110,7 +110,7 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	for i, documentID := range ids[:min(len(ids), maxSearchDocuments)] {
 		switch at := httpx.Element("documentId", i); {
 		case !id.Valid(id.Document, documentID):
-			found.Add(at, httpx.CodeInvalidValue, "must be a document's id")
+			found.Add(at, httpx.CodeInvalidValue, "must be the id of a document")
 		case seen[documentID]:
 			found.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
@@ -179,7 +179,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 func searchError(cause error) error {
 	what := searchUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {
-		what += ": no worker is available for searches"
+		what = "document search is unavailable, because no worker with the role tool is available; try again shortly"
 	}
 	e := apierr.Wrap(apierr.Unavailable, cause, "%s", what)
 	e.RetryAfter = searchRetry

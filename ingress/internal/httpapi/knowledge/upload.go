@@ -204,7 +204,7 @@ func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 
 	withContent := b.Content.Set || b.ContentBase64.Set || b.URL.Value != nil && (known.URL == nil || *b.URL.Value != *known.URL)
 	if b.MIMEType.Set && !withContent && b.MIMEType.Value != shownDocument(known).MIMEType {
-		found.Add("mimeType", httpx.CodeInvalidValue, "is detected from the content: send it with new content, or unchanged")
+		found.Add("mimeType", httpx.CodeInvalidValue, "is detected from the content; it can be changed only together with the content")
 	}
 	return httpx.Unchanged(found, *b, shownDocument(known))
 }

@@ -319,7 +319,7 @@ func streamError(err error, runID string) error {
 	case apierr.CodeFor(err) == apierr.NotFound:
 		return apierr.Wrap(apierr.NotFound, err, "the run %s has expired", runID)
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("the log of run %s has no final event", runID)
+		return fmt.Errorf("the event log of run %s has no final event", runID)
 	}
 
 	stopping := apierr.Wrap(apierr.Unavailable, err,

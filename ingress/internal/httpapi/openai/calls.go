@@ -107,7 +107,7 @@ func (h *Handler) finished(ctx context.Context, s *dispatch.Submission, runID st
 // message of the earlier response.
 func (h *Handler) takeResults(ctx context.Context, s *dispatch.Submission, results []openaiapi.Result) error {
 	unknown := apierr.Invalid(results[0].Field, "invalid_value",
-		"no call with this id precedes: send its function_call item, or previous_response_id")
+		"no earlier call has this id; send its function_call item too, or set previous_response_id")
 	runID := domain.RunOfClientCall(results[0].ToolCallID)
 	if !id.Valid(id.Run, runID) {
 		return unknown

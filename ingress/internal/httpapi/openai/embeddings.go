@@ -170,7 +170,7 @@ func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time)
 		e.RetryAfter = max(f.RetryAfter, embedRetry)
 		return e
 	case len(reply.Vectors) == 0 || len(reply.Vectors) > texts || len(reply.Vectors[0]) == 0:
-		return embedUnavailable(errors.New("the reply of the worker has no vectors"))
+		return embedUnavailable(errors.New("the worker's reply contains no vectors"))
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time)
 func embedUnavailable(cause error) error {
 	what := "embeddings are unavailable; try again shortly"
 	if errors.Is(cause, bus.ErrNoToolWorker) {
-		what += ": no worker is available for embeddings"
+		what = "embeddings are unavailable, because no worker with the role tool is available; try again shortly"
 	}
 	e := apierr.Wrap(apierr.Unavailable, cause, "%s", what)
 	e.RetryAfter = embedRetry

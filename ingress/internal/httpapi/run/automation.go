@@ -93,7 +93,7 @@ func (b *automationBody) automationInput(found *httpx.Problems) (message string,
 
 	data, err := json.Marshal(input)
 	if err != nil {
-		found.Add("input", httpx.CodeInvalidValue, "input cannot be read")
+		found.Add("input", httpx.CodeInvalidValue, "contains a value that is not valid JSON")
 	}
 	return message, data
 }

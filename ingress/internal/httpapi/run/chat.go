@@ -86,7 +86,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		found.Add(string(s.Options.Settings.Names()[0]), httpx.CodeInvalidValue, "visitors cannot change model settings")
 	}
 	if visits(who) && s.Options.ClientTools != nil {
-		found.Add("tools", httpx.CodeInvalidValue, "is not supported for visitors, who cannot send results")
+		found.Add("tools", httpx.CodeInvalidValue, "is not supported for visitors, because they cannot send tool results")
 	}
 	if before := body.before; before != nil {
 		s.Sent = before.sent(visits(who))
@@ -98,7 +98,7 @@ func (h *Handler) chatSubmission(c *gin.Context) (*dispatch.Submission, *uistrea
 		s.Sent = t.sent()
 		s.Before = func(ctx context.Context) error { return h.bring(ctx, s, t) }
 		if visits(who) && s.Instructions != "" {
-			found.Add("messages", httpx.CodeInvalidValue, "visitors cannot send messages of system and developer")
+			found.Add("messages", httpx.CodeInvalidValue, "visitors cannot send messages with the roles system and developer")
 		}
 	}
 

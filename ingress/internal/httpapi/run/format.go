@@ -33,7 +33,7 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	case !present:
 		return other
 	case sendAccepted && other != format:
-		found.Add("format", httpx.CodeConflict, "differs from the format in the header Accept")
+		found.Add("format", httpx.CodeConflict, "differs from the format in the Accept header")
 	}
 
 	return format
@@ -194,8 +194,8 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) (cha
 }
 
 // clientToolsHint says in which requests tools of the client are supported.
-const clientToolsHint = "must be empty: in this format the agent calls only its own tools; " +
-	"tools of the client work in Parley's own format and on /v1"
+const clientToolsHint = "must be empty, because this format does not support the client's own tools; " +
+	"use Parley's own format or /v1 for them"
 
 // refuse adds a problem for each AG-UI field that Parley's agents do not support.
 func (d *conversation) refuse(found *httpx.Problems) {
@@ -206,7 +206,7 @@ func (d *conversation) refuse(found *httpx.Problems) {
 	}{
 		{"tools", clientToolsHint, d.Tools},
 		{"context", "is not supported: include it in the message", d.Context},
-		{"resume", "is not supported: decide with POST /api/runs", d.Resume},
+		{"resume", "is not supported: send the decision with POST /api/runs", d.Resume},
 	} {
 		if len(sent.list) > 0 {
 			found.Add(sent.field, httpx.CodeInvalidValue, "%s", sent.why)

@@ -357,7 +357,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend, abandon or tool-results")
 	default:
 		if _, present := httpx.Query(c)["toolCallId"]; present {
-			found.Add("toolCallId", httpx.CodeConflict, "cannot be combined with cancel")
+			found.Add("toolCallId", httpx.CodeConflict, "cannot be combined with the action cancel")
 		}
 	}
 
@@ -390,7 +390,7 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 	if present {
 		found.Text("toolCallId", callID, 1, maxToolCall)
 	} else {
-		found.Add("toolCallId", httpx.CodeRequired, "is required: the call that the run waits for")
+		found.Add("toolCallId", httpx.CodeRequired, "is required: the id of the call that the run waits for")
 	}
 	return callID
 }

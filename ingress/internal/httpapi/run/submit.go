@@ -105,7 +105,7 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 	ctx := c.Request.Context()
 	now, err := h.RunsDB.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
 	if err != nil {
-		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run's state; answering as it was accepted")
+		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run's current state; responding with its state at acceptance")
 		now = *run
 	}
 

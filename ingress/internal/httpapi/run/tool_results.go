@@ -41,7 +41,7 @@ func (b *toolResultsBody) results(found *httpx.Problems) []domain.ClientResult {
 			found.Text(field, r.ToolCallID, 1, maxToolCall)
 		}
 		if seen[r.ToolCallID] {
-			found.Add(field, httpx.CodeDuplicate, "has another result in this request")
+			found.Add(field, httpx.CodeDuplicate, "has more than one result in this request")
 		}
 		seen[r.ToolCallID] = true
 		results[i] = domain.ClientResult{ToolCallID: r.ToolCallID, Output: r.Output, IsError: r.IsError.Value}

@@ -148,7 +148,8 @@ func (h Files) takePart(c *gin.Context, form *formUpload, part *multipart.Part) 
 	case "name":
 		form.name, err = readField(part, field)
 	default:
-		return apierr.Invalid(httpx.BodyPath, httpx.CodeUnknown, "the parts of the form are name, sessionId and then file")
+		return apierr.Invalid(httpx.BodyPath, httpx.CodeUnknown,
+			"must contain only the parts name, sessionId and file, and file must be the last part")
 	}
 	if err != nil {
 		return formError(form.in, err)
@@ -179,7 +180,7 @@ func formError(in *transfer.Upload, err error) error {
 	case errors.As(err, new(*apierr.Error)):
 		return err
 	default:
-		return apierr.Wrap(apierr.InvalidRequest, err, "the body is not a complete form with this boundary")
+		return apierr.Wrap(apierr.InvalidRequest, err, "the body is not a complete multipart form with the declared boundary")
 	}
 }
 

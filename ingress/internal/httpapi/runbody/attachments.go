@@ -78,7 +78,7 @@ func (b *AttachmentBody) asked(found *httpx.Problems, field string) dispatch.Att
 	}
 	if b.MediaType.Set {
 		if b.FileID.Set || b.URL.Set {
-			found.Add(field+".mediaType", httpx.CodeInvalidValue, "is only for data")
+			found.Add(field+".mediaType", httpx.CodeInvalidValue, "can be set only together with data")
 		}
 		CheckMediaType(found, field+".mediaType", b.MediaType.Value)
 	}

@@ -73,7 +73,7 @@ func (b *OptionsBody) CheckMessage(found *httpx.Problems, field, message string)
 func IdempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
-		found.Add("Idempotency-Key", httpx.CodeDuplicate, "was sent more than once")
+		found.Add("Idempotency-Key", httpx.CodeDuplicate, "must be sent only once")
 		return ""
 	}
 

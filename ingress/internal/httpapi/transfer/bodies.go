@@ -20,7 +20,7 @@ const (
 var Messages = &Policy{
 	Bounds: Bounds{messagesPerCredential, messagesPerOrganization, messagesAtOnce / AddressShare, messagesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
-	Doing: "sending too many large messages simultaneously", TooMany: "too many large messages are being sent simultaneously",
+	Doing: "this %s is sending too many large messages simultaneously", TooMany: "too many large messages are being sent simultaneously",
 	Limit: LimitArrival,
 }
 

@@ -80,13 +80,14 @@ type Policy struct {
 	// take no slots from verified senders of the same credential or organization.
 	Unverified Bounds
 
-	Pace           int64         // bytes per second; a slower transfer may be cut to make room
-	Patience       time.Duration // time that a transfer must have waited for its client before the pace is judged
-	Time           time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
-	Queue          time.Duration // maximum time that a body waits for a slot
-	QueueOwn       bool          // whether a body also waits if the limit of its credential, organization or address is reached
-	UntilWhole     bool          // release the slot when the body is complete, because the slot limits only the waiting for clients
-	Doing, TooMany string        // parts of error messages that name the activity
+	Pace       int64         // bytes per second; a slower transfer may be cut to make room
+	Patience   time.Duration // time that a transfer must have waited for its client before the pace is judged
+	Time       time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
+	Queue      time.Duration // maximum time that a body waits for a slot
+	QueueOwn   bool          // whether a body also waits if the limit of its credential, organization or address is reached
+	UntilWhole bool          // release the slot when the body is complete, because the slot limits only the waiting for clients
+	Doing      string        // message for a sender over its limit; %s stands for the kind of sender
+	TooMany    string        // message, or the beginning of one, for a transfer without a free slot
 	// Limit sets the deadline of a transfer's connection.
 	Limit func(conn *http.ResponseController, until time.Time)
 }
@@ -98,7 +99,7 @@ type Bounds struct{ PerCredential, PerOrganization, PerAddress, AtOnce int }
 var Files = &Policy{
 	Bounds: Bounds{FilesPerCredential, filesPerOrganization, filesAtOnce / AddressShare, filesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime,
-	Doing: "reading too many files simultaneously", TooMany: "too many files are being read simultaneously",
+	Doing: "this %s is reading too many files simultaneously", TooMany: "too many files are being read simultaneously",
 	Limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // fails only for recorders in tests
 }
 
@@ -108,7 +109,8 @@ var SmallBodies = &Policy{
 	Bounds:     Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / AddressShare, smallAtOnce},
 	Unverified: Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / 16, smallAtOnce / 2},
 	Pace:       httpx.SlowestRate, Patience: smallPaceTime, Time: smallTime, Queue: QueueTime, UntilWhole: true,
-	Doing: "sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously", Limit: LimitArrival,
+	Doing: "this %s is sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously",
+	Limit: LimitArrival,
 }
 
 // VisitorFiles is the policy for uploads by visitors of widgets. Visitors have slots of their own,
@@ -116,7 +118,7 @@ var SmallBodies = &Policy{
 var VisitorFiles = &Policy{
 	Bounds: Bounds{visitorUploadsEach, visitorUploadsPerOrganization, visitorUploadsPerAddress, visitorUploadsAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
-	Doing: "sending too many files simultaneously", TooMany: "too many files are being sent simultaneously", Limit: LimitArrival,
+	Doing: "this %s is sending too many files simultaneously", TooMany: "too many files are being sent simultaneously", Limit: LimitArrival,
 }
 
 // Documents is the policy for document uploads. DocumentTexts is the policy for documents sent as
@@ -125,12 +127,13 @@ var (
 	Documents = &Policy{
 		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce},
 		Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
-		Doing: "sending too many documents simultaneously", TooMany: "too many documents are being sent simultaneously", Limit: LimitArrival,
+		Doing: "this %s is sending too many documents simultaneously", TooMany: "too many documents are being sent simultaneously",
+		Limit: LimitArrival,
 	}
 	DocumentTexts = &Policy{
 		Bounds: Bounds{textsPerCredential, textsPerOrganization, textsAtOnce / AddressShare, textsAtOnce},
 		Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
-		Doing:   "sending too many documents as JSON simultaneously; use a form, which allows more",
+		Doing:   "this %s is sending too many documents as JSON simultaneously; use a form, which allows more",
 		TooMany: "too many documents are being sent as JSON simultaneously; use a form, which allows more", Limit: LimitArrival,
 	}
 	MediumTexts = &Policy{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -18,7 +19,7 @@ import (
 )
 
 // ErrCut is the cause of the error for a transfer that was cut to make room for another transfer.
-var ErrCut = errors.New("aborted in favor of another transfer")
+var ErrCut = errors.New("aborted to make room for another transfer")
 
 // Limiter enforces a Policy. Open contains the transfers in progress, oldest first.
 type Limiter struct {
@@ -99,18 +100,18 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 	has, newcomer := d.holdings(p)
 
 	if has.PerAddress >= limit.PerAddress {
-		return nil, httpx.RateLimited(httpx.SlotRetryAfter, "this client address is "+d.Doing)
+		return nil, httpx.RateLimited(httpx.SlotRetryAfter, fmt.Sprintf(d.Doing, "client address"))
 	}
 	if has.PerCredential >= limit.PerCredential {
 		if !d.displaceStranger(p, byCredential) {
-			return nil, httpx.RateLimited(httpx.SlotRetryAfter, "this credential is "+d.Doing)
+			return nil, httpx.RateLimited(httpx.SlotRetryAfter, fmt.Sprintf(d.Doing, "credential"))
 		}
 		has, newcomer = d.holdings(p)
 	}
 
 	if has.PerOrganization >= limit.PerOrganization {
 		if !d.displaceStranger(p, byOrganization) {
-			return nil, httpx.RateLimited(httpx.SlotRetryAfter, "this organization is "+d.Doing)
+			return nil, httpx.RateLimited(httpx.SlotRetryAfter, fmt.Sprintf(d.Doing, "organization"))
 		}
 		has, newcomer = d.holdings(p)
 	}

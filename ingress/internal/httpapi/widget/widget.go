@@ -130,7 +130,7 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 
 	switch origins := c.Request.Header[httpx.HeaderOrigin]; {
 	case len(origins) == 0:
-		found.Add(httpx.HeaderOrigin, httpx.CodeRequired, "is required: browsers send it for the page")
+		found.Add(httpx.HeaderOrigin, httpx.CodeRequired, "is required; browsers send it automatically")
 	case len(origins) > 1:
 		found.Add(httpx.HeaderOrigin, httpx.CodeDuplicate, "must be sent only once")
 	}

@@ -46,16 +46,16 @@ func (c *Contract) report(out io.Writer, name string, list map[string]string) (c
 		due := where == name || where == "" && name == Base
 		switch {
 		case due && !c.seen[answer]:
-			fmt.Fprintf(out, "openapi.yaml: no test saw %s\n", answer)
+			fmt.Fprintf(out, "openapi.yaml: no test received the response %s\n", answer)
 			code = 1
 		case listed && where != other && name == Base && c.seen[answer]:
-			fmt.Fprintf(out, "elsewhere.go: %s is seen here\n", answer)
+			fmt.Fprintf(out, "elsewhere.go: remove %s, because a test of this package receives this response\n", answer)
 			code = 1
 		}
 	}
 	for _, answer := range slices.Sorted(maps.Keys(list)) {
 		if !strings.HasPrefix(answer, "* ") && !slices.Contains(documented, answer) {
-			fmt.Fprintf(out, "elsewhere.go: %s is not documented\n", answer)
+			fmt.Fprintf(out, "elsewhere.go: the response %s is not documented in openapi.yaml\n", answer)
 			code = 1
 		}
 	}

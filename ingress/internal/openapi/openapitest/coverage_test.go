@@ -22,13 +22,13 @@ func TestReport(t *testing.T) {
 		wrong         string
 	}{
 		"all seen":               {base: Base},
-		"one not seen":           {base: Base, unseen: "GET /docs → 200", wrong: "no test saw GET /docs → 200"},
+		"one not seen":           {base: Base, unseen: "GET /docs → 200", wrong: "no test received the response GET /docs → 200"},
 		"one with a reason":      {base: Base, unseen: "GET /docs → 200", more: map[string]string{"GET /docs → 200": "a reason"}},
-		"a reason without need":  {base: Base, more: map[string]string{"GET /docs → 200": "a reason"}, wrong: "GET /docs → 200 is seen here"},
+		"a reason without need":  {base: Base, more: map[string]string{"GET /docs → 200": "a reason"}, wrong: "remove GET /docs → 200"},
 		"a reason for nothing":   {base: Base, more: map[string]string{"GET /nothing → 200": "a reason"}, wrong: "not documented"},
 		"the other's, seen here": {base: Base, extra: "GET /metrics → 200"},
 		"the other's":            {base: "ingress"},
-		"the other's, not seen":  {base: "ingress", unseen: "GET /metrics → 200", wrong: "no test saw GET /metrics → 200"},
+		"the other's, not seen":  {base: "ingress", unseen: "GET /metrics → 200", wrong: "no test received the response GET /metrics → 200"},
 		"not the other's":        {base: "ingress", unseen: "GET /docs → 200"},
 	} {
 		c := &Contract{doc: whole.doc, seen: map[string]bool{}}

@@ -11,7 +11,7 @@ const other = "ingress"
 // see the response, or the reason why no test sees it. "* → 500" means the status 500 of every
 // operation.
 var elsewhere = map[string]string{
-	"* → 500": "no request may bring one about; TestPanics and TestDocumentsThatFail see what one looks like",
+	"* → 500": "no request may cause this response; TestPanics and TestDocumentsThatFail check its form",
 
 	"GET /api/events → 503": "the handler does not use the database: only unreadable credentials cause this response, as in every operation",
 

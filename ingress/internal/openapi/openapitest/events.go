@@ -48,7 +48,7 @@ func (c *Contract) event(schema, block string) error {
 		names = []string{"id", "data"}
 	}
 	if len(lines) != len(names) {
-		return fmt.Errorf("%d lines, want %s", len(lines), strings.Join(names, ", "))
+		return fmt.Errorf("got %d lines, want the lines %s", len(lines), strings.Join(names, ", "))
 	}
 	value := map[string]any{}
 	for i, name := range names {

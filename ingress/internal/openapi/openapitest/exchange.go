@@ -34,7 +34,8 @@ func Check(tb testing.TB, e Exchange) {
 		tb.Fatal(err)
 	}
 	if err := c.Check(e); err != nil {
-		tb.Errorf("%s %s, answer %d, is not as openapi.yaml says: %v\n%.2000s", e.Method, e.URL.RequestURI(), e.Status, err, e.Body)
+		tb.Errorf("%s %s: the response with status %d differs from openapi.yaml: %v\n%.2000s",
+			e.Method, e.URL.RequestURI(), e.Status, err, e.Body)
 	}
 }
 
@@ -107,15 +108,15 @@ func sharing(item *openapi3.PathItem, e Exchange) error {
 	origin, shared := e.Header["Access-Control-Allow-Origin"]
 	switch {
 	case e.Header.Get("Access-Control-Allow-Credentials") != "":
-		return errors.New("pages of other origins may call this with cookies")
+		return errors.New("the response allows pages of other origins to send cookies")
 	case !shared:
 		return nil
 	case item.Extensions["x-cross-origin"] != true:
-		return errors.New("pages of other origins may read this")
+		return errors.New("the response allows pages of other origins to read it")
 	case e.Method != http.MethodPost && e.Method != http.MethodOptions:
-		return fmt.Errorf("pages of other origins may read the response to %s", e.Method)
+		return fmt.Errorf("the response to %s allows pages of other origins to read it", e.Method)
 	case !slices.Equal(origin, e.RequestHeader["Origin"]):
-		return fmt.Errorf("pages of %q may read the response to a page of %q", origin, e.RequestHeader["Origin"])
+		return fmt.Errorf("the response allows the origins %q to read it, but the request has the origins %q", origin, e.RequestHeader["Origin"])
 	case !slices.Contains(e.Header.Values("Vary"), "Origin") && !strings.HasPrefix(e.Header.Get("Vary"), "Origin,"):
 		return errors.New("the response lacks Vary: Origin")
 	}
@@ -166,7 +167,7 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 		return nil
 	}
 	if !isProblem(e.Header) {
-		return fmt.Errorf("the document lacks this path or method, but the response is %q", e.Header.Get("Content-Type"))
+		return fmt.Errorf("openapi.yaml lacks this path or method, but the response has the content type %q", e.Header.Get("Content-Type"))
 	}
 	if err := c.problem(e); err != nil {
 		return err
@@ -194,13 +195,13 @@ const openAI = "/v1/"
 
 func (c *Contract) strayOpenAI(e Exchange) error {
 	if media := e.Header.Get("Content-Type"); media != "application/json" {
-		return fmt.Errorf("the document lacks this path or method, but the response is %q", media)
+		return fmt.Errorf("openapi.yaml lacks this path or method, but the response has the content type %q", media)
 	}
 	if e.Method == http.MethodHead {
 		return nil
 	}
 	if err := c.validJSON("#/components/schemas/OpenAiError", e.Body); err != nil {
-		return fmt.Errorf("the document lacks this path or method: %w", err)
+		return fmt.Errorf("openapi.yaml lacks this path or method: %w", err)
 	}
 	return nil
 }
@@ -216,7 +217,7 @@ func (c *Contract) problem(e Exchange) error {
 	}
 	code, status := codeFor(e.Body)
 	if status != e.Status || c.statuses[code] != e.Status {
-		return fmt.Errorf("code %s with status %d in a response with status %d", code, status, e.Status)
+		return fmt.Errorf("the body has the code %s and the status %d, but the response has the status %d", code, status, e.Status)
 	}
 	return nil
 }

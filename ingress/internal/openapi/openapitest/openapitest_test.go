@@ -77,7 +77,7 @@ func TestCheck(t *testing.T) {
 		"an unknown path":              {exchange("GET", "/api/nothing", 404, problem, aProblem...), ""},
 		"an unknown path, undescribed": {exchange("GET", "/api/nothing", 200, run, limited...), "lacks this path"},
 		"an unknown path, odd problem": {exchange("GET", "/api/nothing", 404, strings.Replace(problem, `"x"`, `1`, 1), aProblem...), "requestId"},
-		"an unknown path, wrong code":  {exchange("GET", "/api/nothing", 403, problem, aProblem...), "response with status 403"},
+		"an unknown path, wrong code":  {exchange("GET", "/api/nothing", 403, problem, aProblem...), "the response has the status 403"},
 		"an unknown method": {exchange("PATCH", "/api/runs", 405, strings.NewReplacer("not_found", "method_not_allowed", "404", "405").Replace(problem),
 			append([]string{"Allow", "GET, HEAD, POST"}, aProblem...)...), ""},
 		"an unknown method, wrong Allow": {exchange("PATCH", "/api/runs", 405, strings.NewReplacer("not_found", "method_not_allowed", "404", "405").Replace(problem),

@@ -28,18 +28,18 @@ func TestSharing(t *testing.T) {
 	}{
 		"shared":               {from(exchange("POST", path, 403, denied, append(shared, aProblem...)...)), ""},
 		"not shared":           {from(exchange("POST", path, 403, denied, aProblem...)), ""},
-		"another path":         {from(exchange("GET", "/api/runs?id=x", 404, problem, append(shared, aProblem...)...)), "pages of other origins may read this"},
+		"another path":         {from(exchange("GET", "/api/runs?id=x", 404, problem, append(shared, aProblem...)...)), "other origins to read it"},
 		"another method":       {from(exchange("GET", "/api/agents?id=x", 404, problem, append(shared, aProblem...)...)), "the response to GET"},
-		"without Origin":       {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "may read the response to a page of"},
-		"with everybody":       {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Origin", "*", "Vary", "Origin"}, aProblem...)...)), `pages of ["*"]`},
+		"without Origin":       {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "but the request has the origins"},
+		"with everybody":       {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Origin", "*", "Vary", "Origin"}, aProblem...)...)), `the origins ["*"]`},
 		"cached for all":       {from(exchange("POST", path, 403, denied, append(shared[:2:2], aProblem...)...)), "lacks Vary: Origin"},
-		"with cookies":         {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Credentials", "true"}, aProblem...)...)), "with cookies"},
+		"with cookies":         {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Credentials", "true"}, aProblem...)...)), "to send cookies"},
 		"preflight":            {from(exchange("OPTIONS", path, 204, "", append(preflight, shared...)...)), ""},
-		"preflight: body":      {from(exchange("OPTIONS", path, 204, "x", append(preflight, shared...)...)), "response is"},
-		"preflight of no page": {from(exchange("OPTIONS", path, 204, "", preflight...)), "response is"},
-		"preflight elsewhere":  {from(exchange("OPTIONS", "/api/runs", 204, "", append(preflight, shared...)...)), "pages of other origins may read this"},
+		"preflight: body":      {from(exchange("OPTIONS", path, 204, "x", append(preflight, shared...)...)), "the response has"},
+		"preflight of no page": {from(exchange("OPTIONS", path, 204, "", preflight...)), "the response has"},
+		"preflight elsewhere":  {from(exchange("OPTIONS", "/api/runs", 204, "", append(preflight, shared...)...)), "other origins to read it"},
 		"preflight of any method": {
-			from(exchange("OPTIONS", path, 204, "", append([]string{"Access-Control-Allow-Methods", "DELETE"}, shared...)...)), "response is",
+			from(exchange("OPTIONS", path, 204, "", append([]string{"Access-Control-Allow-Methods", "DELETE"}, shared...)...)), "the response has",
 		},
 	} {
 		if err := c.Check(tt.exchange); (err == nil) != (tt.wrong == "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {

@@ -163,7 +163,7 @@ func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 	for _, sealed := range found.SealedSecrets {
 		secret, err := l.secrets.OpenText(sealdb.KindHook, found.OrganizationID, found.ID, sealed)
 		if err != nil {
-			unopened = fmt.Errorf("opening secret of hook: %w", err)
+			unopened = fmt.Errorf("decrypting secret of hook: %w", err)
 			continue
 		}
 		hook.Secrets = append(hook.Secrets, secret)

@@ -34,7 +34,7 @@ export class Answer extends Component<Props, { broken: boolean }> {
   }
 
   override componentDidCatch(error: unknown): void {
-    if (!this.logged) console.error("an answer cannot be rendered:", error); // one line per answer, although each failing part calls this
+    if (!this.logged) console.error("cannot render an answer:", error); // one line per answer, although each failing part calls this
     this.logged = true;
   }
 

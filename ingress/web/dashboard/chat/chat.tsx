@@ -132,7 +132,7 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
       )}
       {dropped > 0 && (
         <div class="row">
-          <span class="quiet">{texts.editedOrAnsweredAgain(dropped === 1 ? Words.oneMessageWas : texts.droppedMessagesWere(dropped))}</span>
+          <span class="quiet">{dropped === 1 ? Words.oneMessageWasReplaced : texts.messagesWereReplaced(dropped)}</span>
           <Button pressed={all} onClick={() => scroll.keeping(async () => setAll(!all))}>{Words.showOtherBranches}</Button>
         </div>
       )}

@@ -60,8 +60,7 @@ function headOf(problem: ApiError): string {
 
 function adviceOf(problem: ApiError): string {
   if (problem.status === 429 && inDemo()) {
-    return Words.demoAcceptsFewRequests
-      + Words.orSignUpForHigher;
+    return Words.demoAcceptsFewRequests;
   }
   switch (problem.code) {
     case "caller_not_allowed": return Words.inAgentsSettingsAllow;

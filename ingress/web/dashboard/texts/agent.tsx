@@ -10,7 +10,7 @@ export enum Words {
   agent = "Agent",
   agents = "Agents",
   agentNotFound = "Agent not found",
-  thisAgentDoesntExist = "This agent doesn't exist here",
+  thisAgentDoesntExist = "Couldn't find this agent",
   goToAgents = "Go to agents",
   itWasDeleted = "It was deleted, or it belongs to another of your organizations.",
   copyAgentsId = "Copy the agent's id",
@@ -26,20 +26,20 @@ export enum Words {
   shownToPeople = "Shown to people in the list of agents. The model does not see it.",
   systemPrompt = "System prompt",
   suggestedQuestions = "Suggested questions",
-  onePerLine = "One per line, at most six. A chat without messages offers them. The model does not see them.",
-  listOfSources = "List of sources in the text",
-  forClientsOfOpenais = "For clients of OpenAI's API that ignore annotations, for example Open WebUI and LibreChat. The text of answers on /v1 ends with the cited sources, and with links to the files that programs made.",
+  onePerLine = "One per line, at most six. An empty chat offers them to start with. The model does not see them.",
+  listOfSources = "Add a list of sources to the text",
+  forClientsOfOpenais = "For OpenAI clients that ignore annotations, for example Open WebUI and LibreChat. On /v1, the text of each answer then ends with its cited sources and with links to the files that programs created.",
   model = "Model",
-  languageModelThatAnswers = "The language model that answers. The list contains the models of the providers that the service's settings configure. The offline model needs no key.",
+  languageModelThatAnswers = "The language model that writes the answers. The list contains the models of the providers that this service is configured to use. The offline model needs no API key.",
   fallbackModels = "Fallback models",
-  usedInThisOrder = "Used in this order when the model is unavailable, out of quota, too slow or failing. At most three.",
+  usedInThisOrder = "Tried in this order if the model is unavailable, out of quota, too slow or failing. At most three.",
   theList = "The list",
   addFallbackModel = "Add a fallback model",
   people = "People",
-  chatInDashboardOver = "Chat in the dashboard, over the API and in the widget.",
+  chatInDashboardOver = "People can chat in the dashboard, over the API and in the widget.",
   schedulersAndServices = "Schedulers and services",
-  runsStartedThroughRun = "Runs started through run-automation with an API key, without a person.",
-  noCallerIsAllowed = "No caller is allowed. Choose at least one.",
+  runsStartedThroughRun = "Programs can start runs with an API key, through POST /api/internal/run-automation.",
+  noCallerIsAllowed = "No callers are allowed. Choose at least one kind.",
   whoMayCallIt = "Who may call it",
 
   // Texts of the module pages/agent/draft.
@@ -71,56 +71,57 @@ export enum Words {
   chosenDocuments = "Chosen documents",
   theChoice = "The choice",
   onlyDocumentsWithThisMetadata = "Only documents with this metadata",
-  documentMustMatch = "A document must match every pair. Without pairs, every document matches.",
+  documentMustMatch = "Only documents with all of these names and values are searched. If the list is empty, all documents are searched.",
   addMetadata = "Add metadata",
   chooseDocuments = "Choose documents",
   deletedDocument = "Deleted document",
   done = "Done",
   filterByName = "Filter by name",
   documents = "Documents",
-  soFarShow = " so far. Show more documents to search further",
+  noDocumentNameContains = "No document name contains this text.",
+  noDocumentNameSoFar = "None of the document names loaded so far contains this text. Show more documents to search in them.",
 
   // Texts of the module pages/agent/modelpicker.
   openaiGpt5Mini = "openai/gpt-5-mini",
-  providerModelOffline = "provider/model, offline, or offline/echo. Leave empty for the service's default.",
-  defaultOfService = "Default of the service",
+  providerModelOffline = "Enter provider/model, offline, or offline/echo. Leave empty to use the service's default.",
+  defaultOfService = "Service default",
   anotherModel = "Another model …",
-  nameOfModel = "Name of the model",
+  nameOfModel = "Model name",
 
   // Texts of the module pages/agent/modelsettings.
   doesNotAcceptIt = "does not accept it",
   acceptsItOnlyWithReasoning = "accepts it only with the reasoning effort none",
   acceptsItOnlyWithoutTemperature = "accepts it only without a temperature",
   modelSettings = "Model settings",
-  leaveFieldEmpty = "Leave a field empty for the model's default. What a model accepts is that of the provider's own service; other servers may accept more.",
-  to2LowValues = "0 to 2. Low values give more predictable answers.",
-  to1ModelChooses = "0 to 1. The model chooses among the likeliest tokens with this total probability.",
-  ofOneAnswer = "Of one answer of the model, with its reasoning. A longer answer is cut off.",
+  leaveFieldEmpty = "Leave a field empty to use the model's default. The limits are those of the provider's own service; other servers may accept more.",
+  to2LowValues = "From 0 to 2. Lower values make answers more predictable.",
+  to1ModelChooses = "From 0 to 1. The model chooses among the most likely tokens whose probabilities add up to this value.",
+  ofOneAnswer = "The limit for one answer of the model, including its reasoning. A longer answer is truncated.",
   theModelsDefault = "The model's default",
   howMuchModelReasons = "How much the model reasons before it answers.",
-  wholeNumberSameSeed = "A whole number. The same seed makes answers repeatable, as far as the provider supports this.",
-  onePerLineAtMost = "One per line, at most four. The answer ends before the first of them. \\n stands for a line break.",
+  wholeNumberSameSeed = "A whole number. With the same seed, answers are repeatable if the provider supports this.",
+  onePerLineAtMost = "One per line, at most four. The answer ends before the first of these texts. Write \\n for a line break.",
   allowed = "Allowed",
   oneToolAtTime = "One tool at a time",
-  whetherModelMayRequest = "Whether the model may request several tools at once.",
+  whetherModelMayRequest = "Whether the model may call several tools at once.",
 
   // Texts of the module pages/agent/output.
   answers = "Answers",
   textOrJson = "Text, or JSON that matches a schema. Each answer is checked before its run completes.",
-  leaveEmptyForAnswers = "Leave empty for answers in text. A request may ask for another schema.",
-  messageToTry = "Message to try it with",
-  runsAgentAsItWasLast = "Runs the agent as it was last saved, with this schema. It counts as a run.",
+  leaveEmptyForAnswers = "Leave empty for text answers. A request can specify another schema.",
+  messageToTry = "Test message",
+  runsAgentAsItWasLast = "Runs the last saved version of the agent with this schema. The test counts as a run.",
   tryWord = "Try",
   data = "Data",
-  runHasNotFinished = "The run has not finished. See it on the page of runs.",
+  runHasNotFinished = "The run has not finished yet. Follow it under Runs.",
 
   // Texts of the module pages/agent/preview.
   previewThePrompt = "Preview the prompt",
   input = "Input",
-  inputOfTrigger = "The input of a trigger, as JSON.",
+  inputOfTrigger = "The input that a trigger sends, as JSON.",
   session = "Session",
   preview = "Preview",
-  promptAsModelGets = "Prompt as the model gets it",
+  promptAsModelGets = "Prompt that the model receives",
 
   // Texts of the module pages/agent/savebar.
   unsavedChanges = "Unsaved changes",
@@ -130,10 +131,10 @@ export enum Words {
   saveChanges = "Save changes",
   discard = "Discard",
   saving = "Saving …",
-  nothingShownHere = "nothing shown here",
+  nothingShownHere = "settings that this page does not show",
   yourChangesAndTheirs = "Your changes and theirs don't overlap.",
-  discardMineLoadTheirs = "Discard mine, load theirs",
-  applyMineOnTop = "Apply mine on top of theirs",
+  discardMineLoadTheirs = "Discard my changes and load theirs",
+  applyMineOnTop = "Apply my changes on top of theirs",
 
   // Texts of the module pages/agent/settings.
   tools = "Tools",
@@ -141,7 +142,7 @@ export enum Words {
   deleteIt = "Delete",
   youCanViewThese = "You can view these settings. Only admins and owners of the organization can change them.",
   deleteThisAgent = "Delete this agent",
-  itsQueuedRuns = "Its queued runs are cancelled. Finished runs stay readable, and repeated requests with an idempotency key still get their results.",
+  itsQueuedRuns = "The agent's queued runs are cancelled. Finished runs stay readable. Requests that repeat an idempotency key still get the stored result.",
   deleteAgent = "Delete agent",
 
   // Texts of the module pages/agent/words.
@@ -151,7 +152,7 @@ export enum Words {
   signingSecret = "Signing secret",
   serverName = "Server name",
   serverUrl = "Server URL",
-  sideEffectOfItsTools = "Side effect of its tools",
+  sideEffectOfItsTools = "Side effects of its tools",
   askPersonFirst = "Ask a person first",
   keepFiles = "Keep files",
   metadata = "Metadata",
@@ -164,10 +165,10 @@ export enum Words {
 
 // Texts of the module pages/agent.
 export const yourChangesWillBeLost = (names: string): string => `Your changes will be lost: ${names}.`;
-export const unsavedChangesDontApply = (href: string) => <>Unsaved changes don't apply here. The agent answers as last saved. <a href={href}>Continue editing</a></>;
+export const unsavedChangesDontApply = (href: string) => <>Unsaved changes don't apply here. The agent uses its last saved settings. <a href={href}>Continue editing</a></>;
 
 // Texts of the module pages/agent/basics.
-export const agentsRoleHowItWorks = (length: string, most: string) => <>The agent's role, how it works, and what it must not do. Variables such as <code>{"{{now}}"}</code> and <code>{"{{input.customer}}"}</code> are filled in each run. <span class="number">{length} of {most} characters</span></>;
+export const agentsRoleHowItWorks = (length: string, most: string) => <>Describe the agent's role, how it works, and what it must not do. Variables such as <code>{"{{now}}"}</code> and <code>{"{{input.customer}}"}</code> are filled in for each run. <span class="number">{length} of {most} characters</span></>;
 export const questionN = (n: number): string => `Question ${n}`;
 export const removeFallbackModelN = (n: number): string => `Remove fallback model ${n}`;
 export const fallbackModelNumber = (number: number): string => `Fallback model ${number}`;
@@ -180,10 +181,9 @@ export const andIdsMore = (ids: number): string => `and ${ids} more`;
 export const removeName = (name: string): string => `Remove ${name}`;
 export const idsChosen = (ids: number): string => `${ids} chosen`;
 export const noDocumentsYetAdd = () => <>No documents yet. <a href="/dashboard/knowledge">Add documents under Knowledge</a>.</>;
-export const noDocumentNameContains = (part: string): string => `No document name contains this text${part}.`;
 
 // Texts of the module pages/agent/modelpicker.
-export const defaultOfTheService = (defaults: string): string => `Default of the service (${defaults})`;
+export const defaultOfTheService = (defaults: string): string => `Service default (${defaults})`;
 
 // Texts of the module pages/agent/modelsettings.
 export const acceptsOnlyMin = (min: number): string => `accepts only ${min}`;

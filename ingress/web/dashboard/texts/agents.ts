@@ -14,7 +14,7 @@ export enum Words {
   releaseNotes = "Release notes",
   youWriteShortRelease = "You write short release notes.",
   startWithName = "Start with a name and instructions, or with a template.",
-  adminsOfOrganizationCreate = "Admins of the organization create agents.",
+  adminsOfOrganizationCreate = "Only admins of the organization can create agents.",
   agent = "Agent",
   schedulersOnly = "schedulers only",
   model = "Model",
@@ -30,14 +30,14 @@ export enum Words {
   cancel = "Cancel",
   createAgent = "Create agent",
   name = "Name",
-  shownToPeopleYou = "Shown to people. You can change it later.",
+  shownToPeopleYou = "The name that people see. You can change it later.",
   ifEmptyTemplatesName = "If empty, the template's name is used.",
   systemPrompt = "System prompt",
-  youWriteShortReleaseNotes = "You write short release notes. Group changes by what a user gets from them.",
-  agentsRoleHowItWorks = "The agent's role, how it works, and what it must not do. You choose tools and the model later, under Settings.",
+  youWriteShortReleaseNotes = "You write short release notes. Group the changes by their benefit to users.",
+  agentsRoleHowItWorks = "Describe the agent's role, how it works, and what it must not do. You can choose tools and the model later, under Settings.",
   startFrom = "Start from",
   anEmptyAgent = "An empty agent",
-  youWriteInstructions = "You write the instructions.",
+  youWriteInstructions = "You write the instructions yourself.",
 }
 
 // Texts of the module pages/agents.

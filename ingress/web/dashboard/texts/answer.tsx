@@ -16,15 +16,15 @@ export enum Words {
   markAsDone = "Mark as done",
   callIsNotRepeated = "The call is not repeated. Its response is lost, and the run continues without it.",
   sendAgain = "Send again",
-  callIsMadeAgain = "The call is made again. If the first call went through, it happens twice.",
+  callIsMadeAgain = "The call is made again. If the first call went through, its effect happens twice.",
   endTheRun = "End the run",
-  nothingMoreIsDone = "Nothing more is done, and the run fails.",
+  nothingMoreIsDone = "The call is not made again, and the run fails.",
   yourDecisionIsNeeded = "Your decision is needed",
   someoneElseDecidedFirst = "Someone else decided first. The page shows the run's current state.",
-  runWaitsForItsClient = "The run waits for its client",
+  runWaitsForItsClient = "The run is waiting for its client",
   waitingForClient = "Waiting for the client",
   agentCalledTools = "The agent called tools of the program that started this run. The run continues when the program sends their results.",
-  nothingHasBeenSent = "Nothing has been sent yet. The run is waiting for your decision.",
+  nothingHasBeenSent = "The call has not been made yet. The run is waiting for your decision.",
   callMayHaveBeenExecuted = "The call may have been executed, but its response was lost. Check the called system before you decide.",
 
   // Texts of the module answer/files.
@@ -39,10 +39,10 @@ export enum Words {
   demoShowsOnlyCited = "The demo shows only the cited words. Sign up to read the whole text.",
   openTheDocument = "Open the document",
   readThisSource = "Read this source",
-  textOfThisSource = "The text of this source was not stored. These are the cited words.",
+  textOfThisSource = "The full text of this source was not stored. Only the cited words are shown.",
   loadingTheSource = "Loading the source",
   textNoLongerAvailable = "Text no longer available",
-  itWasDeleted = "It was deleted with the runs that read it.",
+  itWasDeleted = "The text was deleted with the runs that read it.",
   documentWasDeleted = "The document was deleted, or its content was replaced.",
   currentTextNoLonger = "The current text no longer contains the cited words.",
   textOfSource = "Text of the source",
@@ -85,7 +85,7 @@ export const downloadNameBytes = (name: string, bytes: string): string => `Downl
 export const pagePagePart = (page: number): string => `, page ${page}`;
 export const sourceIdPartPart = (id: number, part: string, part2: string): string => `Source ${id}${part}${part2}`;
 export const openPageInNew = () => <>Open the page<span class="visually-hidden"> in a new window</span></>;
-export const theseAreCitedWords = (part: string): string => `${part} These are the cited words.`;
+export const theseAreCitedWords = (part: string): string => `${part} Only the cited words are shown.`;
 export const textAsItWasRead = (readAt: ComponentChildren) => <>The text as it was read{readAt}. The page may have changed since.</>;
 export const onlyFirstCharacters = (text: string): string => ` Only the first ${text} characters are stored.`;
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 export enum Words {
   // Texts of the module pages/automations.
   automations = "Automations",
-  automationsAreForAdmins = "Automations are for admins",
+  automationsAreForAdmins = "Only admins can manage automations",
   automationsUseOrganizationsApi = "Automations use the organization's API keys, which only admins can create. Ask an admin to set up the automation, or to make you an admin.",
   listTheAutomations = "List the automations",
   agentsThatRun = "Agents that run on a schedule, or when another service sends a request.",
@@ -19,25 +19,25 @@ export enum Words {
   showAllRuns = "Show all runs",
 
   // Texts of the module pages/automations/recipes.
-  thisLineMayBeTooLong = " This line may be too long for cron. Let cron start a script instead, like the program under systemd.",
+  thisLineMayBeTooLong = " This line may be too long for cron. Save the command as a script, as shown under systemd, and let cron start the script.",
   cron = "cron",
-  runsInMachinesTime = "Runs in the machine's time zone. cron mails the output to the crontab's owner.",
+  runsInMachinesTime = "The schedule uses the machine's time zone. cron mails the output to the crontab's owner.",
   systemd = "systemd",
-  runsInMachinesTimeZone = "Runs in the machine's time zone. A run missed while the machine was off starts after the next boot.",
+  runsInMachinesTimeZone = "The schedule uses the machine's time zone. A run missed while the machine was off starts after the next boot.",
   etcParleyEnvReadable = "/etc/parley.env, readable by root only",
   inAShell = "in a shell",
   githubActions = "GitHub Actions",
-  runsInUtcOften = "Runs in UTC, often some minutes late. The idempotency key is the workflow run's id, so a repeated job gets the first run's result. ",
+  runsInUtcOften = "The schedule uses UTC, and jobs often start some minutes late. The idempotency key is the workflow run's id, so a repeated job gets the first run's result. ",
   storeApiKey = "Store the API key in the repository's secrets as PARLEY_API_KEY.",
   kubernetes = "Kubernetes",
   idempotencyKeyIsJobs = "The idempotency key is the job's name, which Kubernetes derives from the scheduled minute. A restarted pod gets the first run's result. ",
   requiresKubernetes127 = "Requires Kubernetes 1.27 or later.",
-  inShellOnce = "in a shell, once",
+  inShellOnce = "in a shell, only once",
   webhookSender = "Webhook sender",
-  forAnyService = "For any service that can set headers. Use its delivery id as the idempotency key, so that a repeated delivery starts no second run. ",
-  agentGetsAllOtherKeys = "The agent gets all other keys of input as data.",
+  forAnyService = "For any service that can set headers. Use its delivery id as the idempotency key, so that a repeated delivery does not start a second run. ",
+  agentGetsAllOtherKeys = "The agent gets all other fields of input as data.",
   requestThatServiceSends = "the request that the service sends",
-  sameFromShell = "the same from a shell, with the delivery's id in DELIVERY_ID",
+  sameFromShell = "the same request from a shell, with the delivery's id in DELIVERY_ID",
 
   // Texts of the module pages/automations/setup.
   everyHour = "Every hour",
@@ -48,7 +48,7 @@ export enum Words {
   days3 = "3 days",
   days7 = "7 days",
   daysMaximum30 = "30 days (maximum)",
-  anySchedulerOrService = "Any scheduler or service that can send a request can run an agent. Choose the agent and the time, then copy the lines for your scheduler.",
+  anySchedulerOrService = "Any scheduler or service that can send a request can run an agent. Choose the agent and the time, then copy the commands or the configuration for your scheduler.",
   setUp = "Set up",
   automationRunsOneOfYourAgents = "An automation runs one of your agents. Create an agent first.",
   createAnAgent = "Create an agent",
@@ -56,7 +56,7 @@ export enum Words {
   automation = "Automation",
   automationsNameSent = "The automation's name, sent as x-automation-id.",
   when = "When",
-  atOnlyMinutesCount = "At (only minutes count)",
+  atOnlyMinutesCount = "At (only the minutes are used)",
   at = "At",
   mustBeTimeSuch = "must be a time such as 07:30",
   keepResultsFor = "Keep results for",
@@ -64,9 +64,9 @@ export enum Words {
   isRequired = "is required",
   mustContainOnlyPrintable = "must contain only printable characters",
   runItWith = "Run it with",
-  requestRepeatedWithSame = "A request repeated with the same key and message starts no second run: it gets the first run's result. The same key with another message is refused.",
-  automationsNameItGroups = "The automation's name. It groups the runs here and under Runs.",
-  howManySecondsResult = "How many seconds a result is stored after the run finishes, if 24 hours are too short. At most 30 days.",
+  requestRepeatedWithSame = "A repeated request with the same key and message gets the first run's result and starts no second run. A request with the same key and another message is refused.",
+  automationsNameItGroups = "The automation's name. Its runs are grouped by this name, here and under Runs.",
+  howManySecondsResult = "For how many seconds the result is stored after the run finishes. The default is 24 hours, the maximum is 30 days.",
 }
 
 // Texts of the module pages/automations.

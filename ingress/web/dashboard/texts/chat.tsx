@@ -15,12 +15,12 @@ export enum Words {
   loadingTheSession = "Loading the session",
   loading = "Loading …",
   showEarlierMessages = "Show earlier messages",
-  oneMessageWas = "One message was",
+  oneMessageWasReplaced = "One message was edited or answered again.",
   showOtherBranches = "Show other branches",
   messages = "Messages",
   agentIsWaiting = "The agent is waiting for your decision.",
   connectionLostReconnecting = "Connection lost. Reconnecting.",
-  connectedAgainAnswer = "Connected again. The answer is being resumed.",
+  connectedAgainAnswer = "Reconnected. Resuming the answer.",
   agentIsAnswering = "The agent is answering.",
   runEndedWithoutAnswer = "The run ended without an answer.",
   answerWasInterrupted = "The answer was interrupted.",
@@ -38,7 +38,7 @@ export enum Words {
   send = "Send",
   removeFilesThatFailed = "Remove the files that failed, and wait for the others. Then send.",
   youCanSendNext = "You can send the next message after this answer.",
-  enterSendsShiftEnter = "Enter sends. Shift+Enter starts a new line.",
+  enterSendsShiftEnter = "Press Enter to send, or Shift+Enter to start a new line.",
   sendThisMessage = "Send this message",
   whatCanYouDo = "What can you do?",
 
@@ -55,7 +55,7 @@ export enum Words {
   eraseThisSessionText = "Erase this session",
   goBack = "Go back",
   erase = "Erase",
-  itsMessagesAreDeleted = "Its messages are deleted permanently, with the texts and steps of its runs. Unfinished runs are cancelled.",
+  itsMessagesAreDeleted = "The session's messages are deleted permanently, with the texts and steps of its runs. Unfinished runs are cancelled.",
 
   // Texts of the module chat/trouble.
   sendAgain = "Send again",
@@ -72,13 +72,12 @@ export enum Words {
   notAnswered = "Not answered",
   serviceUnavailable = "Service unavailable",
   messageNotAccepted = "Message not accepted",
-  demoAcceptsFewRequests = "The demo accepts a few requests per minute from each visitor. Your message was not sent. Send it again after the countdown, ",
-  orSignUpForHigher = "or sign up for a higher limit.",
+  demoAcceptsFewRequests = "The demo accepts a few requests per minute from each visitor. Your message was not sent. Send it again after the countdown, or sign up for a higher limit.",
   inAgentsSettingsAllow = "In the agent's settings, allow People under “Who may call it”.",
   agentWasDeleted = "The agent was deleted. Its finished runs can still be read.",
   messageWasNotAccepted = "The message was not accepted. Send it again in a moment.",
   changeTheBudget = "Change the budget",
-  askAdminToRaise = "Ask an admin to raise it.",
+  askAdminToRaise = "Ask an admin to raise the budget.",
   chooseAnotherModel = "Choose another model in the agent's settings, or ask the operator of this service to configure the provider.",
   tryAgainLater = "Try again later, or add a fallback model in the agent's settings.",
   askOperatorOfThisService = "Ask the operator of this service to check its account with the provider.",
@@ -99,7 +98,7 @@ export enum Words {
   working = "Working",
   waitingInQueue = "Waiting in the queue",
   thinking = "Thinking",
-  runIsWaiting = "The run is waiting for a decision. The demo can't make one.",
+  runIsWaiting = "The run is waiting for a decision, but decisions can't be made in the demo.",
   copyAnswer = "Copy answer",
   runDetails = "Run details",
   incompleteModelReached = "incomplete: the model reached its output limit",
@@ -107,14 +106,13 @@ export enum Words {
 }
 
 // Texts of the module chat/attachments.
-export const messageTakesAtMost = (mostFiles: number, files: string): string => `A message takes at most ${mostFiles} files. Not attached: ${files}.`;
+export const messageTakesAtMost = (mostFiles: number, files: string): string => `A message can have at most ${mostFiles} files. Not attached: ${files}.`;
 export const uploadOfName = (name: string): string => `Upload of ${name}`;
 export const tryAgainName = (name: string): string => `Try again: ${name}`;
 export const removeName = (name: string): string => `Remove ${name}`;
 
 // Texts of the module chat/chat.
-export const droppedMessagesWere = (dropped: number): string => `${dropped} messages were`;
-export const editedOrAnsweredAgain = (part: string): string => `${part} edited or answered again.`;
+export const messagesWereReplaced = (dropped: number): string => `${dropped} messages were edited or answered again.`;
 export const answerText = (text: string): string => `Answer: ${text}`;
 export const agentIsUsing = (calls: string): string => `The agent is using ${calls}.`;
 export const agentSaidShownText = (shownText: string): string => `The agent said: ${shownText}`;
@@ -140,7 +138,7 @@ export const requestRequestId = (requestId: string) => <>Request <code>{requestI
 
 // Texts of the module chat/turnview.
 export const interruptedYouHeard = () => <><span class="tag">Interrupted</span> You heard this part of the answer.</>;
-export const connectedAgainAnswerIsBeingResumed = () => <><span class="dots" aria-hidden="true"><i /><i /><i /></span>Connected again. The answer is being resumed.</>;
+export const connectedAgainAnswerIsBeingResumed = () => <><span class="dots" aria-hidden="true"><i /><i /><i /></span>Reconnected. Resuming the answer.</>;
 export const runIsWaitingForDecision = (href: string) => <>The run is waiting for a decision. <a href={href}>Open the run</a></>;
 export const spokenAfterLatency = (latency: string): string => `spoken after ${latency}`;
 export const earlierTurnsOmittedModels = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} omitted: the model's context is too small`;

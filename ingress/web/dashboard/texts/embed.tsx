@@ -8,30 +8,30 @@ export enum Words {
   light = "Light",
   dark = "Dark",
   howItLooks = "How it looks",
-  yourChoicesBecomePart = "Your choices become part of the code below. The preview works before you allow an origin, and its messages are sent as yours.",
+  yourChoicesBecomePart = "Your choices are added to the code below. The preview works even if no origin is allowed, and sends messages in your name.",
   title = "Title",
   greeting = "Greeting",
   howCanIHelp = "How can I help?",
-  firstTextInChat = "The first text in the chat, as Markdown.",
+  firstTextInChat = "The first message in the chat, in Markdown.",
   lightOrDark = "Light or dark",
   position = "Position",
   accentColour = "Accent colour",
   defaultWord = "default",
   useTheDefault = "Use the default",
-  textOnItIsBlack = "Text on it is black or white, whichever is readable.",
+  textOnItIsBlack = "Text on this colour is black or white, whichever is easier to read.",
   couldntLoadPreviewReload = "Couldn't load the preview. Reload the page.",
   previewOfWidget = "Preview of the widget",
 
   // Texts of the module pages/agent/embed.
   youCanViewThese = "You can view these settings. Only admins and owners of the organization can change them.",
-  whereItMayAppear = "Where it may appear",
-  widgetShowsChat = "The widget shows a chat with this agent on your own pages. A page contains no key: browsers get short-lived tokens, and only on the origins listed here.",
+  whereItMayAppear = "Where the widget may appear",
+  widgetShowsChat = "The widget shows a chat with this agent on your own pages. The page contains no API key: browsers get short-lived tokens, and only on the origins listed here.",
   widget = "Widget",
   pagesOnAllowedOrigins = "Pages on the allowed origins can show this agent.",
   putItOnYourPage = "Put it on your page",
-  pasteItBeforeEnd = "Paste it before the end of the page's body. A second copy on the page has no effect.",
+  pasteItBeforeEnd = "Paste this code at the end of the page's body. A second copy on the page has no effect.",
   scriptTag = "Script tag",
-  orInlineWhereElement = "Or inline, where the element is placed",
+  orInlineWhereElement = "Or inside the page, where you place this element",
   element = "Element",
   ifPageHasContent = "If the page has a Content-Security-Policy",
   policyMustAllow = "The policy must allow this service's script and requests to this service. The widget needs no inline scripts or styles.",
@@ -39,7 +39,7 @@ export enum Words {
   signedVisitors = "Signed visitors",
   optionalWithoutIdentitySecret = "Optional. Without an identity secret, visitors are anonymous, and only their browser remembers their chat. If your server signs their identity, they find their chat on every device, and no other visitor can impersonate them.",
   identitySecret = "Identity secret",
-  to256Characters = "16 to 256 characters, for your server only.",
+  to256Characters = "16 to 256 characters. Store it only on your server.",
   signAVisitor = "Sign a visitor",
   scriptTagWithSigned = "Script tag with a signed visitor",
   allowedOrigins = "Allowed origins",
@@ -47,22 +47,22 @@ export enum Words {
   theOrigin = "The origin",
   theList = "The list",
   addAnOrigin = "Add an origin",
-  schemeAndHost = "Scheme and host, and the port if it isn't the default. Separate several with spaces.",
+  schemeAndHost = "The scheme, the host, and the port if it isn't the default. Separate several origins with spaces.",
   add = "Add",
   attachments = "Attachments",
-  visitorsCanAttachImages = "Visitors can attach images and documents to their messages. Visitors are strangers, and models read what they send.",
+  visitorsCanAttachImages = "Visitors can attach images and documents to their messages. Anyone can be a visitor, and the model reads what visitors send.",
 
   // Texts of the module pages/agent/origin.
-  patternsAreNotSupported = "Patterns are not supported. Add each origin",
-  useSchemeAndHost = "Use a scheme and a host, without a path",
+  patternsAreNotSupported = "Patterns are not supported. Add each origin separately, for example https://www.example.com.",
+  useSchemeAndHost = "Enter a scheme and a host without a path, for example https://www.example.com.",
 }
 
 // Texts of the module pages/agent/appearance.
-export const openPageWithWidget = (href: string) => <><a href={href} target="_blank" rel="noopener">Open a page with the widget</a>, as visitors see it.</>;
+export const openPageWithWidget = (href: string) => <><a href={href} target="_blank" rel="noopener">Open a test page with the widget</a>, as visitors see it.</>;
 
 // Texts of the module pages/agent/embed.
 export const widgetOfName = (name: string): string => `Widget of ${name}`;
 export const removeValue = (value: string): string => `Remove ${value}`;
 
 // Texts of the module pages/agent/origin.
-export const notOriginForExample = (wrong: string, why: string): string => `Not an origin: ${wrong}. ${why}, for example https://www.example.com.`;
+export const notOriginForExample = (wrong: string, why: string): string => `Not an origin: ${wrong}. ${why}`;

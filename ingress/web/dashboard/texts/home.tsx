@@ -4,13 +4,13 @@ import { many } from "./plural";
 
 export enum Words {
   // Texts of the module pages/home.
-  whatNeedsYou = "What needs you, and what your agents have done.",
+  whatNeedsYou = "What needs your attention, and what your agents have done.",
   home = "Home",
 
   // Texts of the module pages/home/needs.
   needsYou = "Needs you",
   nothingAtMoment = "Nothing at the moment.",
-  runWaitsForYourDecision = "1 run waits for your decision",
+  runWaitsForYourDecision = "1 run is waiting for your decision",
   wasDisabled = "was disabled",
   theOrganization = "the organization",
   tokens = "tokens",
@@ -22,7 +22,7 @@ export enum Words {
   // Texts of the module pages/home/newest.
   newestRuns = "Newest runs",
   allRuns = "All runs",
-  noRunsYet = "No runs yet. Each message to an agent and each trigger is a run.",
+  noRunsYet = "No runs yet. Each message to an agent and each trigger starts a run.",
 
   // Texts of the module pages/home/steps.
   chatWithAgent = "Chat with an agent",
@@ -30,7 +30,7 @@ export enum Words {
   uploadADocument = "Upload a document",
   agentsSearchItAndCite = "Agents search it and cite the page.",
   createApiKey = "Create an API key",
-  yourProgramsCallAgents = "Your programs call agents with it.",
+  yourProgramsCallAgents = "Your programs use it to call agents.",
   runAgentFromScheduler = "Run an agent from a scheduler or webhook",
   copyCommandForCron = "Copy a command for cron, or connect GitHub.",
   putAgentOnYourWebsite = "Put an agent on your website",
@@ -47,18 +47,18 @@ export enum Words {
   failed = "Failed",
   cost = "Cost",
   perDay = "per day",
-  noRunsInLast = "No runs in the last seven days. A bar is the number of runs of one day, by their result.",
+  noRunsInLast = "No runs in the last seven days. Each bar shows the number of runs of one day, by result.",
 
   // Texts of the module pages/inbox.
   yourDecisionIsSaved = "Your decision is saved.",
   inbox = "Inbox",
-  runsThatWait = "Runs that wait for a decision before they continue.",
-  nothingWaitsForYou = "Nothing waits for you",
+  runsThatWait = "Runs that need a decision before they can continue.",
+  nothingWaitsForYou = "Nothing is waiting for you",
   runWaitsHere = "A run waits here before a tool call that needs approval, and when it is unknown whether a call went through. In an agent’s settings, “Ask a person first” decides which calls need approval.",
 }
 
 // Texts of the module pages/home/needs.
-export const runsWaitForYourDecision = (counted: string): string => `${counted} runs wait for your decision`;
+export const runsWaitForYourDecision = (counted: string): string => `${counted} runs are waiting for your decision`;
 export const webhookLastDeliveryWas = (name: string, status: string): string => `Webhook ${name}: the last delivery was ${status}`;
 export const failedTimesInRow = (failures: number): string => `failed ${many(failures, "time")} in a row`;
 export const notificationEndpointDescriptionPart = (description: string, part: string): string => `Notification endpoint ${description} ${part}`;

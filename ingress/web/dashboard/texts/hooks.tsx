@@ -9,8 +9,8 @@ export enum Words {
   automations = "Automations",
   webhook = "Webhook",
   webhookNotFound = "Webhook not found",
-  thisWebhookDoesntExist = "This webhook doesn't exist here",
-  webhooksAreForAdmins = "Webhooks are for admins",
+  thisWebhookDoesntExist = "Couldn't find this webhook",
+  webhooksAreForAdmins = "Only admins can manage webhooks",
   goToAutomations = "Go to automations",
   itWasDeleted = "It was deleted, or it belongs to another of your organizations.",
   webhooksUseOrganizationsApi = "Webhooks use the organization’s API keys. Ask an admin to show or change this webhook.",
@@ -21,7 +21,7 @@ export enum Words {
   disable = "Disable",
   deliveriesAreRefused = "Deliveries are refused until you enable it again. Most senders stop retrying after a while.",
   enable = "Enable",
-  itsUrlAndItsLog = "Its URL and its log are deleted permanently. Runs that the webhook started are kept.",
+  itsUrlAndItsLog = "The webhook's URL and log are deleted permanently. Runs that the webhook started are kept.",
   saved = "Saved.",
   save = "Save",
   saveTheWebhook = "Save the webhook",
@@ -46,13 +46,13 @@ export enum Words {
   openedReopened = "opened, reopened",
   paid = "paid",
   coalesceDeliveriesIntoOneRun = "Coalesce deliveries into one run",
-  forSendersThatReport = "For senders that report every small change. Deliveries with the same key wait for each other. One run gets the newest payload and a list of all deliveries.",
+  forSendersThatReport = "For senders that report every small change. Deliveries with the same key are combined into one run, which gets the newest payload and a list of all deliveries.",
   coalescingKey = "Coalescing key",
-  templateLikeMessageDeliveries = "A template, like the message. Deliveries with the same key are coalesced.",
-  waitForMoreSeconds = "Wait for more (seconds)",
-  afterNewestDelivery1 = "After the newest delivery, 1 to 3,600.",
+  templateLikeMessageDeliveries = "A template, like the message. Deliveries for which it produces the same key are coalesced.",
+  waitForMoreSeconds = "Wait for more deliveries (seconds)",
+  afterNewestDelivery1 = "Counted from the newest delivery. From 1 to 3,600.",
   waitAtMostSeconds = "Wait at most (seconds)",
-  afterFirstDelivery = "After the first delivery, up to 3,600.",
+  afterFirstDelivery = "Counted from the first delivery. At most 3,600.",
   coalescing = "Coalescing",
 
   // Texts of the module pages/hooks/deliveries.
@@ -85,7 +85,7 @@ export enum Words {
   copyDeliverysId = "Copy the delivery’s id",
   readThisDelivery = "Read this delivery",
   thePayload = "the payload",
-  payloadIsNotStored = "The payload is not stored. Only payloads of up to 1 MiB are stored, and none of rejected deliveries.",
+  payloadIsNotStored = "The payload is not stored. Payloads larger than 1 MiB and those of rejected deliveries are never stored.",
 
   // Texts of the module pages/hooks/form.
   agentAndApiKey = "Agent and API key",
@@ -104,7 +104,7 @@ export enum Words {
   headerWithSignature = "Header with the signature",
   headerWithDeliverysId = "Header with the delivery’s id",
   xDeliveryId = "X-Delivery-Id",
-  ifEmptyBodyIdentifies = "If empty, the body identifies the delivery.",
+  ifEmptyBodyIdentifies = "If empty, deliveries are identified by their body.",
   sender = "Sender",
 
   // Texts of the module pages/hooks/list.
@@ -123,12 +123,12 @@ export enum Words {
   noPreviewBecauseSample = "No preview, because the sample is not valid JSON.",
   samplePayload = "Sample payload",
   sampleEvent = "Sample event",
-  sendersNameForEvent = "The sender’s name for the event, used for @event.",
+  sendersNameForEvent = "The sender’s name for the event, available as @event.",
   sampleJson = "Sample JSON",
   pasteYourOwnPayload = "Paste your own payload. It is not saved.",
   isNotValidJson = "is not valid JSON",
   insertFieldFromSample = "Insert a field from the sample",
-  previewWithSample = "Preview with the sample",
+  previewWithSample = "Preview with the sample data",
   empty = "empty",
   deliveryLikeThisStarts = "A delivery like this starts a run.",
   deliveryLikeThisIsFiltered = "A delivery like this is filtered out and starts no run.",
@@ -139,7 +139,7 @@ export enum Words {
   theAddress = "the address",
   sendDeliveryFromShell = "Send a delivery from a shell, with the secret in SECRET",
   commandThatSendsDelivery = "a command that sends a delivery",
-  verifiesSenderItWasShown = "Verifies the sender. It was shown once, when it was created.",
+  verifiesSenderItWasShown = "Parley uses the secret to verify the sender. It was shown once, when it was created.",
   setTheSecret = "Set the secret",
   rotateTheSecret = "Rotate the secret",
   notAtAll = "Not at all",
@@ -155,7 +155,7 @@ export enum Words {
   generateNewSecret = "Generate a new secret",
   ifEmptySecret = "If empty, a secret is generated and shown once.",
   alsoAcceptPreviousSecret = "Also accept the previous secret",
-  deliveriesKeepWorking = "Deliveries keep working until the sender has the new secret.",
+  deliveriesKeepWorking = "For this time, deliveries with the previous secret are accepted, too.",
 
   // Texts of the module pages/hooks/sources.
   slackQuestion = "<@U0> What is 6 * 7?",
@@ -168,14 +168,14 @@ export enum Words {
   payloadUrlWebhooksUrl = "Payload URL: the webhook's URL. Content type: application/json. Secret: the webhook's secret.",
   chooseEventsGithubImmediately = "Choose the events. GitHub immediately sends a ping, which appears under Deliveries.",
   githubDoesNotResend = "GitHub does not resend a delivery automatically. A delivery that cannot run immediately waits here instead of being refused.",
-  lampDoesNotShine = "The lamp does not shine",
-  itArrivedOnMonday = "It arrived on Monday and stays dark.",
+  lampDoesNotShine = "The lamp does not work",
+  itArrivedOnMonday = "It arrived on Monday and does not light up.",
   stripe = "Stripe",
   paymentsDisputesInvoices = "Payments, disputes, invoices, subscriptions.",
   signingSecret = "Signing secret",
   inStripesDashboardOpen = "In Stripe's dashboard, open Developers › Webhooks, and add an endpoint (a destination) with the webhook's URL.",
   chooseEvents = "Choose the events.",
-  stripeShowsEndpointsSigning = "Stripe shows the endpoint's signing secret, whsec_…. Paste it here.",
+  stripeShowsEndpointsSigning = "Stripe shows the endpoint's signing secret, which begins with whsec_. Paste it here.",
   stripeResendsDelivery = "Stripe resends a delivery for up to three days until it is accepted. Each delivery starts one run.",
   paymentOfDataObject = "A payment of {{data.object.amount}} {{data.object.currency}} (in the smallest unit) is disputed, for the reason {{data.object.reason}}. Say in two sentences what to do next.",
   slack = "Slack",
@@ -183,19 +183,19 @@ export enum Words {
   inAppsSettingsOpen = "In the app's settings, open Basic Information. Its signing secret is the secret of this webhook.",
   openEventSubscriptionsEnable = "Open Event Subscriptions, enable events, and enter the webhook's URL as Request URL. Slack verifies the URL immediately.",
   subscribeToBotEvents = "Subscribe to bot events, for example app_mention, and reinstall the app.",
-  slackExpectsResponseWithin = "Slack expects a response within three seconds, and gets it before the agent starts. To answer in the thread, give the agent chat.postMessage as an endpoint of httpRequest.",
+  slackExpectsResponseWithin = "Slack expects a response within three seconds. Parley sends it before the agent starts. To let the agent answer in the thread, add Slack's chat.postMessage to the agent's HTTP endpoints.",
   standardWebhooks = "Standard Webhooks",
   anySenderThatSigns = "Any sender that signs according to standardwebhooks.com, including Parley.",
   enterWebhooksUrl = "Enter the webhook's URL in the sender's webhook settings.",
-  secretIsWhsecEnter = "The secret is whsec_…. Enter it in the sender's webhook settings, or set the sender's secret here.",
+  secretIsWhsecEnter = "The secret begins with whsec_. Enter it in the sender's webhook settings, or enter the sender's secret here.",
   headersAreWebhookId = "The headers are webhook-id, webhook-timestamp and webhook-signature.",
   signedHmac = "Signed (HMAC)",
   anySenderThatSignsBody = "Any sender that signs the body with HMAC-SHA256, in its own header.",
   enterWebhooksUrlAndSecret = "Enter the webhook's URL and secret in the sender's webhook settings.",
   senderMustSendHmac = "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
-  ifSenderHasHeader = "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery starts no second run. Without this header, the body identifies the delivery: equal bodies start only one run.",
+  ifSenderHasHeader = "If the sender sends the delivery's id in a header, enter the header's name under Settings, so that a repeated delivery does not start a second run. Otherwise, deliveries with equal bodies start only one run.",
   token = "Token",
-  anySenderThatCanSend = "Any sender that can send a fixed header, for example GitLab or a script.",
+  anySenderThatCanSend = "Any sender that can send a header with a fixed value, for example GitLab or a script.",
   senderMustSendToken = "The sender must send the token in the token header of each delivery.",
   tokenAuthenticatesSender = "A token authenticates the sender, but does not prove that the payload is unchanged. Prefer a signature if the sender supports it.",
   inRepositoryFullName = "In {{repository.full_name}} the issue {{issue.title}} was {{action}} by {{sender.login}}:\n\n{{issue.body}}\n\nSummarize it in two sentences and say which part of the shop it is about.",
@@ -209,9 +209,9 @@ export enum Words {
   testIsHandledLike = "The test is handled like a real delivery: it is signed, verified and filtered, and runs the agent.",
   payload = "Payload",
   agentRuns = "The agent runs.",
-  itWaitsToBeCoalesced = "It waits to be coalesced with other deliveries.",
-  filterExcludesItSoNothing = "The filter excludes it, so nothing runs.",
-  serviceRespondedAsItDoesToSenders = "The service responded as it does to the sender’s own tests.",
+  itWaitsToBeCoalesced = "The test delivery waits to be coalesced with other deliveries.",
+  filterExcludesItSoNothing = "The filter excludes the test delivery, so no run starts.",
+  serviceRespondedAsItDoesToSenders = "Parley responded as it does to the sender’s own tests, and no run starts.",
   noRunStartsSee = "No run starts. See Deliveries for the reason.",
   signatureIsNotValid = "The signature is not valid.",
 
@@ -233,7 +233,7 @@ export enum Words {
 // Texts of the module pages/hook.
 export const lastDeliveryTime = (time: ComponentChildren) => <>Last delivery: {time}</>;
 export const underSetup = (href: string) => <>under <a href={href}>Setup</a>.</>;
-export const newestDeliveryWasRejected = (time: ComponentChildren) => <><strong>The newest delivery was rejected</strong> ({time}): its signature or token doesn't match the webhook's secret. Enter the same secret at the sender, or set a new one</>;
+export const newestDeliveryWasRejected = (time: ComponentChildren) => <><strong>The newest delivery was rejected</strong> ({time}): its signature or token doesn’t match the webhook’s secret. Enter the same secret at the sender, or set a new one</>;
 export const nameIsEnabled = (name: string): string => `${name} is enabled.`;
 export const nameIsDisabled = (name: string): string => `${name} is disabled.`;
 export const nameIsDeleted = (name: string): string => `${name} is deleted.`;
@@ -248,7 +248,7 @@ export const automationsMayNotRun = (name: string) => <><strong>Automations may 
 export const allowAutomationsToRun = (name: string): string => `Allow automations to run ${name}`;
 
 // Texts of the module pages/hooks/conditions.
-export const allConditionsMustMatch = () => <>All conditions must match. Other deliveries appear in the log as filtered. <code>@event</code> is the sender’s name for the event.</>;
+export const allConditionsMustMatch = () => <>All conditions must match. Deliveries that do not match appear in the log as filtered. <code>@event</code> is the sender’s name for the event.</>;
 export const pathOfConditionNumber = (number: number): string => `Path of condition ${number}`;
 export const comparisonOfConditionNumber = (number: number): string => `Comparison of condition ${number}`;
 export const valueOfConditionNumber = (number: number): string => `Value of condition ${number}`;

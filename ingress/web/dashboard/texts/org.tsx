@@ -17,7 +17,7 @@ export enum Words {
   createAnOrganization = "Create an organization",
   cancel = "Cancel",
   createOrganization = "Create organization",
-  youBecomeItsOwner = "You become its owner, and the dashboard switches to it.",
+  youBecomeItsOwner = "You become the owner of the new organization, and the dashboard switches to it.",
   name = "Name",
 
   // Texts of the module pages/org/budgets.
@@ -32,12 +32,12 @@ export enum Words {
   day = "Day",
   month = "Month",
   budgets = "Budgets",
-  callStartsOnlyIfItsWorst = "A call starts only if its worst case fits the budget: the amount is reserved before the call.",
+  callStartsOnlyIfItsWorst = "A call starts only if its maximum usage fits the budget. This amount is reserved before the call.",
   listTheBudgets = "List the budgets",
   newBudget = "New budget",
   noBudgetsYet = "No budgets yet",
   createABudget = "Create a budget",
-  withoutBudgetOnlyLimits = "Without a budget only the limits of a single run stop an agent, and nothing stops the next run. A budget caps usage per day or month. When the budget is used up, new runs are refused with 429 and the time of the reset.",
+  withoutBudgetOnlyLimits = "A budget limits usage per day or month. When the budget is used up, new runs are refused with status 429 until it resets. Without a budget, only the limits of each single run apply.",
   budgetDeleted = "Budget deleted.",
   edit = "Edit",
   deleteThisBudget = "Delete this budget?",
@@ -57,8 +57,8 @@ export enum Words {
   period = "Period",
   limit = "Limit",
   mustBeNumber = "must be a number",
-  inCurrencyOfPrice = "In the currency of the price table, for example 25 or 0.50. With 0, nothing may run. Days and months are in UTC.",
-  with0Nothing = "With 0, nothing may run. Days and months are in UTC.",
+  inCurrencyOfPrice = "An amount in the currency of the price table, for example 25 or 0.50. With 0, no runs are allowed. Days and months are in UTC.",
+  with0Nothing = "With 0, no runs are allowed. Days and months are in UTC.",
   deleteIt = "Delete",
 
   // Texts of the module pages/org/endpoint.
@@ -83,7 +83,7 @@ export enum Words {
 
   // Texts of the module pages/org/invitations.
   yourInvitations = "Your invitations",
-  invitationsToYourEmail = "Invitations to your email address from other organizations.",
+  invitationsToYourEmail = "Invitations from other organizations to your email address.",
   toAcceptOrDecline = "To accept or decline an invitation, open the link that you received. Invitations are listed here after your email address is verified, for example by signing in with your organization's account.",
   youHaveNoOpen = "You have no open invitations.",
   role = "Role",
@@ -91,7 +91,7 @@ export enum Words {
   actions = "Actions",
   accept = "Accept",
   decline = "Decline",
-  itsLinkStopsWorking = "Its link stops working.",
+  itsLinkStopsWorking = "The invitation's link stops working.",
 
   // Texts of the module pages/org/keys.
   apiKeys = "API keys",
@@ -99,7 +99,7 @@ export enum Words {
   newKey = "New key",
   noApiKeysYet = "No API keys yet",
   createAKey = "Create a key",
-  withKeyServerScheduler = "With a key, a server, a scheduler or an SDK can chat with agents and run them.",
+  withKeyServerScheduler = "With an API key, your servers, schedulers and other programs can chat with agents and run them.",
   key = "Key",
   actsAs = "Acts as",
   you = "you",
@@ -118,11 +118,11 @@ export enum Words {
   youInAnyOfYourOrganizations = "You, in any of your organizations",
   newApiKey = "New API key",
   createKey = "Create key",
-  itsPurposeForExample = "Its purpose, for example nightly reports.",
-  itActsAs = "It acts as",
-  requestsWithItMustName = "Requests with it must name an organization in the header x-organization-id.",
+  itsPurposeForExample = "The purpose of the key, for example nightly reports.",
+  itActsAs = "Acts as",
+  requestsWithItMustName = "Requests with this key must send an organization id in the header x-organization-id.",
   iHaveSavedIt = "I have saved it",
-  itIsNotShown = "It is not shown again, because only its hash is stored.",
+  itIsNotShown = "The key is not shown again, because only its hash is stored.",
   theNewKey = "the new key",
   tryIt = "Try it:",
   commandThatListsAgents = "a command that lists the agents",
@@ -130,14 +130,14 @@ export enum Words {
   // Texts of the module pages/org/limits.
   demoVisitors = "Demo visitors",
   peopleAndApiKeys = "People and API keys",
-  personWithAllSessions = "A person with all sessions and API keys",
+  personWithAllSessions = "A person, over all sessions and API keys",
   automations = "Automations",
   aWidgetVisitor = "A widget visitor",
-  widgetsFromOneIp = "Widgets, from one IP address",
+  widgetsFromOneIp = "All widget visitors from one IP address",
   anAgentsWidgets = "An agent's widgets",
   newVisitorsToAgents = "New visitors to an agent's widgets",
   limits = "Limits",
-  setByOperator = "Set by the operator of this service.",
+  setByOperator = "The operator of this service sets these limits.",
   readTheLimits = "Read the limits",
   requests = "Requests",
   requestsFrom = "Requests from",
@@ -148,25 +148,25 @@ export enum Words {
   totalSizeOfDocuments = "Total size of documents",
 
   // Texts of the module pages/org/members.
-  memberChatViewAgents = "Member: chat, view agents and documents, own sessions",
-  adminAlsoEditAgents = "Admin: also edit agents, documents and API keys, all runs",
-  ownerAlsoManageMembers = "Owner: also manage members and the organization",
-  sendThisLink = "Send this link to them: Parley sends no email. Anyone with the link can accept the invitation.",
+  memberChatViewAgents = "Member: can chat, view agents and documents, and see their own sessions",
+  adminAlsoEditAgents = "Admin: can also edit agents, documents and API keys, and see all runs",
+  ownerAlsoManageMembers = "Owner: can also manage members and the organization",
+  sendThisLink = "Send this link to the person that you invited. Parley sends no email. Anyone with the link can accept the invitation.",
   members = "Members",
-  allMembersSeeAgents = "All members see the agents and documents. Their roles grant further rights.",
+  allMembersSeeAgents = "All members can see the agents and documents. Their roles grant further rights.",
   inviteAMember = "Invite a member",
   person = "Person",
   since = "Since",
   invited = "invited",
   done = "Done",
   theLink = "the link",
-  sendThisLinkToThem = "Send this link to them. It lets them set a new password.",
+  sendThisLinkToThem = "Send this link to the person, who can set a new password with it.",
   leave = "Leave",
   withdraw = "Withdraw",
   remove = "Remove",
   changeRole = "Change role",
   resetPassword = "Reset password",
-  youGetLink = "You get a link to send to them. Their old password works until they use the link.",
+  youGetLink = "You get a link to send to this person. The old password works until they use the link.",
   leaveTheOrganization = "Leave the organization?",
   youLoseAccessImmediately = "You lose access immediately.",
   invitationLinkStopsWorking = "The invitation link stops working.",
@@ -174,7 +174,7 @@ export enum Words {
   changeARole = "Change a role",
   invite = "Invite",
   emailAddress = "Email address",
-  youGetLinkToSend = "You get a link to send. They become a member when they accept.",
+  youGetLinkToSend = "You get a link to send to this person, who becomes a member by accepting the invitation.",
 
   // Texts of the module pages/org/messages.
   noMessagesYetSend = "No messages yet. Send a test to try the endpoint.",
@@ -202,7 +202,7 @@ export enum Words {
   listTheEndpoints = "List the endpoints",
   noEndpointsYet = "No endpoints yet",
   createAnEndpoint = "Create an endpoint",
-  endpointIsUrl = "An endpoint is a URL of your service. It gets a POST request when a run finishes or waits for a person, or when a document is ready, so that your service need not poll. Each message has a signature, and an id that stays the same on retries.",
+  endpointIsUrl = "An endpoint is a URL of your service. It gets a POST request when a run finishes or waits for a person, or when a document is ready, so your service doesn't need to poll. Each message has a signature, and an id that stays the same on retries.",
   copyThisSecretNow = "Copy this secret now",
   yourServiceUses = "Your service uses it to verify that messages come from Parley. It is not shown again.",
   theSecret = "the secret",
@@ -210,7 +210,7 @@ export enum Words {
   sincePart = " since",
   endpointEnabledWaitingMessages = "Endpoint enabled. Waiting messages are being sent.",
   thisEndpointIsDisabled = "This endpoint is disabled.",
-  serviceDisabledThisEndpoint = "The service disabled this endpoint.",
+  serviceDisabledThisEndpoint = "Parley disabled this endpoint.",
   enableAgain = "Enable again",
   enableTheEndpoint = "Enable the endpoint",
   testSentSeeMessages = "Test sent. See Messages for the result.",
@@ -220,7 +220,7 @@ export enum Words {
   rotateTheSecret = "Rotate the secret",
   newSecretIsGenerated = "A new secret is generated and shown once. For a day, messages are signed with both secrets.",
   disable = "Disable",
-  nothingIsSent = "Nothing is sent to it until you enable it again.",
+  nothingIsSent = "Nothing is sent to this endpoint until you enable it again.",
   messagesThatHaveNotBeenSent = "Messages that have not been sent yet are discarded.",
 
   // Texts of the module pages/org/sessions.
@@ -232,7 +232,7 @@ export enum Words {
   endThisSession = "End this session",
   endThisSessionQuestion = "End this session?",
   youWillBeSigned = "You will be signed out here.",
-  browserOrProgramThatUses = "The browser or program that uses it is signed out within five seconds.",
+  browserOrProgramThatUses = "The browser or program that uses this session is signed out within five seconds.",
   unknown = "unknown",
   end = "End",
 
@@ -273,7 +273,7 @@ export const youArePart = (part: string): string => `You are ${part}.`;
 export const whoseLabelPerPeriod = (whose: string, label: string, period: string): string => `${whose}: ${label} per ${period}`;
 export const editTitle = (title: string): string => `Edit ${title}`;
 export const deleteTitle = (title: string): string => `Delete ${title}`;
-export const thisCapIsRemoved = (title: string): string => `${title}. This cap is removed.`;
+export const thisCapIsRemoved = (title: string): string => `${title}. This limit no longer applies.`;
 export const amountOfAmountUsed = (amount: string, amount2: string): string => `${amount} of ${amount2} used`;
 export const amountReserved = (amount: string): string => `, ${amount} reserved`;
 
@@ -339,6 +339,6 @@ export const browserOnSystem = (browser: string, system: string): string => `${b
 // Texts of the module pages/org/usage.
 export const usageByOne = (one: string): string => `Usage by ${one}`;
 export const perInterval = (interval: string): string => `per ${interval}`;
-export const noRunsInThisPeriod = (interval: string): string => `No runs in this period. A bar is the number of runs of one ${interval}, by their result.`;
-export const noRunFinishedInThisPeriod = (interval: string): string => `No run finished in this period. The lines are the time, from acceptance to result, that half and 95 % of a${interval === "hour" ? "n hour" : " day"}’s runs took at most.`;
+export const noRunsInThisPeriod = (interval: string): string => `No runs in this period. Each bar shows the number of runs of one ${interval}, by result.`;
+export const noRunFinishedInThisPeriod = (interval: string): string => `No run finished in this period. The lines show the median and the 95th percentile of the time from acceptance to result, for each ${interval}.`;
 export const usageByInterval = (interval: string): string => `Usage by ${interval}`;

@@ -12,7 +12,7 @@ export enum Words {
   cancelThisRun = "Cancel this run",
   cancelRun = "Cancel run",
   cancelThisRunQuestion = "Cancel this run?",
-  resultsOfClient = "Results of the client are needed",
+  resultsOfClient = "Waiting for results from the client",
   decisionIsNeeded = "A decision is needed",
   runContinuedWithoutThese = "The run continued without these connections:",
   message = "Message",
@@ -43,7 +43,7 @@ export enum Words {
   thisRunWasErased = "This run was erased",
   goToRuns = "Go to runs",
   runNotFound = "Run not found",
-  thisRunDoesntExist = "This run doesn’t exist here",
+  thisRunDoesntExist = "Couldn’t find this run",
   linkMayBeIncomplete = "The link may be incomplete, the run may have expired, or it belongs to another person or organization. Results are stored for 24 hours after a run finishes, unless its request asked for more.",
 
   // Texts of the module pages/run/facts.
@@ -73,11 +73,11 @@ export enum Words {
   markedAsDone = "marked as done",
   sentAgain = "sent again",
   runEnded = "run ended",
-  waitingForApproval = "waiting for an approval",
-  outcomeOfCallUnknown = "outcome of the call unknown",
+  waitingForApproval = "waiting for approval",
+  outcomeOfCallUnknown = "unknown whether the call went through",
   queueAgain = "Queue again",
   queue = "Queue",
-  workLostWithItsWorker = "Work lost with its worker",
+  workLostWithItsWorker = "Work lost because its worker failed",
   waitingForPerson = "Waiting for a person",
 
   // Texts of the module pages/run/timeline.
@@ -93,7 +93,7 @@ export enum Words {
   inTheModel = "in the model",
   inTools = "in tools",
   waitingForAPerson = "waiting for a person",
-  lostWithWorker = "lost with a worker",
+  lostWithWorker = "lost because a worker failed",
   status = "Status",
   duration = "Duration",
   from = "From",
@@ -114,12 +114,12 @@ export enum Words {
   notCompleteYet = "Not complete yet.",
   notStoredBecauseTurn = "Not stored, because the turn did not complete.",
   output = "Output",
-  textOfModel = "Text of the model",
+  textOfModel = "Text from the model",
   onlyBeginningIsShown = "Only the beginning is shown.",
   input = "Input",
 
   // Texts of the module pages/run/messages.
-  instructionsOfRequest = "Instructions of the request",
+  instructionsOfRequest = "Instructions in the request",
   earlierMessage = "Earlier message",
   earlierAnswer = "Earlier answer",
   dataOfTheMessage = "Data of the message",
@@ -132,7 +132,7 @@ export const costsAreInCurrency = () => <>Costs are in the currency of the price
 export const providerRespondedStatusMessage = (status: number, message: string): string => `The provider responded ${status}${message}`;
 export const citationsRemovedNotFound = (citationsRemoved: number): string => `${many(citationsRemoved, "citation")} removed: not found in the source.`;
 export const earlierTurnsInSession = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} in the session omitted: the model’s context is too small.`;
-export const yourOrganizationErasedContent = (id: string) => <>Your organization erased the content of <code>{id}</code>. Only the fact that it ran is stored. A request with its idempotency key gets 410.</>;
+export const yourOrganizationErasedContent = (id: string) => <>Your organization erased the content of <code>{id}</code>. Only the fact that the run took place is stored. Requests with its idempotency key get status 410.</>;
 
 // Texts of the module pages/run/facts.
 export const copyOf = (of: string): string => `Copy ${of}`;
@@ -153,8 +153,8 @@ export const fromAcceptanceUntilItOfEnd = (end: string, outcomes: string): strin
 
 // Texts of the module pages/run/inspector.
 export const callsToolNamedGist = (toolNamed: string, gist: string) => <>Calls <strong>{toolNamed}</strong> <span class="quiet">{gist}</span></>;
-export const versionAgentVersion = (agentVersion: number): string => `, version ${agentVersion}`;
-export const agentsInstructionsAndEarlier = (part: string, href: string) => <>The agent’s instructions{part}, and earlier messages of <a href={href}>the session</a>, if it has any. Then:</>;
+export const versionAgentVersion = (agentVersion: number): string => ` (version ${agentVersion})`;
+export const agentsInstructionsAndEarlier = (part: string, href: string) => <>The model received the agent’s instructions{part}, any earlier messages of <a href={href}>the session</a>, and the following messages:</>;
 
 // Texts of the module pages/run/messages.
 export const callsNames = (names: string): string => `Calls ${names}`;

@@ -11,8 +11,8 @@ export enum Words {
   pause = "Pause",
   listTheseRuns = "List these runs",
   exportTheseRuns = "Export these runs",
-  everyMessageToAgent = "Every message to an agent and every trigger of an automation is a run.",
-  eachOfYourMessages = "Each of your messages to an agent is a run.",
+  everyMessageToAgent = "Every message to an agent and every trigger of an automation starts a run.",
+  eachOfYourMessages = "Each of your messages to an agent starts a run.",
   clearFilters = "Clear filters",
   loading = "Loading …",
   searchOlderRuns = "Search older runs",
@@ -61,15 +61,15 @@ export enum Words {
   exportAsJsonLines = "Export as JSON Lines",
   jsonLines = "JSON Lines",
   any = "Any",
-  waitsForItsClient = "Waits for its client",
+  waitsForItsClient = "Waiting for its client",
   filters = "Filters",
   showRuns = "Show runs",
   couldntLoadAgents = "Couldn’t load the agents.",
 
   // Texts of the module pages/runs/rate.
-  utcBeforeOtherFilters = "UTC, before the other filters",
+  utcBeforeOtherFilters = "UTC, without the other filters",
   utc = "UTC",
-  noRunsInThisTime = "No runs in this time.",
+  noRunsInThisTime = "No runs in this period.",
   plotOfRuns = "Plot of runs",
 
   // Texts of the module pages/runs/rows.

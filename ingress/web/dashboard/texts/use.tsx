@@ -25,16 +25,16 @@ export enum Words {
   idsThatExamplesUse = "Ids that the examples use",
   schedulersAndServicesMayCall = "Schedulers and services may call this agent",
   savedImmediately = "Saved immediately.",
-  callsGet403Caller = "Calls get 403 caller_not_allowed until you switch this on. Saved immediately.",
+  callsGet403Caller = "Until you switch this on, calls get status 403 with the code caller_not_allowed. The change is saved immediately.",
   changeWhoMayCall = "Change who may call it",
   agent = "Agent",
   copyAgentsId = "Copy the agent's id",
-  staysSameWhenAgent = "Stays the same when the agent is renamed.",
+  staysSameWhenAgent = "The id stays the same when the agent is renamed.",
   organization = "Organization",
   session = "Session",
-  yourIdForChat = "Your id for a chat, 1 to 128 characters. Messages of a session are answered in order, and each answer takes the earlier messages into account.",
+  yourIdForChat = "An id of your choice for a chat, 1 to 128 characters. Messages of a session are answered in order, and each answer takes the earlier messages into account.",
   idempotency = "Idempotency",
-  yourIdForOneMessage = "Your id for one message or run, sent as a header. A repeated request with the same key starts no second run.",
+  yourIdForOneMessage = "An id of your choice for one message or run, sent as a header. A repeated request with the same key starts no second run.",
 }
 
 // Texts of the module pages/agent/examples.
@@ -45,10 +45,10 @@ export const languageWhat = (what: string): string => `Language: ${what}`;
 
 // Texts of the module pages/agent/use.
 export const voiceIsOff = (href: string) => <>Voice is off for this agent. <a href={href}>Switch it on under Tools</a>.</>;
-export const websocketWithEvents = (part: ComponentChildren) => <>A WebSocket with the events of OpenAI’s Realtime API, so its clients connect too. Some of them require https. {part} Web pages connect with a short-lived secret from <code>/v1/realtime/client_secrets</code>.</>;
+export const websocketWithEvents = (part: ComponentChildren) => <>A WebSocket with the events of OpenAI’s Realtime API, so that API’s clients can connect too. Some of them require https. {part} Web pages connect with a short-lived secret from <code>/v1/realtime/client_secrets</code>.</>;
 export const runsWithXAutomation = () => <>Runs with an <code>x-automation-id</code> are listed under <a href="/dashboard/automations">Automations</a>. Requests from browsers are refused.</>;
 export const examplesReadApiKey = () => <>The examples read an API key from <code>PARLEY_API_KEY</code>. <a href="/dashboard/org">Create a key under Organization</a>; it is shown once. Use the key on servers only. For web pages, use the widget.</>;
-export const schedulersAndServices = () => <>Schedulers and services may not call this agent. They get 403 <code>caller_not_allowed</code>. Ask an admin to allow them.</>;
+export const schedulersAndServices = () => <>Schedulers and services may not call this agent. They get status 403 with the code <code>caller_not_allowed</code>. Ask an admin to allow them.</>;
 export const schedulersAndServicesMayNoLonger = (name: string): string => `Schedulers and services may no longer call ${name}.`;
 export const schedulersAndServicesMayNow = (name: string): string => `Schedulers and services may now call ${name}.`;
-export const impliedByOrganizationsKey = () => <>Implied by an organization's key. With your own key, send it in the header <code>x-organization-id</code>.</>;
+export const impliedByOrganizationsKey = () => <>An organization’s API key implies it. With your personal API key, send it in the header <code>x-organization-id</code>.</>;

@@ -3,7 +3,7 @@
 export enum Words {
   // Texts of the module voice/call.
   microphoneWasDisconnectedAnother = "The microphone was disconnected. Another microphone is in use now.",
-  sayItAgain = ". Say it again.",
+  couldntTranscribeSayAgain = "Couldn't transcribe your speech. Say it again.",
 
   // Texts of the module voice/line.
   yourOrganizationMayHaveTooMany = "Your organization may have too many open voice connections, or a proxy blocks WebSockets.",
@@ -16,7 +16,7 @@ export enum Words {
   end = "End",
   stopTheAnswer = "Stop the answer",
   stop = "Stop",
-  createSecretForSpeaking = "Create a secret for speaking",
+  createSecretForSpeaking = "Create a client secret for voice",
   agentWantsToUse = "The agent wants to use a tool and needs your decision. Approve or reject it above, then continue.",
   speakAgain = "Speak again",
   tryAgain = "Try again",
@@ -93,11 +93,11 @@ export enum Words {
 }
 
 // Texts of the module voice/call.
-export const couldntTranscribeYourSpeech = (part: string): string => `Couldn't transcribe your speech${part}`;
+export const couldntTranscribeYourSpeech = (reason: string): string => `Couldn't transcribe your speech: ${reason}`;
 
 // Texts of the module voice/panel.
 export const muteM = () => <>Mute<kbd aria-hidden="true">M</kbd></>;
-export const offlineSpeechRecognitionExpect = () => <>Offline speech recognition: expect wrong words, and English only. For better recognition, the operator sets <code>TRANSCRIPTION_MODEL</code>. You can always continue by text.</>;
+export const offlineSpeechRecognitionExpect = () => <>Speech is recognized offline: only English, and with more errors. For better recognition, the operator can set <code>TRANSCRIPTION_MODEL</code>. You can always continue by text.</>;
 export const connectionLostReconnectingTries = (tries: number, pauses: number): string => `Connection lost, reconnecting (${tries}/${pauses})`;
 export const connectionLostReconnectingOf = (tries: number, pauses: number): string => `Connection lost. Reconnecting, ${tries} of ${pauses}.`;
 export const lastAnswerStarted = (took: string): string => `Last answer started after ${took} s`;

@@ -274,7 +274,7 @@ export class Call extends EventTarget {
       case "response.done":
         return this.failed(failureOf(event));
       case "conversation.item.input_audio_transcription.failed":
-        return this.set({ notice: texts.couldntTranscribeYourSpeech(event.error?.message ? `: ${event.error.message}` : Words.sayItAgain) });
+        return this.set({ notice: event.error?.message ? texts.couldntTranscribeYourSpeech(event.error.message) : Words.couldntTranscribeSayAgain });
       case "error":
         this.lastError = { code: event.error?.code ?? null, message: event.error?.message ?? "" };
         return this.set({ notice: noticeOf(event.error ?? {}) ?? this.notice });

@@ -93,7 +93,7 @@ function Picker({ ids, onChange, onClose }: { ids: string[]; onChange: (ids: str
                     {d.status !== "ready" && <Status of={d.status} />}
                   </li>
                 ))}
-                {!documents.some(fits) && <li class="quiet">{texts.noDocumentNameContains(list.hasMore ? Words.soFarShow : "")}</li>}
+                {!documents.some(fits) && <li class="quiet">{list.hasMore ? Words.noDocumentNameSoFar : Words.noDocumentNameContains}</li>}
               </ul>
             )}
         </Loaded>
