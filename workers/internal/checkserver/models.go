@@ -20,7 +20,7 @@ const (
 )
 
 // errBudget means that the reservation failed and no call was made.
-var errBudget = errors.New("cannot reserve the calls in the budgets")
+var errBudget = errors.New("cannot reserve the cost of the calls in the budgets")
 
 // Models finds models by name.
 type Models interface {

@@ -25,7 +25,7 @@ const (
 )
 
 // errUnsettled is the outcome that the breaker records for a call that panicked.
-var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call did not return"))
+var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call panicked"))
 
 // Provider wraps the models of another provider with breakers. It is safe for concurrent use.
 type Provider struct {
