@@ -102,7 +102,7 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	err := db.QueryRowContext(ctx,
 		`SELECT to_regclass('public.organizations') IS NOT NULL AND to_regclass('public.function_files') IS NULL`).Scan(&old)
 	if err != nil {
-		return fmt.Errorf("looking for the schema: %w", err)
+		return fmt.Errorf("checking for an old schema: %w", err)
 	}
 	if old {
 		return errOldSchema
@@ -114,7 +114,7 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for tables: %w", context.Cause(ctx))
+		return fmt.Errorf("waiting before the next migration attempt: %w", context.Cause(ctx))
 	case <-time.After(time.Second):
 		return nil
 	}

@@ -45,7 +45,7 @@ func (w *Workers) setUpTools() error {
 	}
 
 	if err := w.setUpPages(signer); err != nil {
-		return fmt.Errorf("setting up pictures of pages: %w", err)
+		return fmt.Errorf("setting up pictures of document pages: %w", err)
 	}
 
 	// The checks of connections use the MCP servers of this backend as well.

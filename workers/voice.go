@@ -42,7 +42,7 @@ func (w *Workers) setUpVoice() error {
 	}
 	w.speech = &voiceParts{backends: b}
 	for _, missing := range b.Missing {
-		w.deps.Log.Warn().Err(missing).Msg("voice is partly configured")
+		w.deps.Log.Warn().Err(missing).Msg("voice is only partly configured")
 	}
 
 	// Without a server, the bus assigns no sessions to this process.

@@ -72,7 +72,7 @@ func (*automation) goal(clients int, measure string) *goal {
 func stored(ctx context.Context, dsn, query string, n int64) error {
 	found, err := count(ctx, dsn, query)
 	if err == nil && found < n {
-		err = fmt.Errorf("%d requests were answered and %d are in the database", n, found)
+		err = fmt.Errorf("%d requests were answered, but the database contains only %d", n, found)
 	}
 	return err
 }

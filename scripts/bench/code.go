@@ -82,7 +82,7 @@ func runCode(ctx context.Context, p *parley.Parley, agent string) (time.Duration
 		return 0, err
 	}
 	if len(run.ToolCalls) != 1 || strings.TrimSpace(run.ToolCalls[0].Output.Stdout) != printed {
-		return 0, fmt.Errorf("a run that calls codeExecution is %+v", run)
+		return 0, fmt.Errorf("unexpected result of a run that calls codeExecution: %+v", run)
 	}
 	return time.Duration(run.ToolCalls[0].DurationMS) * time.Millisecond, nil
 }

@@ -27,7 +27,7 @@ const (
 type closedLoop struct {
 	Clients []int   `default:"1,16,64,128" help:"Numbers of clients, each with one request at a time."`
 	Rounds  int     `default:"3" help:"Rounds of each side at each number of clients."`
-	Seconds float64 `default:"2" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
+	Seconds float64 `default:"2" help:"Measured seconds per round, after a warm-up of a quarter of that time."`
 }
 
 // side is one of the two services that a comparison measures.

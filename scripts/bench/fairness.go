@@ -16,8 +16,8 @@ import (
 // fairness measures the latency of one organization's streamed chats while another organization has
 // thousands of runs. The answers of those runs take a minute each. Parley has its default settings.
 type fairness struct {
-	Flood   int `default:"5000" help:"Runs of the other organization."`
-	Clients int `default:"16" help:"Clients of the measured organization, each with one chat at a time."`
+	Flood   int `default:"5000" help:"Number of runs of the other organization."`
+	Clients int `default:"16" help:"Number of clients of the measured organization, each with one chat at a time."`
 	Each    int `default:"16" help:"Answers that a client reads in a round, one after another; the first one is not measured."`
 	Rounds  int `default:"3" help:"Number of rounds. Each round measures first without and then with the runs of the other organization."`
 }

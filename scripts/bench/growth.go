@@ -18,8 +18,8 @@ import (
 type growth struct {
 	closedLoop
 
-	Small int `default:"10000" help:"Finished runs in the small deployment. Measured runs are added to them."`
-	Large int `default:"200000" help:"Finished runs in the large deployment. The largest figures in docs/performance.md were measured with 1,000,000."`
+	Small int `default:"10000" help:"Number of finished runs in the small deployment before the measurement."`
+	Large int `default:"200000" help:"Number of finished runs in the large deployment before the measurement. The largest figures in docs/performance.md were measured with 1,000,000."`
 	Lists int `default:"100" help:"Number of requests for the list of runs in a round."`
 }
 
@@ -117,7 +117,7 @@ func (g *growth) lists(ctx context.Context, s *loadEnv, deployments [2]*parley.P
 					return err
 				}
 				if len(page.Data) != 20 || page.Data[0].Status != "completed" {
-					return fmt.Errorf("the first page has %d runs: %+v", len(page.Data), page.Data)
+					return fmt.Errorf("unexpected first page of runs, with %d entries: %+v", len(page.Data), page.Data)
 				}
 				_ = took.RecordValue(time.Since(began).Nanoseconds()) // requests time out before the histogram's limit
 			}

@@ -16,7 +16,7 @@ import (
 // with Parley's default settings, and how much memory each run takes. The model pauses in the
 // middle of each answer until all runs are in flight.
 type inflight struct {
-	Runs   int `default:"5000" help:"Streamed chats that are open at a time."`
+	Runs   int `default:"5000" help:"Number of streamed chats that are open simultaneously."`
 	Rounds int `default:"3" help:"Number of rounds, each with new processes."`
 }
 

@@ -32,7 +32,7 @@ func clientsWithin(wanted, filesOfEach int) (int, error) {
 		return 0, errTooFewFiles
 	}
 	if maximum < wanted {
-		progressf("%d clients instead of %d, because the limit of open files is %d (ulimit -Hn)", maximum, wanted, allowed)
+		progressf("%d clients instead of %d, because a process may open only %d files (ulimit -Hn)", maximum, wanted, allowed)
 	}
 	return min(maximum, wanted), nil
 }

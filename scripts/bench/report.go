@@ -139,7 +139,7 @@ func (r *report) writeText(w io.Writer) error {
 		settings = append(settings, name+"="+s.Overrides[name])
 	}
 
-	fmt.Fprintf(out, "Parley's settings are the defaults except %s\n\n", strings.Join(settings, ", "))
+	fmt.Fprintf(out, "Parley's settings have their defaults, except %s\n\n", strings.Join(settings, ", "))
 	fmt.Fprintln(out, "load\tcase\tmeasure\tdirect\tfloor\tparley\tmin-max\tratio\tgoal")
 	for _, row := range r.Rows {
 		var direct, floor, spread, ratio, goal string

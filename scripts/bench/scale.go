@@ -22,10 +22,10 @@ import (
 // the baseline of one worker by up to a quarter.
 type scale struct {
 	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, in ascending order."`
-	Slots   int           `default:"16" help:"Runs that a worker executes at a time."`
+	Slots   int           `default:"16" help:"Number of runs that a worker executes simultaneously."`
 	Answer  time.Duration `default:"400ms" help:"Time that the model takes for an answer."`
 	Rounds  int           `default:"3" help:"Rounds at each number of workers."`
-	Seconds float64       `default:"5" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
+	Seconds float64       `default:"5" help:"Measured seconds per round, after a warm-up of a quarter of that time."`
 }
 
 // Measure measures the throughput with each number of workers in turn. There are twice as many

@@ -19,8 +19,8 @@ import (
 // searches compares the quality and latency of Parley's search with PostgreSQL's ts_rank on the
 // same passages.
 type searches struct {
-	Questions int `default:"2" help:"Questions about each section of docs."`
-	Passages  int `default:"100000" help:"Passages among which latency is measured: copies of the documents."`
+	Questions int `default:"2" help:"Number of questions about each section of docs."`
+	Passages  int `default:"100000" help:"Number of stored passages when latency is measured. They are copies of the documents."`
 }
 
 const (
@@ -88,7 +88,7 @@ func fillPassages(ctx context.Context, p *parley.Parley, dsn string, documents [
 			return 0, err
 		}
 		if n%50 == 0 {
-			progressf("search: %d of %d passages", passages, enough)
+			progressf("search: %d of %d passages are stored", passages, enough)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func upload(ctx context.Context, p *parley.Parley, documents ...search.Document)
 				return fmt.Errorf("ingesting a document: %s", got.Error)
 			}
 			if err := lifecycle.Sleep(ctx, pollEvery); err != nil {
-				return fmt.Errorf("a document is %s: %w", got.Status, err)
+				return fmt.Errorf("waiting for a document, which is %s: %w", got.Status, err)
 			}
 		}
 	}

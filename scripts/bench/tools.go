@@ -13,7 +13,7 @@ import (
 type tools struct {
 	Clients []int   `default:"1,16,64" help:"Numbers of clients, each with one request at a time."`
 	Rounds  int     `default:"2" help:"Rounds of each kind of run at each number of clients."`
-	Seconds float64 `default:"2" help:"Measured seconds of a round. A warm-up of a quarter of that time precedes them."`
+	Seconds float64 `default:"2" help:"Measured seconds per round, after a warm-up of a quarter of that time."`
 }
 
 // Measure measures the cost of a tool call. It is the additional cost of a run with calls, divided
@@ -56,7 +56,7 @@ func (t *tools) Measure(ctx context.Context, s *loadEnv) error {
 		return err
 	}
 	if calls := lookup.Calls(); calls != model.LookupCalls*c.answered[1] {
-		return fmt.Errorf("%d runs made %d calls", c.answered[1], calls)
+		return fmt.Errorf("%d runs made an unexpected number of calls: %d", c.answered[1], calls)
 	}
 	return s.inspect(ctx, p, "parley")
 }

@@ -14,7 +14,7 @@ const (
 	patience  = 2 * time.Minute // the ingress lets a request wait for up to 55 s
 )
 
-var errEndedEarly = errors.New("the clients ended early")
+var errEndedEarly = errors.New("the clients ended before the measurement was complete")
 
 // until calls done until it returns true. It returns an error if the clients end first. The channel
 // ended then receives the clients' error.

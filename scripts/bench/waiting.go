@@ -48,7 +48,7 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 		if err != nil {
 			return err
 		}
-		progressf("waiting, round %d of %d: %.1f KiB", n+1, w.Rounds, kib)
+		progressf("waiting, round %d of %d: %.1f KiB per request", n+1, w.Rounds, kib)
 		requests = append(requests, kib)
 	}
 	s.add(fmt.Sprintf("%d clients", waiters), "KiB per waiting request", []float64{parked}, requests, ratioAtMost(1.3))

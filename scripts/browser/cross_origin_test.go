@@ -47,7 +47,7 @@ func TestSDKOnAnotherOrigin(t *testing.T) {
 	p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
 	p.watch.expectForbiddenOrigin()
 	p.visitURL(server.URL)
-	p.sees("CrossOriginError: no response that a page of " + server.URL + " may read")
+	p.sees("CrossOriginError: a page of " + server.URL + " cannot read the response")
 	p.sees("the browser withheld the response (CORS)")
 	p.sees("call Parley from your own server")
 }

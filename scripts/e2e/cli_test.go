@@ -300,7 +300,7 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, no
 		"timed out":       {[]string{"trigger", s.stub, "sleep 10m: x"}, 2, "timed out"},
 		"refused":         {[]string{"trigger", s.users, "x"}, 3, "403 caller_not_allowed"},
 		"no such agent":   {[]string{"trigger", "nobody", "x"}, 3, "no agent is named"},
-		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, `no run "run_01m7yq6d4gehatajbks6zzn8ya" that the key may see: 404 not_found`},
+		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, `no run "run_01m7yq6d4gehatajbks6zzn8ya" is visible to this key: 404 not_found`},
 		"not finished":    {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run continues: parley runs show run_"},
 		"wrong key":       {[]string{"runs", "tail", "--key", "ak_wrong"}, 3, "401 unauthenticated"},
 		"usage error":     {[]string{"trigger"}, 80, "Usage: parley trigger"},

@@ -117,7 +117,7 @@ func (w *goWriter) define(d definition) {
 
 // events writes a constant for each type of a run's events.
 func (w *goWriter) events(d definition) {
-	w.out.WriteString("\n// The types of events of a run.\nconst (\n")
+	w.out.WriteString("\n// The event types of a run.\nconst (\n")
 	for _, name := range d.names() {
 		event := w.of[name]
 		at := slices.IndexFunc(event.fields, func(f field) bool { return f.name == "event" })

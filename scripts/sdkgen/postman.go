@@ -99,10 +99,10 @@ var (
 		{"ag", "agentId", "An agent."},
 		{"org", "organizationId", "The organization to act in."},
 		{"run", "runId", "A run."},
-		{"resp", "responseId", "A run, as a response of `/v1/responses`."},
+		{"resp", "responseId", "A run, by its response ID in `/v1/responses`."},
 		{"doc", "documentId", "A document."},
-		{"key", "keyId", "An API key's id."},
-		{"file", "fileId", "A file that a run has made."},
+		{"key", "keyId", "The ID of an API key."},
+		{"file", "fileId", "A file that a run created."},
 		{"src", "sourceId", "A source that an answer cites."},
 		{"usr", "userId", "A member."},
 		{"inv", "invitationId", "An invitation."},
@@ -135,7 +135,7 @@ func postman(doc object) ([]byte, error) {
 	made := collection{
 		Info: info{
 			Name: doc.At("info").Text("title"),
-			Description: doc.At("info").Text("summary") + "\n\nSet the variables `baseUrl` and `apiKey`, and `agentId` to an agent of yours. " +
+			Description: doc.At("info").Text("summary") + "\n\nSet the variables `baseUrl`, `apiKey` and `agentId` (one of your agents). " +
 				"The collection remembers created resources: the next request that needs a run, a document or a key uses the newest one.\n\n" + notice,
 			Schema: "https://schema.getpostman.com/json/collection/v2.1.0/collection.json",
 		},
@@ -357,7 +357,7 @@ func addBody(o operation, sample object, req *request) error {
 
 	value := o.op.At("requestBody", "content", "application/json", "examples", name)
 	if !value.Has("value") {
-		return fmt.Errorf("there is no example body %q", name)
+		return fmt.Errorf("the request has no example body %q", name)
 	}
 
 	raw, err := yamldoc.JSON(value.Get("value"))

@@ -31,7 +31,7 @@ func python(doc object) ([]byte, error) {
 	}
 
 	var out strings.Builder
-	fmt.Fprintf(&out, "# %s\n\"\"\"The shapes of Parley's HTTP API.\"\"\"\n\n", notice)
+	fmt.Fprintf(&out, "# %s\n\"\"\"The types of Parley's HTTP API.\"\"\"\n\n", notice)
 	out.WriteString("from typing import Any, Literal, Never, NotRequired, TypeAlias, TypedDict\n\n__all__ = [\n")
 	for _, name := range slices.Sorted(slices.Values(w.order)) {
 		fmt.Fprintf(&out, "    %q,\n", name)

@@ -77,7 +77,7 @@ func (r *reader) recordFor(schema object) (object, bool) {
 // the last definition.
 func (r *reader) merge(schema object, depth int) (object, bool) {
 	if depth > 16 {
-		r.fail("an allOf contains itself")
+		r.fail("a schema contains itself through allOf")
 		return nil, false
 	}
 

@@ -189,7 +189,7 @@ func TestRefused(t *testing.T) {
 		schemas("A: {$ref: 'https://example.com/a.json'}"):                           "is not a schema in the document",
 		schemas("A: {type: text}"):                                                   `unknown type "text"`,
 		schemas("A-b: {type: string}", "AB: {type: string}"):                         "two types have the name AB",
-		schemas("A: {allOf: [{$ref: '#/components/schemas/A'}, {type: object}]}"):    "an allOf contains itself",
+		schemas("A: {allOf: [{$ref: '#/components/schemas/A'}, {type: object}]}"):    "a schema contains itself through allOf",
 		schemas("A: {allOf: [{$ref: '#/components/schemas/Gone'}, {type: object}]}"): "there is no #/components/schemas/Gone",
 		"paths: {/a: {get: {parameters: [{$ref: '#/components/parameters/Gone'}]}}}": "there is no #/components/parameters/Gone",
 	} {

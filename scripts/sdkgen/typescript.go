@@ -143,7 +143,7 @@ func (s shape) typeScript() (node, error) {
 		}
 		return made, nil
 	}
-	return node{}, fmt.Errorf("a shape has the unknown kind %d", s.kind)
+	return node{}, fmt.Errorf("unknown kind of type: %d", s.kind)
 }
 
 // wrapped returns the node of a list or dictionary, with the type of its elements inside.

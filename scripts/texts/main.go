@@ -35,7 +35,7 @@ func main() {
 		fmt.Fprintf(out, "%s: %q\n", s.file, s.text)
 	}
 	if len(found) > 0 {
-		fmt.Fprintf(out, "%d strings outside a table of texts\n", len(found))
+		fmt.Fprintf(out, "%d strings are outside the text tables\n", len(found))
 	}
 	if err := out.Flush(); err != nil || len(found) > 0 {
 		os.Exit(1)

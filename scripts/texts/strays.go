@@ -45,7 +45,7 @@ func strays(ctx context.Context, root string, paths []string) ([]stray, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("no modules at %s", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("no TypeScript modules in %s", strings.Join(paths, ", "))
 	}
 
 	scripts, err := transform(ctx, root, web, files)
@@ -80,7 +80,7 @@ func transform(ctx context.Context, root, web string, files []string) ([]string,
 	command := exec.CommandContext(ctx, esbuild, append(arguments, files...)...)
 	command.Dir = web
 	if printed, err := command.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("bin/esbuild (make bin/esbuild): %w\n%s", err, printed)
+		return nil, fmt.Errorf("running bin/esbuild (built by make bin/esbuild): %w\n%s", err, printed)
 	}
 
 	scripts := make([]string, len(files))

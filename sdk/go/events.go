@@ -120,7 +120,7 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 		return true, nil
 	}
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "text/event-stream" {
-		return true, errors.New("the response is not an event stream: this does not look like a Parley server")
+		return true, errors.New("the response is not an event stream; check the URL of the service")
 	}
 
 	watchdog := time.AfterFunc(silence, cancel)

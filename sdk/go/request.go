@@ -234,7 +234,7 @@ func Bare(address string) string {
 func apiErrorFor(response *http.Response, body []byte) *APIError {
 	p := &APIError{}
 	if json.Unmarshal(body, p) != nil || p.Code == "" {
-		p = &APIError{Code: "no_problem_document", Detail: "this does not look like a Parley server"}
+		p = &APIError{Code: "no_problem_document", Detail: "the response is not from a Parley server"}
 		if at := response.Header.Get("Location"); at != "" {
 			p.Detail = "redirected to " + Bare(at) + "; the key is sent only to the given URL"
 		}

@@ -26,7 +26,7 @@ func (r *Run) Parse(target any) error {
 		err = json.Unmarshal(data, target)
 	}
 	if err != nil {
-		return fmt.Errorf("reading the data of run %s: %w", r.ID, err)
+		return fmt.Errorf("decoding the output of run %s: %w", r.ID, err)
 	}
 	return nil
 }

@@ -2106,7 +2106,7 @@ const (
 	ErrorCodeUnavailable ErrorCode = "unavailable"
 )
 
-// The types of events of a run.
+// The event types of a run.
 const (
 	// The run was accepted. Always the first event.
 	EventRunCreated = "run.created"

@@ -200,7 +200,7 @@ func (g *Group[Q, A]) flush(ctx context.Context, calls []call[Q, A]) {
 	g.last.Store(int64(len(calls)))
 	g.took.Store(int64(time.Since(began)))
 	if err == nil && len(answers) != len(calls) {
-		err = fmt.Errorf("batch of %d received %d results", len(calls), len(answers))
+		err = fmt.Errorf("a batch of %d calls returned %d results", len(calls), len(answers))
 	}
 
 	// If the batch fails, each of its calls gets the error.

@@ -87,7 +87,7 @@ func inboxPrefix(addresses string) string {
 func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	nc, err := nats.Connect(addresses, append(Options(name, log), nats.CustomInboxPrefix(inboxPrefix(addresses)))...)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to bus: %w", err)
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
 	return New(nc, log)
 }

@@ -22,7 +22,7 @@ const (
 // ErrNotStored is the error of CheckJobs if the server responds and the stream exists, but a message
 // was not stored in time. For example, the disk may be full. After a failed write a server rejects all
 // messages for the stream, even when there is space again. RemakeStream repairs it.
-var ErrNotStored = errors.New("the server does not store messages")
+var ErrNotStored = errors.New("the NATS server does not store messages")
 
 // CheckJobs returns nil if the job stream exists, stores messages and delivers them. It publishes a
 // message and receives one, because a NATS server with a full disk still responds to pings. It
@@ -32,13 +32,13 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 	defer cancel()
 	stream, err := b.openStream(ctx)
 	if err != nil {
-		return fmt.Errorf("probing jobs: %w", err)
+		return fmt.Errorf("checking the job stream: %w", err)
 	}
 
 	// The probe has a subject and a consumer of its own, so that no worker receives it.
 	consumer, err := ensureConsumer(ctx, stream, probeName, contract.SubjectProbe+">")
 	if err != nil {
-		return fmt.Errorf("probing jobs: %w", err)
+		return fmt.Errorf("checking the job stream: %w", err)
 	}
 
 	// The server confirms a message only after it has stored it.
@@ -47,25 +47,25 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return nil // the stream is full of job messages; further runs wait as rows in the database
 	}
 	if err != nil {
-		return fmt.Errorf("probing jobs: %w: %w", ErrNotStored, err)
+		return fmt.Errorf("checking the job stream: %w: %w", ErrNotStored, err)
 	}
 
 	// Processes share the consumer. Each publishes one message and receives one, possibly one from
 	// another process.
 	batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(probeTimeout/2))
 	if err != nil {
-		return fmt.Errorf("probing jobs: receiving a message: %w", err)
+		return fmt.Errorf("checking the job stream: receiving a message: %w", err)
 	}
 
 	if msg, ok := <-batch.Messages(); ok {
 		if err := msg.DoubleAck(ctx); err != nil { // waits until the message has left the stream
-			return fmt.Errorf("probing jobs: acknowledging a message: %w", err)
+			return fmt.Errorf("checking the job stream: acknowledging a message: %w", err)
 		}
 		return nil
 	}
 
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
-		return fmt.Errorf("probing jobs: receiving a message: %w", err)
+		return fmt.Errorf("checking the job stream: receiving a message: %w", err)
 	}
 
 	// Another process may have received two messages, this process's probe and its own.
@@ -73,7 +73,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return nil // another process received both
 	}
 
-	return errors.New("probing jobs: a stored message was not delivered")
+	return errors.New("checking the job stream: a stored message was not delivered")
 }
 
 // full reports whether the stream rejected a message because it has reached its maximum size.

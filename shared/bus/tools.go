@@ -17,14 +17,14 @@ import (
 
 // Errors of tool calls.
 var (
-	// ErrNoToolWorker means that no tool worker took the call: no worker is running, or none has a
+	// ErrNoToolWorker means that no tool worker accepted the call: no worker is running, or none has a
 	// free slot. A worker that was frozen at that time may still execute the call.
-	ErrNoToolWorker = errors.New("no tool worker took the call")
+	ErrNoToolWorker = errors.New("no tool worker accepted the call")
 	// ErrToolsAway wraps ErrNoToolWorker. It means that the bus was unreachable, so the state of
 	// the workers is unknown. A worker may have taken the call just before the connection failed.
-	ErrToolsAway = fmt.Errorf("%w: the bus was unreachable", ErrNoToolWorker)
+	ErrToolsAway = fmt.Errorf("%w: NATS was unreachable", ErrNoToolWorker)
 	// ErrToolLost means that a worker took the call and then sent nothing for too long.
-	ErrToolLost = errors.New("the tool worker was lost")
+	ErrToolLost = errors.New("the tool worker stopped responding")
 	// ErrToolRefused means that a worker rejected the capability or could not read the call.
 	ErrToolRefused = errors.New("the tool worker rejected the call")
 	// ErrToolTooLarge means that the call is too large for a message. Nothing was sent.
@@ -72,7 +72,7 @@ func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 	c := &ToolCaller{nc: b.nc, inbox: b.nc.NewInbox(), calls: map[string]*toolCall{}}
 	sub, err := b.nc.Subscribe(c.inbox+".*", c.handleMessage)
 	if err != nil {
-		return nil, fmt.Errorf("subscribing to the replies of tools: %w", err)
+		return nil, fmt.Errorf("subscribing to replies from tool workers: %w", err)
 	}
 	_ = sub.SetPendingLimits(-1, -1) // bounded by the pending calls
 	c.sub = sub

@@ -20,12 +20,12 @@ const (
 
 // Reasons for the end of a session that neither end has closed.
 const (
-	voiceCut    = "the connection to the bus was lost"
+	voiceCut    = "the connection to NATS was lost"
 	voiceGap    = "frames were lost"
-	voiceBroken = "a frame is broken"
-	voiceLag    = "the reader lags"
-	voiceSilent = "no message from the peer"
-	voiceGone   = "the peer is gone"
+	voiceBroken = "a frame is invalid"
+	voiceLag    = "the reader is too slow"
+	voiceSilent = "the peer sent no message for too long"
+	voiceGone   = "the peer is no longer connected"
 	voiceUnsent = "a frame cannot be sent"
 	voiceStop   = "this process is stopping"
 )

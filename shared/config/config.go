@@ -129,7 +129,7 @@ type Ingress struct {
 	MetricsToken           string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token for reading an ingress's /metrics from other machines; empty: not allowed."`
 	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is trusted."`
 	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests per minute of one demo client."`
-	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens per day of all demo visitors together."`
+	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Maximum model tokens per day for all demo visitors together."`
 	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests per minute of one credential."`
 	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Requests per minute of all credentials of a user together, and of all keys of an organization; 0: twice LIMIT_USER."`
 	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Automation requests per minute of one organization."`
@@ -154,8 +154,8 @@ type Ingress struct {
 	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"Maximum API keys of scope user, per user; 0: no limit."`
 	OrganizationsPerUser   int           `name:"organizations-per-user" env:"ORGANIZATIONS_PER_USER" default:"20" help:"Maximum organizations that a user owns; 0: no limit."`
 	MembershipsPerUser     int           `name:"memberships-per-user" env:"MEMBERSHIPS_PER_USER" default:"100" help:"Maximum organizations that a user belongs to; 0: no limit."`
-	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider for logins, as its https:// issuer."`
-	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"Client id of this service at the provider."`
+	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"Issuer of the OpenID provider for logins, as an https:// URL."`
+	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"Client ID of this service at the provider."`
 	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Client secret of this service at the provider; empty for a public client."`
 }
 

@@ -16,16 +16,16 @@ type Workers struct {
 	RunMaxTokens      int64   `name:"run-max-tokens" env:"RUN_MAX_TOKENS" default:"1000000" help:"Maximum model tokens of a run, input and output together."`
 	RunMaxCost        float64 `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Maximum cost of a run, in the currency of MODEL_PRICES; 0: no limit."`
 	RunMaxBytes       int64   `name:"run-max-bytes" env:"RUN_MAX_BYTES" default:"8388608" help:"Maximum bytes of model and tool output in a run."`
-	OpenAIAPIKey      string  `name:"openai-api-key" env:"OPENAI_API_KEY" help:"Key for OpenAI or a compatible service."`
+	OpenAIAPIKey      string  `name:"openai-api-key" env:"OPENAI_API_KEY" help:"API key for OpenAI or a compatible service."`
 	OpenAIBaseURL     string  `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"URL of an OpenAI-compatible service, including /v1."`
-	AnthropicAPIKey   string  `name:"anthropic-api-key" env:"ANTHROPIC_API_KEY" help:"Key for Anthropic."`
-	AnthropicBaseURL  string  `name:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"URL of another service with Anthropic's Messages API."`
+	AnthropicAPIKey   string  `name:"anthropic-api-key" env:"ANTHROPIC_API_KEY" help:"API key for Anthropic."`
+	AnthropicBaseURL  string  `name:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"URL of another service that implements Anthropic's Messages API."`
 	ModelPrices       string  `name:"model-prices" env:"MODEL_PRICES" help:"Prices of a million input and output tokens, as in openai/gpt-5-mini=0.25/2,anthropic/*=3/15; the longest matching name applies."`
 	ToolConcurrency   int     `name:"tool-concurrency" env:"TOOL_CONCURRENCY" default:"0" help:"Tool calls executed simultaneously, of each kind; 0: 32 per core."`
 	SearxngURL        string  `name:"searxng-url" env:"SEARXNG_URL" help:"Address of a SearXNG for web search; its JSON format must be enabled."`
-	BraveAPIKey       string  `name:"brave-api-key" env:"BRAVE_API_KEY" help:"Key for Brave Search."`
-	TavilyAPIKey      string  `name:"tavily-api-key" env:"TAVILY_API_KEY" help:"Key for Tavily."`
-	WikipediaURL      string  `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki to search if no search service is set."`
+	BraveAPIKey       string  `name:"brave-api-key" env:"BRAVE_API_KEY" help:"API key for Brave Search."`
+	TavilyAPIKey      string  `name:"tavily-api-key" env:"TAVILY_API_KEY" help:"API key for Tavily."`
+	WikipediaURL      string  `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki site to search if no search service is configured."`
 	MetricsAddr       string  `name:"metrics-addr" env:"METRICS_ADDR" help:"Address (host:port) for workers' /metrics, /healthz and /readyz; empty: none."`
 	Outbound
 	Sandbox

@@ -31,7 +31,7 @@ func ParseEventMessage(body []byte) (domain.EventChunk, error) {
 
 	// 40 bytes are enough for two numbers.
 	if !found || !spaced || len(head) > 40 {
-		return domain.EventChunk{}, errors.New("reading event message: no first line")
+		return domain.EventChunk{}, errors.New("reading event message: the first line is missing or too long")
 	}
 
 	chunk := domain.EventChunk{Lines: lines}

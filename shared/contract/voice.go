@@ -201,7 +201,7 @@ const audioHead = 1 + 8 + 4 + 4 + 1
 // Errors of decoding and of encoding frames.
 var (
 	errFrame = errors.New("reading voice frame: invalid frame")
-	errAudio = errors.New("the audio cannot be sent")
+	errAudio = errors.New("the audio does not fit into a frame")
 )
 
 // AppendVoiceAudio appends an audio frame to b. It returns an error if ParseVoiceFrame would

@@ -78,7 +78,7 @@ func ParseEventID(s string) (EventID, error) {
 	id.Fence, fenceErr = strconv.ParseInt(fence, 10, 64)
 	id.N, nErr = strconv.Atoi(n)
 	if !found || fenceErr != nil || nErr != nil || id.Fence < 0 || id.N < 0 || id.String() != s {
-		return EventID{}, errors.New("an event id is two whole numbers with a dot between them, such as 1.7")
+		return EventID{}, errors.New("an event id must be two whole numbers separated by a dot, such as 1.7")
 	}
 	return id, nil
 }
@@ -125,7 +125,7 @@ func (c EventChunk) Events() ([]Event, error) {
 		line, whole := bytes.CutSuffix(line, []byte{'\n'})
 		kind, data, spaced := bytes.Cut(line, []byte{' '})
 		if !whole || !spaced || !isEventType(kind) || len(data) < 2 || data[0] != '{' || data[len(data)-1] != '}' {
-			return nil, fmt.Errorf("reading events: line %d of a chunk is not an event", n-c.First+1)
+			return nil, fmt.Errorf("reading events: line %d is not an event", n-c.First+1)
 		}
 		events = append(events, Event{ID: EventID{Fence: c.Fence, N: n}, Type: eventType(kind), Data: data})
 		n++

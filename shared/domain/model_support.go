@@ -158,7 +158,7 @@ func (m ModelSupport) Faults(model string, s ModelSettings) []SettingFault {
 		found = append(found, unsupported(SettingStop, model))
 	case m.VisibleStop && slices.ContainsFunc(s.Stop, isBlank):
 		found = append(found, SettingFault{
-			Setting: SettingStop, Message: "must not contain a text of white space only for the model " + model,
+			Setting: SettingStop, Message: "must not contain an entry of only white space for the model " + model,
 		})
 	}
 	if s.ParallelToolCalls != nil && !*s.ParallelToolCalls && !m.Parallel { // true is every model's default
@@ -208,8 +208,8 @@ func (m ModelSupport) conflicts(model string, s ModelSettings) (found []SettingF
 	}{{SettingTemperature, colder}, {SettingTopP, narrower}} {
 		if one.set {
 			found = append(found, SettingFault{
-				Setting: one.name, With: SettingReasoningEffort, Message: "needs the reasoningEffort none for the model " + model,
-				WithMessage: fmt.Sprintf("must be none with the agent's %s for the model %s", one.name, model),
+				Setting: one.name, With: SettingReasoningEffort, Message: "requires reasoningEffort to be none for the model " + model,
+				WithMessage: fmt.Sprintf("must be none, because the agent sets %s, for the model %s", one.name, model),
 			})
 		}
 	}

@@ -104,9 +104,9 @@ func PromptUses(prompt string) (organization bool) {
 }
 
 // LongPromptMessage is the message for a prompt that the values of its variables make too long.
-const LongPromptMessage = "The system prompt has more than 64,000 characters with the values of its variables."
+const LongPromptMessage = "The system prompt is longer than 64,000 characters after its variables are filled in."
 
-var errLongPrompt = errors.New("filled system prompt too long")
+var errLongPrompt = errors.New("the system prompt is too long after its variables are filled in")
 
 // FillPrompt replaces the variables of a system prompt by their values. A missing value is empty. A
 // variable inside a value is not replaced. A prompt with an invalid variable is returned unchanged,

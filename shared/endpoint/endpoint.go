@@ -88,7 +88,7 @@ func (t *Template) readAuthority() error {
 	switch {
 	// A variable in the host would let a model choose the server.
 	case strings.ContainsAny(authority, "{}"):
-		return errors.New("must have variables in its path and query only")
+		return errors.New("must not contain variables in its host or port")
 	case strings.Contains(authority, "@"):
 		return errors.New("must not contain a user name or password: send them in a header")
 	}
@@ -137,7 +137,7 @@ func (t *Template) readQuery(query string) error {
 		name, value, found := strings.Cut(part, "=")
 		// A variable as the name of a parameter could replace a fixed parameter.
 		if strings.ContainsAny(name, "{}") {
-			return errors.New("may contain variables in its query only after an equals sign")
+			return errors.New("may contain variables in its query only in values, after an equals sign")
 		}
 		pieces, err := splitPieces(value)
 		if err != nil {
@@ -161,7 +161,7 @@ func splitPieces(text string) ([]piece, error) {
 	for {
 		before, rest, found := strings.Cut(text, "{")
 		if strings.Contains(before, "}") {
-			return nil, errors.New("has a closing brace without an opening one")
+			return nil, errors.New("has a closing brace without an opening brace")
 		}
 		if before != "" || !found && pieces == nil {
 			pieces = append(pieces, piece{literal: before})

@@ -99,7 +99,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		cancel()
-		return nil, &Error{Message: "The host changed the protocol."}
+		return nil, &Error{Message: "The host switched to another protocol, which is not supported."}
 	}
 
 	// The exchange lasts until the body is closed, which also releases the context.
@@ -121,9 +121,9 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	case err != nil:
 		return to, err
 	case req.Host != "" && req.Host != req.URL.Host:
-		return to, refuse("The request has two different hosts.")
+		return to, refuse("The Host header differs from the host in the URL.")
 	case t.origin != nil && to != *t.origin:
-		return to, refuse("The URL leads to a host other than the listed one.")
+		return to, refuse("The URL leads to a host other than the configured one.")
 	}
 
 	return to, t.client.guard.checkPort(t.permit, to)
@@ -179,7 +179,7 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 		return nil
 	}
 	if next.Method != http.MethodGet && next.Method != http.MethodHead || next.Body != nil && next.Body != http.NoBody {
-		return refuse("The URL redirects a request with content to another host.")
+		return refuse("The URL redirects a request with a body to another host, which is not allowed.")
 	}
 
 	for name := range next.Header {

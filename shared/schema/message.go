@@ -167,7 +167,7 @@ func reason(k jsonschema.ErrorKind) string {
 	case *kind.FalseSchema, *kind.Not:
 		return "is not allowed"
 	case *kind.RefCycle:
-		return "the schema refers to itself endlessly"
+		return "the schema refers to itself without end"
 	default:
 		return truncate.Ellipsis(k.LocalizedString(message.NewPrinter(language.English)), maxReason)
 	}

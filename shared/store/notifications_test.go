@@ -60,7 +60,7 @@ func (b *testEnv) settle(n notificationdb.ClaimedNotification, a notificationdb.
 
 var (
 	delivered = notificationdb.Attempt{Status: domain.NotificationDelivered, ResponseStatus: 204}
-	postponed = notificationdb.Attempt{Status: domain.NotificationPending, ResponseStatus: 500, Error: "The endpoint answered 500.", Next: time.Hour}
+	postponed = notificationdb.Attempt{Status: domain.NotificationPending, ResponseStatus: 500, Error: "The endpoint responded with status 500.", Next: time.Hour}
 )
 
 func eventsFor(claimed []notificationdb.ClaimedNotification) string {

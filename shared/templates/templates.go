@@ -44,7 +44,7 @@ Never ask for a password or a full card number, and if a customer sends one, adv
 			"How long is the guarantee?",
 			"What does express shipping cost?",
 			"Who pays for returns?",
-			"How is a refund paid?",
+			"How are refunds paid?",
 		},
 	}
 }
@@ -54,7 +54,7 @@ func researcher() domain.Template {
 	return domain.Template{
 		ID:          "tpl_researcher",
 		Name:        "Web researcher",
-		Description: "Searches the web, compares several sources, and answers with citations, dates and how sure the answer is.",
+		Description: "Searches the web, compares several sources, and answers with citations, dates and a note on how certain the answer is.",
 		SystemPrompt: `You are a research assistant. You answer questions from sources on the web, so that the reader can check every claim.
 
 How you work:
@@ -94,7 +94,7 @@ How you answer: the result first, with its unit and a sensible number of digits;
 		Tools: domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}},
 		SuggestedMessages: []string{
 			"What are mean, median and standard deviation of 12, 15, 9, 22, 17, 14, 80?",
-			"I pay back 18,000 at 4.2 % in 48 months. What is the monthly rate, and what does it cost in total?",
+			"I repay a loan of 18,000 at 4.2 % over 48 months. What is the monthly payment, and what does the loan cost in total?",
 			"How many working days are there between 3 March and 19 September 2025?",
 			"Simulate 100,000 throws of two dice. How often is the sum at least 10?",
 		},
@@ -110,7 +110,7 @@ func documents() domain.Template {
 		SystemPrompt: `You answer questions about the documents that the organization has uploaded, and about nothing else.
 
 How you work:
-- Search the documents for every question, also when you believe you know the answer. Try other words if the first search finds little: synonyms, abbreviations, the formal term.
+- Search the documents for every question, even if you think that you know the answer. Try other words if the first search finds little: synonyms, abbreviations, the formal term.
 - Base every statement on a passage and cite it. Quote the words themselves where wording matters, as in contracts, limits and deadlines.
 - If two documents contradict each other, show both passages and say which is newer if that is clear.
 - If the documents contain no answer, write "The documents do not say" and what you searched for. Do not fall back on general knowledge.
@@ -177,7 +177,7 @@ How you revise: the main point first; one thought a sentence; verbs instead of n
 With a blank page: offer three openings that differ in approach, and ask which one fits. Praise only what is good, and say why it is.`,
 		SuggestedMessages: []string{
 			"Make this shorter: \"I am writing in order to inform you that the meeting has been moved to a later point in time.\"",
-			"Help me to decline an invitation kindly.",
+			"Help me to decline an invitation politely.",
 			"How do I begin an application for a job I am not quite qualified for?",
 			"Turn my notes into a status report of five sentences.",
 		},

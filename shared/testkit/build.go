@@ -66,7 +66,7 @@ func repositoryRoot() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", errors.New("finding repository: no go.work above the test")
+			return "", errors.New("finding repository: no parent directory of the test contains go.work")
 		}
 	}
 }

@@ -127,7 +127,7 @@ func TestNotificationMessages(t *testing.T) {
 	newest := slices.Clone(messages)
 	slices.Sort(newest)
 	slices.Reverse(newest)
-	w.exec(`UPDATE notifications SET status = 'failed', attempts = 1, response_status = 500, error = 'The endpoint answered 500.' WHERE id = $1`, messages[0])
+	w.exec(`UPDATE notifications SET status = 'failed', attempts = 1, response_status = 500, error = 'The endpoint responded with status 500.' WHERE id = $1`, messages[0])
 	for query, want := range map[string][]string{
 		"": newest, "status=failed": messages[:1], "status=pending": messages[1:], "endpointId=" + endpoints[1]: messages[1:],
 		"status=delivered": nil, "endpointId=" + endpoints[1] + "&status=failed": nil,
@@ -141,7 +141,7 @@ func TestNotificationMessages(t *testing.T) {
 	} {
 		w.do("GET", "/api/notifications/messages?"+query, "", ada.auth).want(t, query, 400, "invalid_request "+problems)
 	}
-	if one := w.do("GET", "/api/notifications/messages?id="+messages[0], "", ada.auth).want(t, "one", 200, ""); one.text(t, "error") != "The endpoint answered 500." ||
+	if one := w.do("GET", "/api/notifications/messages?id="+messages[0], "", ada.auth).want(t, "one", 200, ""); one.text(t, "error") != "The endpoint responded with status 500." ||
 		one.text(t, "payload.data.endpointId") != endpoints[0] || one.json(t, "responseStatus") != 500.0 || one.json(t, "nextAttemptAt") != nil {
 		t.Errorf("one is %s", one.body)
 	}

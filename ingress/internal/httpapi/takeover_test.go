@@ -49,7 +49,7 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 	w.do("GET", "/api/auth/invitations", "", squatter.auth).want(t, "the squatter's invitations", 403, "permission_denied")
 	for _, action := range []string{"accept", "decline"} {
 		a := w.do("POST", "/api/auth/invitations?action="+action+"&id="+known.text(t, "id"), "", squatter.auth).want(t, "the squatter says "+action, 403, "permission_denied")
-		if !strings.Contains(a.text(t, "detail"), "by its link") {
+		if !strings.Contains(a.text(t, "detail"), "through its link") {
 			t.Errorf("the message does not say what to do: %s", a.body)
 		}
 	}

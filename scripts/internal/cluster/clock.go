@@ -60,7 +60,7 @@ func Skewed(tb testing.TB) (path string, err error) {
 		return "", err
 	}
 	if strings.Count(string(source), nowCall) != 1 {
-		return "", errors.New("package time reads the clock in a new way: update clock.go")
+		return "", errors.New("this Go release's package time reads the clock differently: update clock.go")
 	}
 
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)

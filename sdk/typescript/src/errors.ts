@@ -28,7 +28,7 @@ export class CrossOriginError extends ConnectionError {
 
   constructor(origin: string, service: string, cause: unknown) {
     super(
-      `no response that a page of ${origin} may read: either ${service} is unreachable, or the browser withheld the response (CORS). ` +
+      `a page of ${origin} cannot read the response: either ${service} is unreachable, or the browser blocked the response (CORS). ` +
         "Serve the page from Parley's origin, call Parley from your own server, or chat with a widget token from a page that the agent's " +
         "widget lists (docs/clients.md)",
       { cause },

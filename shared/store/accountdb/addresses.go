@@ -43,7 +43,7 @@ func (s *Store) AccountsAt(ctx context.Context, email string) ([]AddressAccount,
 	err := s.db.SelectContext(ctx, &rows, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
 		ORDER BY displaced_at IS NOT NULL, displaced_at, id LIMIT $2`, email, maxListed)
 	if err != nil {
-		return nil, fmt.Errorf("reading accounts of an address: %w", err)
+		return nil, fmt.Errorf("reading the accounts with an email address: %w", err)
 	}
 	out := make([]AddressAccount, len(rows))
 	for i, row := range rows {
@@ -61,7 +61,7 @@ func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven b
 	}
 	err = s.db.GetContext(ctx, &row, `SELECT count(*) > 0 AS known, coalesce(bool_or(email_proven_at IS NOT NULL), false) AS proven
 		FROM users WHERE lower(email) = lower($1)`, email)
-	return row.Known, row.Proven, wrap("looking for accounts of an address", err)
+	return row.Known, row.Proven, wrap("looking for accounts with an email address", err)
 }
 
 // PasswordSchemes lists the distinct schemes of the passwords stored for an email address. A scheme
@@ -70,7 +70,7 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 	var schemes []string
 	err := s.db.SelectContext(ctx, &schemes, `SELECT DISTINCT `+schemeOf+` FROM users
 		WHERE lower(email) = lower($1) AND password_hash <> '' ORDER BY 1`, email)
-	return schemes, wrap("reading how passwords are stored", err)
+	return schemes, wrap("reading the schemes of stored passwords", err)
 }
 
 // ByPassword returns the account of an email address whose stored password is in the list hashes,
@@ -113,10 +113,10 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
 		WHERE lower(email) = lower($1) AND id <> $2 AND starts_with(password_hash, $4)`, email, userID, scheme, cost)
 	if err == nil && alone {
-		return apierr.New(apierr.Unavailable, "another password of this address was set concurrently; try again")
+		return apierr.New(apierr.Unavailable, "another account with this email address set its password at the same time; try again")
 	}
 
-	return wrap("comparing how passwords are stored", err)
+	return wrap("comparing the schemes of stored passwords", err)
 }
 
 // ProveAddress records that the operator has confirmed a user's email address.
@@ -138,14 +138,14 @@ func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (boo
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, pg.NotFound()
 	}
-	return holds, wrap("reading a user's address", err)
+	return holds, wrap("reading a user's email address", err)
 }
 
 // prove records that a user's email address is proven. It does nothing for a displaced account.
 func prove(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET email_proven_at = clock_timestamp()
 		WHERE id = $1 AND displaced_at IS NULL AND email_proven_at IS NULL`, userID)
-	return wrap("recording a verified address", err)
+	return wrap("recording a verified email address", err)
 }
 
 // holderFor locks and returns the account that has an email address. It returns false if there is
@@ -157,7 +157,7 @@ func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, e
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, false, nil
 	}
-	return row, err == nil, wrap("reading the account with an address", err)
+	return row, err == nil, wrap("reading the account with an email address", err)
 }
 
 // actAs sets the user whose rows the transaction can see.

@@ -23,7 +23,7 @@ type Identity struct {
 
 // ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login would
 // succeed with takeOver true.
-var ErrMayTakeOver = errors.New("the account with this email address has not verified it")
+var ErrMayTakeOver = errors.New("the account with this email address has not verified the address")
 
 // IdentityKnown reports whether an identity has logged in before.
 func (s *Store) IdentityKnown(ctx context.Context, identity Identity) (bool, error) {
@@ -135,7 +135,7 @@ func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, confirmed boo
 func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, error) {
 	var has bool
 	err := tx.GetContext(ctx, &has, `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND lower(email) = lower($2))`, userID, email)
-	return has, wrap("reading a user's address", err)
+	return has, wrap("reading a user's email address", err)
 }
 
 // mayTakeOver returns email_taken if a person who has proven an email address may not displace the
@@ -159,7 +159,7 @@ func mayTakeOver(holder userRow, confirmed bool) error {
 func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = NULL, email_proven_at = coalesce(email_proven_at, clock_timestamp())
 		WHERE id = $1`, userID)
-	return wrap("recording a verified address", err)
+	return wrap("recording a verified email address", err)
 }
 
 // wrap adds doing as context to an error. If err is nil, it returns nil.

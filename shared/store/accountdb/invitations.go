@@ -194,7 +194,7 @@ func (s *Organizations) OwnInvitation(ctx context.Context, userID, invitationID 
 func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	holds, err := holdsProven(ctx, tx, userID)
 	if err == nil && !holds {
-		err = apierr.New(apierr.PermissionDenied, "the address of this account is not verified: accept the invitation by its link")
+		err = apierr.New(apierr.PermissionDenied, "the email address of this account is not verified: accept the invitation through its link")
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 
 // ErrBlobGone means that a blob was removed or replaced before a row referred to it. The
 // caller must upload it again.
-var ErrBlobGone = errors.New("the content was removed before it was linked")
+var ErrBlobGone = errors.New("the content was removed before a record referred to it")
 
 // Blob is the content of a file or document. It is stored in chunks, once per organization and
 // hash.

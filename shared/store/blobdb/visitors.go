@@ -25,7 +25,7 @@ const (
 type VisitorFullError struct{ Wait time.Duration }
 
 // Error returns a description for logs.
-func (e *VisitorFullError) Error() string { return "too many uploads of a widget's visitor" }
+func (e *VisitorFullError) Error() string { return "too many uploads by a widget visitor" }
 
 // CheckVisitor returns the error that AddUpload would return for an empty upload of a widget's
 // visitor: VisitorFullError or ErrFilesFull. The caller checks this first, so that it does not

@@ -93,7 +93,7 @@ func decideOpen(
 		if effect[0].Decision.String == string(decision) {
 			return nil, false, nil // the decision repeats one about an earlier action of this call
 		}
-		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which accepts %s",
+		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s; the possible decisions are %s",
 			action.Kind, joinDecisions(action.Kind.Decisions()))
 	}
 
@@ -204,7 +204,7 @@ func checkRepeated(effect []effectRow, decision domain.Decision) error {
 	case len(effect) == 0 || !effect[0].Decision.Valid:
 		return apierr.Invalid("toolCallId", "invalid_value", "the run does not wait for a decision on this call")
 	case effect[0].Decision.String != string(decision):
-		return apierr.New(apierr.VersionConflict, "it was already decided: %s", effect[0].Decision.String)
+		return apierr.New(apierr.VersionConflict, "the decision was already made: %s", effect[0].Decision.String)
 	default:
 		return nil
 	}

@@ -82,13 +82,13 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeBegin, callID: callID, effect: domain.Effect{Key: sender}})
 	if err != nil {
-		return false, fmt.Errorf("beginning to send effect: %w", err)
+		return false, fmt.Errorf("marking an effect as being sent: %w", err)
 	}
 
 	// The check was correct when it was made. Since then, the caller may have declared this worker
 	// lost and may have let another worker send the call.
 	if out.done && out.took > maxCheckAge {
-		return false, fmt.Errorf("beginning to send effect: %w", errLateCheck)
+		return false, fmt.Errorf("marking an effect as being sent: %w", errLateCheck)
 	}
 	return out.done, nil
 }

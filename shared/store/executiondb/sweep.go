@@ -211,7 +211,7 @@ func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
 var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "the run did not finish before its deadline"}
 
 // WorkerLost is the error of runs that have lost MaxDeaths workers.
-var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the workers executing this run were lost too often"}
+var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the workers that executed this run stopped unexpectedly too often"}
 
 // EndPoison fails up to limit queued runs that have lost MaxDeaths workers.
 func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {

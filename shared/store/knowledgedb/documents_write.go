@@ -118,7 +118,7 @@ func contentsToKeep(docs []NewDocument) []blobdb.Blob {
 // check returns an error unless the document has exactly one of content and URL.
 func (d *NewDocument) check() error {
 	if (d.URL == "") == (d.Content == nil) {
-		return errors.New("a document has either a content or a URL")
+		return errors.New("a document must have either content or a URL")
 	}
 	return nil
 }

@@ -51,7 +51,9 @@ const MaxDocumentAttempts = 10
 
 // The errors of documents that the sweeper fails.
 var (
-	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the workers processing this document were lost too often"}
+	DocumentWorkerLost = domain.DocumentError{
+		Code: "worker_lost", Message: "the workers that processed this document stopped unexpectedly too often",
+	}
 	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker processed this document in time; retry it"}
 )
 

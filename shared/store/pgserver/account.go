@@ -53,7 +53,7 @@ func accountFor(data string) (account, error) {
 
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return account{}, errors.New("reading data directory: no owner")
+		return account{}, errors.New("reading data directory: the file system does not report the owner")
 	}
 
 	owner := account{uid: int(stat.Uid), gid: int(stat.Gid), switched: true}

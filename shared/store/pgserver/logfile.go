@@ -36,7 +36,7 @@ func openLog(dir string) (*logFile, error) {
 	}
 
 	if log.began, err = file.Seek(0, io.SeekEnd); err != nil {
-		return nil, errors.Join(fmt.Errorf("measuring server log: %w", err), file.Close())
+		return nil, errors.Join(fmt.Errorf("reading the size of the server log: %w", err), file.Close())
 	}
 
 	return log, nil
@@ -47,7 +47,7 @@ func openLog(dir string) (*logFile, error) {
 func (l *logFile) rotate() error {
 	info, err := l.file.Stat()
 	if err != nil {
-		return fmt.Errorf("measuring server log: %w", err)
+		return fmt.Errorf("reading the size of the server log: %w", err)
 	}
 
 	if info.Size() <= logLimit {

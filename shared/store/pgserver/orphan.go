@@ -40,7 +40,7 @@ func clusterName(data string) (string, error) {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "", errors.New("reading data directory: no inode")
+		return "", errors.New("reading data directory: the file system does not report the inode")
 	}
 	return fmt.Sprintf("parley-%x-%016x", stat.Dev, stat.Ino), nil
 }

@@ -263,7 +263,7 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 			pq.Array(pg.Column(rows, func(r *NewRun) string { return r.ID })))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking accepted runs up: %w", err)
+		return nil, fmt.Errorf("looking up accepted runs: %w", err)
 	}
 	return createdByID(found), nil
 }

@@ -257,7 +257,7 @@ func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []Accept
 		return b.readExisting()
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("looking deliveries up: %w", err)
+		return nil, nil, fmt.Errorf("looking up deliveries: %w", err)
 	}
 
 	// Entries that name runs of this call were written by the lost transaction, so they are not

@@ -52,7 +52,7 @@ func (r *StoredRun) Ended() bool {
 // result for a missing one.
 func (r *StoredRun) Result() ([]byte, error) {
 	if r.Deferred > 0 {
-		return nil, fmt.Errorf("%d bytes of run %s are unread", r.Deferred, r.Run.ID)
+		return nil, fmt.Errorf("%d bytes of the result of run %s have not been read", r.Deferred, r.Run.ID)
 	}
 	return r.result, nil
 }
@@ -252,7 +252,7 @@ func (s *Store) Echo(ctx context.Context, org, runID string) (echo []byte, err e
 		return tx.GetContext(ctx, &echo, `SELECT input->'echo' FROM runs WHERE org_id = $1 AND id = $2`, org, runID)
 	})
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("reading echo of a run: %w", err)
+		return nil, fmt.Errorf("reading the echoed values of a run's input: %w", err)
 	}
 	return echo, nil
 }

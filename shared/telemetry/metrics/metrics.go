@@ -40,7 +40,7 @@ var (
 	poolWaits = prometheus.NewDesc("parley_database_waits_total", "Waits for a database connection.", nil, nil)
 	poolTime  = prometheus.NewDesc("parley_database_wait_seconds_total", "Time spent waiting for database connections.", nil, nil)
 
-	dependencyUp = prometheus.NewDesc("parley_dependency_up", "Whether a server that this process depends on answers: 1 or 0.",
+	dependencyUp = prometheus.NewDesc("parley_dependency_up", "1 if a server that this process depends on responds, otherwise 0.",
 		[]string{"dependency"}, nil)
 )
 

@@ -14,7 +14,7 @@ import (
 )
 
 // errSecondConnector means that a second connector was requested from the driver.
-var errSecondConnector = errors.New("this driver has one connector")
+var errSecondConnector = errors.New("the driver supports only one connector")
 
 // Connector wraps a connector, so that statements whose context has a span are traced: their
 // operation and table, but not their text or arguments. A tracer without a collector returns the
@@ -45,7 +45,7 @@ func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error)
 
 	traced, err := opener.OpenConnector("")
 	if err != nil {
-		return nil, fmt.Errorf("setting up traces of statements: %w", err)
+		return nil, fmt.Errorf("setting up traces of SQL statements: %w", err)
 	}
 
 	return traced, nil

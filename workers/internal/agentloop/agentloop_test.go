@@ -265,7 +265,7 @@ func TestWhatTheModelIsTold(t *testing.T) {
 	requests := model.Requests()
 	first := requests[0]
 	if !strings.HasPrefix(first.System, "S\n\n") || !strings.Contains(first.System, "untrusted") || !strings.Contains(first.System, "[1]") ||
-		!strings.HasSuffix(first.System, "left out: 3.") {
+		!strings.HasSuffix(first.System, "were omitted: 3.") {
 		t.Errorf("system %q", first.System)
 	}
 	if len(first.Messages) != 3 || first.Messages[0].Text != "old" || string(first.Messages[2].Data) != `{"k":"v"}` || first.SessionStart {

@@ -62,7 +62,7 @@ type Parked struct { //nolint:errname // waiting for a person is not a failure
 
 // Error names the call and the decision that it needs.
 func (p *Parked) Error() string {
-	return fmt.Sprintf("the run waits: %s of the call %s", p.Kind, p.Call.ID)
+	return fmt.Sprintf("the run waits for the required action %s of the call %s", p.Kind, p.Call.ID)
 }
 
 // limitError returns the error of a run that reached a limit. It is not retryable.

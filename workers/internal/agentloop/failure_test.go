@@ -127,19 +127,19 @@ func TestTooLongPromptLosesHistory(t *testing.T) {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	last := model.Requests()[2]
-	if len(last.Messages) != 3 || last.Messages[0].Text != "q4" || !strings.HasSuffix(last.System, "left out: 6.") || last.SessionStart {
+	if len(last.Messages) != 3 || last.Messages[0].Text != "q4" || !strings.HasSuffix(last.System, "were omitted: 6.") || last.SessionStart {
 		t.Errorf("got %+v", last)
 	}
 
 	never := scripted.Forever("scripted", long)
 	_, err = newLoop().Run(t.Context(), agentloop.Input{Message: "m", Model: never, History: history}, newMemory(), nil)
 	if e := codeFor(t, err); e.Code != agentloop.CodeContextTooLong || e.Retryable || len(never.Requests()) != 4 ||
-		e.Message != "The provider rejected a prompt of 45 bytes, about 15 tokens, as too long for the model scripted, whose context is set to 100000 tokens." {
+		e.Message != "The provider rejected a prompt of 45 bytes (about 15 tokens) as too long for the model scripted, whose context is set to 100000 tokens." {
 		t.Errorf("got %+v after %d calls", e, len(never.Requests()))
 	}
 
 	_, err = newLoop().Run(t.Context(), agentloop.Input{Message: strings.Repeat("m", 2<<20), Model: scripted.Forever("scripted", long)}, newMemory(), nil)
-	if e := codeFor(t, err); e.Message != "The prompt of 2097152 bytes, about 699051 tokens, is longer than the context of the model scripted, 100000 tokens." {
+	if e := codeFor(t, err); e.Message != "The prompt has 2097152 bytes (about 699051 tokens), but the context of the model scripted has only 100000 tokens." {
 		t.Errorf("got %+v", e)
 	}
 }

@@ -201,12 +201,12 @@ func (r *run) classify(err error) *Error {
 		bytes += len(s.Name) + len(s.Description) + len(s.Schema)
 	}
 	model := r.in.Model.Info()
-	classified.Message = fmt.Sprintf("The prompt of %d bytes, about %d tokens, is longer than the context of the model %s, %d tokens.",
+	classified.Message = fmt.Sprintf("The prompt has %d bytes (about %d tokens), but the context of the model %s has only %d tokens.",
 		bytes, llm.EstimateTokens(bytes), model.Name, model.ContextTokens)
 
 	// The size of the prompt is an estimate, and the size of the context may be configured wrongly.
 	if llm.EstimateTokens(bytes) <= model.ContextTokens {
-		classified.Message = fmt.Sprintf("The provider rejected a prompt of %d bytes, about %d tokens, as too long for the model %s, "+
+		classified.Message = fmt.Sprintf("The provider rejected a prompt of %d bytes (about %d tokens) as too long for the model %s, "+
 			"whose context is set to %d tokens.", bytes, llm.EstimateTokens(bytes), model.Name, model.ContextTokens)
 	}
 	return classified

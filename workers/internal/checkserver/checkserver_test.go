@@ -213,9 +213,9 @@ func TestConnectionsOfTools(t *testing.T) {
 		const want = `webSearch searxng true works
 mcp works true works
 mcp refuses false The server rejected the credentials (status 401).
-mcp breaks false The check failed inside the service.
-mcp panics false The check failed inside the service.
-mcp hangs false No result within 8s.
+mcp breaks false The check failed because of an internal error of the service.
+mcp panics false The check failed because of an internal error of the service.
+mcp hangs false The check returned no result within 8s.
 httpRequest a true connected to the host; no request was sent
 httpRequest c true connected to the host; no request was sent
 httpRequest b false The host could not be reached.
@@ -255,7 +255,7 @@ func TestModels(t *testing.T) {
 		e := &testEnv{cfg: domain.Config{FallbackModels: []string{"openai/hangs", "openai/unknown", "openai/long"}}, budgets: &budgets{}}
 		e.start(t, newModels(e))
 		const want = `model offline true answered; 20 input and 2 output tokens
-model openai/hangs false No result within 20s.
+model openai/hangs false The check returned no result within 20s.
 model openai/unknown false The model "openai/unknown" does not exist.
 model openai/long true answered; 20 input and 2 output tokens`
 		if got := e.check(t); got != want {

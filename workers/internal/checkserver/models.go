@@ -19,8 +19,8 @@ const (
 	modelTokens = 16               // maximum number of output tokens of a probe; some providers do not accept less
 )
 
-// errBudget means that the budgets could not be reserved, so no call was made.
-var errBudget = errors.New("cannot reserve the calls in the budgets")
+// errBudget means that the reservation failed and no call was made.
+var errBudget = errors.New("cannot reserve the cost of the calls in the budgets")
 
 // Models finds models by name.
 type Models interface {

@@ -103,7 +103,7 @@ func (p probe) reason(ctx context.Context, err error) string {
 	switch {
 	// If the time limit has passed, it is the cause of any error.
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Sprintf("No result within %s.", p.time)
+		return fmt.Sprintf("The check returned no result within %s.", p.time)
 	case errors.As(err, &toolErr):
 		return toolErr.Message
 	case errors.As(err, &hostErr):
@@ -111,6 +111,6 @@ func (p probe) reason(ctx context.Context, err error) string {
 	case errors.As(err, &llmErr):
 		return llmErr.Error()
 	}
-	zerolog.Ctx(ctx).Warn().Err(err).Str("kind", string(p.kind)).Msg("check failed inside the service")
-	return "The check failed inside the service."
+	zerolog.Ctx(ctx).Warn().Err(err).Str("kind", string(p.kind)).Msg("check failed because of an internal error")
+	return "The check failed because of an internal error of the service."
 }

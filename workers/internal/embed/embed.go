@@ -204,7 +204,7 @@ func checkJSON(res *http.Response) error {
 	if res.StatusCode == http.StatusOK && media == "application/json" {
 		return nil
 	}
-	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
+	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("unexpected response with status %d and content type %q", res.StatusCode, media))
 	e.Retryable = false // a retry would use the same wrong URL
 	return e
 }

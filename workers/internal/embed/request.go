@@ -48,7 +48,7 @@ func (e *Embedder) Find(model string) (string, error) {
 		return "", unset
 	case model != e.model && model != e.name:
 		unknown := llm.NewUnused(llm.KindUnknownModel, fmt.Errorf("embeddings model %q", model))
-		unknown.Message = "the embeddings model of this service is " + e.model
+		unknown.Message = "this service uses the embeddings model " + e.model
 		return "", unknown
 	}
 	return e.model, nil
@@ -92,12 +92,12 @@ func (e *Embedder) Compute(ctx context.Context, r Request) (Vectors, error) {
 // does not have the given size.
 func narrow(numbers []float64, size int) ([]float32, error) {
 	if len(numbers) != size {
-		return nil, fmt.Errorf("a vector of %d numbers after one of %d", len(numbers), size)
+		return nil, fmt.Errorf("received a vector with %d dimensions, want %d", len(numbers), size)
 	}
 	vector := make([]float32, size)
 	for i, x := range numbers {
 		if vector[i] = float32(x); math.IsNaN(x) || math.IsInf(float64(vector[i]), 0) {
-			return nil, errors.New("a vector with an invalid number")
+			return nil, errors.New("a vector contains an invalid number")
 		}
 	}
 	return vector, nil

@@ -40,7 +40,7 @@ func inOrder(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float64, error
 		if answer != nil {
 			given = len(answer.Data)
 		}
-		return nil, fmt.Errorf("%d vectors for %d texts", given, texts)
+		return nil, fmt.Errorf("received %d vectors for %d texts", given, texts)
 	}
 
 	vectors := make([][]float64, texts)
@@ -51,7 +51,7 @@ func inOrder(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float64, error
 			return nil, fmt.Errorf("index %d is out of range for %d texts, or occurs twice", one.Index, texts)
 		}
 		if len(one.Embedding) < 1 || len(one.Embedding) > maxSize {
-			return nil, fmt.Errorf("a vector of %d numbers", len(one.Embedding))
+			return nil, fmt.Errorf("a vector has an invalid number of dimensions: %d", len(one.Embedding))
 		}
 		vectors[one.Index] = one.Embedding
 	}
@@ -64,7 +64,7 @@ func (e *Embedder) fits(size int) error {
 	if e.size.CompareAndSwap(0, int64(size)) || e.size.Load() == int64(size) {
 		return nil
 	}
-	return fmt.Errorf("a vector of %d numbers after one of %d", size, e.size.Load())
+	return fmt.Errorf("received a vector with %d dimensions, but earlier vectors have %d", size, e.size.Load())
 }
 
 // normal returns the vector of length 1 that has the same direction as the given vector.
@@ -72,13 +72,13 @@ func normal(numbers []float64) ([]float32, error) {
 	largest := 0.0
 	for _, x := range numbers {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, errors.New("a vector with an invalid number")
+			return nil, errors.New("a vector contains an invalid number")
 		}
 		largest = max(largest, math.Abs(x))
 	}
 
 	if largest == 0 {
-		return nil, errors.New("a vector of zeros")
+		return nil, errors.New("a vector contains only zeros")
 	}
 
 	sum := 0.0

@@ -92,7 +92,7 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 func greeted(in *bufio.Reader) error {
 	hello, err := in.ReadSlice('\n')
 	if err != nil {
-		return &readerError{why: errNoGreeting, detail: fmt.Sprintf("%q and then %v", hello, err)}
+		return &readerError{why: errNoGreeting, detail: fmt.Sprintf("received %q, then %v", hello, err)}
 	}
 	if string(hello) != protocol {
 		return &readerError{why: errGreeting, detail: fmt.Sprintf("%q", hello)}
@@ -232,7 +232,7 @@ func checkBlock(b *document.Block) error {
 	case !slices.Contains(kinds, b.Kind):
 		return violationDetail(errKind, b.Kind)
 	case heading && (b.Level < 1 || b.Level > maxLevel), !heading && b.Level != 0, b.Head && b.Kind != document.Row:
-		return violation(errors.New("a block has a field that its kind does not have"))
+		return violation(errors.New("a block has a field that its kind does not allow"))
 	case b.Text == "", len(b.Text) > maxBlock, !clean(b.Text, true):
 		return violation(errors.New("a block's text has invalid characters"))
 	}
@@ -242,13 +242,13 @@ func checkBlock(b *document.Block) error {
 		return nil
 	}
 	if b.Page == 0 || b.Box[0] > b.Box[2] || b.Box[1] > b.Box[3] {
-		return violation(errors.New("a block has no position"))
+		return violation(errors.New("a block has no valid position"))
 	}
 
 	for _, side := range b.Box {
 		// Very large numbers could cause an overflow when positions are stored.
 		if math.Abs(side) > maxCoordinate {
-			return violation(errors.New("a block has no position"))
+			return violation(errors.New("a block has no valid position"))
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 // newFolder creates a folder that all users can enter, on a file system that permits executing
 // programs. It also removes the folders of processes that have ended.
 func newFolder() (*folder, error) {
-	why := errors.New("no folder to which the program can be copied")
+	why := errors.New("found no folder to which the program can be copied")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
 		// On some machines, some of the folders in this list are mounted without permission to
 		// execute programs.

@@ -75,7 +75,7 @@ func readImage(from io.Reader) (Image, error) {
 	encoded := is.MediaType == imageinfo.PNG || is.MediaType == imageinfo.JPEG
 	if err != nil || !encoded || is != (imageinfo.Info{MediaType: head.MediaType, Width: head.Width, Height: head.Height}) ||
 		max(is.Width, is.Height) > picture.MaxSide {
-		return Image{}, violation(errors.New("an image is not what its head says"))
+		return Image{}, violation(errors.New("an image does not match its header"))
 	}
 	return Image{
 		Picture: picture.Picture{MediaType: is.MediaType, Width: is.Width, Height: is.Height, Content: content}, Text: head.Text,
@@ -94,7 +94,7 @@ func readImageHead(in *bufio.Reader) (head imageHead, err error) {
 	case head.Failure != nil:
 		return head, checkFailure(head.Failure)
 	case head.Bytes < 1 || head.Bytes > picture.MaxBytes || len(head.Text) > maxImageText || !clean(head.Text, true):
-		return head, violation(errors.New("an image has an invalid head"))
+		return head, violation(errors.New("an image has an invalid header"))
 	}
 	return head, nil
 }

@@ -23,15 +23,15 @@ var outcomes = map[string][]document.Code{
 	"a form that draws itself":             {},
 	"contents that contain themselves":     {document.NoText},
 	"a length that is its own stream":      {document.NoText},
-	"previous tables without end":          {},
+	"an endless chain of previous tables":  {},
 	"arrays in arrays":                     {document.NoText},
 	"dictionaries in dictionaries":         {document.NoText},
 	"a page tree of 1,000 levels":          {},
 	"forms of forms":                       {document.LimitReached},
 	"a decompression bomb":                 {document.LimitReached},
 	"a nested decompression bomb":          {document.LimitReached},
-	"an image of terabytes":                {document.NoOCR, document.LimitReached}, // depends on which occurs first
-	"a page of kilometres":                 {document.NoOCR},
+	"an image of several terabytes":        {document.NoOCR, document.LimitReached}, // depends on which occurs first
+	"a page several kilometres wide":       {document.NoOCR},
 	"only its head":                        {document.Damaged},
 	"its beginning":                        {document.Damaged},
 	"noise":                                {document.Damaged},

@@ -224,7 +224,7 @@ func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 
 // errVectors is reported as an internal error, because the embedder should already have checked the
 // number of vectors.
-var errVectors = errors.New("the embeddings service returned a wrong number of vectors")
+var errVectors = errors.New("the embeddings service returned the wrong number of vectors")
 
 // add writes one batch. It holds a lock meanwhile, so that the stored progress never decreases.
 func (p *pipeline) add(ctx context.Context, b batch) error {

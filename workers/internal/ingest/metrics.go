@@ -51,7 +51,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			Name: "parley_document_chunks_total", Help: "Passages of documents that were indexed.",
 		}),
 		total: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_document_seconds", Help: "Time from the claim of a document until it was ready.",
+			Name: "parley_document_seconds", Help: "Time from the start of processing a document until it was ready.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 150, 300, 900},
 		}),
 	}

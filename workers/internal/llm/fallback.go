@@ -36,7 +36,7 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 			return res, nil
 		}
 		if ctx.Err() != nil {
-			return Response{}, fmt.Errorf("asking models in turn: %w", ctx.Err())
+			return Response{}, fmt.Errorf("calling models in turn: %w", ctx.Err())
 		}
 
 		// Once a model has emitted text, no other model is tried, because its answer would not

@@ -77,7 +77,7 @@ func parsePrice(entry string) (price, error) {
 	var p price
 	p.name, p.prefix = strings.CutSuffix(strings.TrimSpace(entry[:at]), "*")
 	if strings.Contains(p.name, "*") || (p.name == "" && !p.prefix) {
-		return price{}, fmt.Errorf("want a model, or the beginning of its name and one *")
+		return price{}, fmt.Errorf("want the name of a model, or the beginning of a name followed by *")
 	}
 
 	input, output, both := strings.Cut(entry[at+1:], "/")

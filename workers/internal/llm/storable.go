@@ -28,7 +28,7 @@ func CleanText(s string) string {
 // number is out of range.
 func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
-		return nil, fmt.Errorf("cleaning JSON: not valid")
+		return nil, fmt.Errorf("cleaning JSON: invalid JSON")
 	}
 	if storable(raw) {
 		return raw, nil
@@ -48,7 +48,7 @@ func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 
 	// Only strings have been cleaned, so a number may still be out of range.
 	if !storable(b) {
-		return nil, fmt.Errorf("cleaning JSON: number out of range")
+		return nil, fmt.Errorf("cleaning JSON: a number is out of range")
 	}
 	return b, nil
 }

@@ -146,7 +146,7 @@ func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotificati
 	}
 
 	if err == nil && n.failing {
-		n.log.Info().Msg("reading due notifications works again")
+		n.log.Info().Msg("due notifications can be read again")
 	}
 	n.failing = err != nil
 	return claimed
@@ -221,14 +221,14 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 	if err != nil {
 		return scheduleNext(c, notificationdb.Attempt{Error: err.Error()}, 0)
 	}
-	a := notificationdb.Attempt{ResponseStatus: resp.status, Error: "The endpoint answered " + strconv.Itoa(resp.status) + "."}
+	a := notificationdb.Attempt{ResponseStatus: resp.status, Error: "The endpoint responded with status " + strconv.Itoa(resp.status) + "."}
 	switch {
 	case resp.status >= 200 && resp.status < 300:
 		return notificationdb.Attempt{Status: domain.NotificationDelivered, ResponseStatus: resp.status}
 	case resp.status == http.StatusGone:
 		a.Gone, a.Error = true, "The endpoint returned 410 Gone: it accepts no more notifications."
 	case resp.status >= 300 && resp.status < 400:
-		a.Error = "The endpoint answered " + strconv.Itoa(resp.status) + ": redirects are not followed."
+		a.Error = "The endpoint responded with status " + strconv.Itoa(resp.status) + ": redirects are not followed."
 	}
 	return scheduleNext(c, a, resp.retryAfter)
 }

@@ -297,11 +297,11 @@ func TestFailuresAreRepeated(t *testing.T) {
 			t.Errorf("sent again as %v %s", got.header, got.body)
 		}
 	}
-	waits(1, 4*time.Second, 6*time.Second, "The endpoint answered 500.")
+	waits(1, 4*time.Second, 6*time.Second, "The endpoint responded with status 500.")
 	again(status(http.StatusTooManyRequests, "Retry-After", "7200"))
-	waits(2, 2*time.Hour, 2*time.Hour+time.Minute, "The endpoint answered 429.")
+	waits(2, 2*time.Hour, 2*time.Hour+time.Minute, "The endpoint responded with status 429.")
 	again(status(http.StatusFound, "Location", r.server.URL+"/elsewhere"))
-	waits(3, 108*time.Second, 132*time.Second, "The endpoint answered 302: redirects are not followed.")
+	waits(3, 108*time.Second, 132*time.Second, "The endpoint responded with status 302: redirects are not followed.")
 	again(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	waits(4, 9*time.Minute, 11*time.Minute, "The connection was lost.")
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 4 || !e.Enabled {

@@ -31,7 +31,7 @@ var errUnbound = errors.New("the claims have no document or page")
 // Failures, as sentences for users.
 const (
 	failedReplaced = "The document was replaced or deleted. Load it again."
-	failedFormat   = "Only the pages of PDFs have pictures."
+	failedFormat   = "Only pages of PDF documents can be shown as pictures."
 )
 
 // Documents reads the documents of organizations.
@@ -65,7 +65,7 @@ type Server struct {
 // New creates a page server.
 func New(deps Deps) (*Server, error) {
 	s := &Server{deps: deps, log: deps.Log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "parley_page_picture_seconds", Help: "Time that pictures of documents' pages took, by outcome.",
+		Name: "parley_page_picture_seconds", Help: "Time to render pictures of document pages, by outcome.",
 		Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"outcome"})}
 	if err := deps.Metrics.Register(s.seconds); err != nil {

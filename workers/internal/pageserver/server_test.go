@@ -136,7 +136,7 @@ func TestPages(t *testing.T) {
 		"a passing fault":      {func(c *contract.PageClaims) { c.Page = 3 }, "unavailable"},
 		"a damaged page":       {func(c *contract.PageClaims) { c.Page = 4 }, "The PDF is damaged."},
 		"another content":      {func(c *contract.PageClaims) { c.SHA256 = "old" }, "The document was replaced or deleted. Load it again."},
-		"a text":               {func(c *contract.PageClaims) { c.DocumentID = "doc_2" }, "Only the pages of PDFs have pictures."},
+		"a text":               {func(c *contract.PageClaims) { c.DocumentID = "doc_2" }, "Only pages of PDF documents can be shown as pictures."},
 		"another organization": {func(c *contract.PageClaims) { c.OrganizationID = "org_2" }, "The document was replaced or deleted. Load it again."},
 		"no database":          {func(c *contract.PageClaims) { c.DocumentID = "doc_down" }, "unavailable"},
 	} {

@@ -321,9 +321,9 @@ func unsupported(is string) error {
 	case strings.HasPrefix(is, "image/") && is != "image/svg+xml" && is != "image/vnd.djvu":
 		what, how = "an image", " Images are read only inside PDF documents: convert it to PDF and send that."
 	case strings.HasPrefix(is, "audio/"):
-		what = "a sound recording"
+		what = "an audio recording"
 	case strings.HasPrefix(is, "video/"):
-		what = "a film"
+		what = "a video"
 	case strings.HasPrefix(is, "font/"):
 		what = "a font"
 	case strings.HasPrefix(is, "application/vnd.oasis.opendocument"), strings.HasPrefix(is, "application/vnd.sun.xml"):
@@ -338,7 +338,7 @@ func unsupported(is string) error {
 		what = "not a supported document format"
 	}
 	if how == "" {
-		how = " Supported are PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON."
+		how = " Supported formats are PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON."
 	}
 	return &document.Failure{Code: document.Unsupported, Message: "The file is " + what + "." + how}
 }

@@ -43,10 +43,10 @@ const (
 
 // Notes that tell the model why an attachment is left out of its prompt.
 const (
-	noteOlder   = "left out: the attachments of newer messages take up the space"
-	noteImages  = "left out: the images of the message are too large together"
+	noteOlder   = "omitted: the attachments of newer messages use up the space"
+	noteImages  = "omitted: the images of the message are too large in total"
 	noteErased  = "the file no longer exists"
-	noteTooLong = "the text is too long; left out from here on"
+	noteTooLong = "the text is too long; the rest is omitted"
 )
 
 // Attachments reads the attachments of runs.

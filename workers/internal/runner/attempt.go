@@ -168,7 +168,7 @@ func absentNote(servers []domain.RunWarning) string {
 	for i, server := range servers {
 		names[i] = server.Name
 	}
-	return "\n\nThese servers offer no tools at the moment: " + strings.Join(names, ", ") + ". Say so where it matters."
+	return "\n\nThese servers offer no tools at the moment: " + strings.Join(names, ", ") + ". Mention this where it matters."
 }
 
 // furtherNote returns the caller's instructions, to be appended to the agent's system prompt.
@@ -176,7 +176,7 @@ func furtherNote(instructions string) string {
 	if instructions == "" {
 		return ""
 	}
-	return "\n\nFurther instructions of the caller:\n" + instructions
+	return "\n\nAdditional instructions from the caller:\n" + instructions
 }
 
 // asRetry marks an error as retryable, unless it is a tool error that is not retryable.

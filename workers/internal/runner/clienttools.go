@@ -27,7 +27,7 @@ func (r *Runner) clientTools(a *attempt, asked *domain.ClientTools, own *tool.Re
 		if _, taken := own.Lookup(t.Name); taken {
 			return nil, &agentloop.Error{
 				Code:    agentloop.CodeToolNameTaken,
-				Message: fmt.Sprintf("The tool %s of the request has the name of one of the agent's own tools.", t.Name),
+				Message: fmt.Sprintf("The request's tool %s has the same name as one of the agent's own tools.", t.Name),
 			}
 		}
 		out.Specs = append(out.Specs, llm.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.InputSchema})

@@ -185,7 +185,7 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 // Otherwise the run finishes as failed.
 func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
 	// Errors without a public code may contain internal details, so callers see a generic message.
-	public := &domain.RunError{Code: "internal", Message: "the run failed inside the service"}
+	public := &domain.RunError{Code: "internal", Message: "the run failed because of an internal error of the service"}
 	log := a.log
 	var failure *agentloop.Error
 	if errors.As(err, &failure) {
@@ -283,7 +283,7 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 		case back.Locked:
 			return pg.ErrLocked
 		case !back.Done:
-			a.log.Info().Msg("run was taken over before it could be requeued")
+			a.log.Info().Msg("another worker took over the run before it could be requeued")
 			return nil
 		}
 		r.changed(a)

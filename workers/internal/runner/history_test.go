@@ -35,7 +35,7 @@ func TestHistoryAndInstructionsOfARequest(t *testing.T) {
 	}{
 		"nothing":         {domain.Input{Message: "m"}, nil, "Own.", "m", 0},
 		"history":         {domain.Input{Message: "m", History: exchanges(0, 2)}, nil, "Own.", "qa aa qb ab m", 0},
-		"instructions":    {domain.Input{Message: "m", Instructions: "Be brief."}, nil, "Own.\n\nFurther instructions of the caller:\nBe brief.", "m", 0},
+		"instructions":    {domain.Input{Message: "m", Instructions: "Be brief."}, nil, "Own.\n\nAdditional instructions from the caller:\nBe brief.", "m", 0},
 		"a session":       {domain.Input{Message: "m"}, []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t"}}, "Own.", "s t m", 0},
 		"what a turn had": {domain.Input{Message: "m"}, []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: brought}}, "Own.", "qa aa qb ab s t m", 0},
 		"both":            {domain.Input{Message: "m", History: exchanges(2, 1)}, []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t"}}, "Own.", "s t qc ac m", 0},

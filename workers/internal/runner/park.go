@@ -56,9 +56,9 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		r.bus.Done(a.claim.RunID, a.replyTo, nil) // without a result, a caller that waits for the run reads the run's state
 		r.changed(a)
 		r.metrics.parked.WithLabelValues(string(action.Kind)).Inc()
-		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run waits")
+		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run is waiting for an action")
 	default:
-		a.log.Info().Msg("run was cancelled or taken over before it could wait")
+		a.log.Info().Msg("run was cancelled, or another worker took it over, before it could wait")
 	}
 }
 

@@ -57,7 +57,7 @@ type Server struct {
 // New creates a search server.
 func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{cfg: cfg, deps: deps, log: deps.Log, seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "parley_search_seconds", Help: "Time that searches of documents took, by outcome.",
+		Name: "parley_search_seconds", Help: "Duration of document searches, by outcome.",
 		Buckets: []float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	}, []string{"outcome"})}
 	if err := deps.Metrics.Register(s.seconds); err != nil {

@@ -54,7 +54,8 @@ func newMetrics() *metrics {
 		}, []string{"sweep"}),
 		queues: gauge("parley_queue_runs",
 			"Unfinished runs of the whole service, by lane and state; in the lane ingest, documents.", "lane", "state"),
-		oldest: gauge("parley_queue_oldest_seconds", "Time since the oldest of these runs or documents was accepted.", "lane", "state"),
+		oldest: gauge("parley_queue_oldest_seconds",
+			"Time since the oldest unfinished run or document was accepted, by lane and state.", "lane", "state"),
 		pending: gauge("parley_doorbells_pending",
 			"Job messages not yet delivered to a worker, by lane: the consumer's lag.", "lane"),
 	}

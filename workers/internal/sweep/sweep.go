@@ -148,7 +148,7 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 		ended, err := end(ctx, maxRound)
 		s.metrics.count(actionEnd, len(ended))
 		for _, e := range ended {
-			s.log.Warn().Str("run_id", e.RunID).Msg("run finished by the sweeper")
+			s.log.Warn().Str("run_id", e.RunID).Msg("the sweeper finished a run")
 			s.bus.Cancelled(e.RunID)
 			s.bus.Done(e.RunID, e.ReplyTo, e.Result)
 			s.bus.Changed(domain.ChangedRuns, e.OrganizationID)
@@ -185,7 +185,7 @@ func (s *Sweeper) endDocuments(ctx context.Context) error {
 	orgs, err := s.store.Knowledge.EndDocuments(ctx, maxBatch)
 	s.metrics.count(actionDocuments, len(orgs))
 	if n := len(orgs); n > 0 {
-		s.log.Warn().Int("documents", n).Msg("documents failed by the sweeper")
+		s.log.Warn().Int("documents", n).Msg("the sweeper set documents to failed")
 	}
 	s.changed(domain.ChangedDocuments, orgs)
 	return err

@@ -101,10 +101,10 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 	for _, t := range tools {
 		spec := t.Spec()
 		if !name.MatchString(spec.Name) {
-			return nil, fmt.Errorf("registering tool: name %q", spec.Name)
+			return nil, fmt.Errorf("registering tool: invalid name %q", spec.Name)
 		}
 		if _, taken := r.byName[spec.Name]; taken {
-			return nil, fmt.Errorf("registering tool: %s twice", spec.Name)
+			return nil, fmt.Errorf("registering tool: %s is registered twice", spec.Name)
 		}
 		r.byName[spec.Name] = t
 		r.specs = append(r.specs, spec)

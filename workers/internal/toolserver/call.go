@@ -146,7 +146,7 @@ func (c *call) held() lease.Held {
 func (c *call) sending(ctx context.Context) error {
 	// A cancelled call must not start to send, even if the backend ignores the cancellation.
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("beginning to send: %w", err)
+		return fmt.Errorf("marking the call as being sent: %w", err)
 	}
 
 	failpoint.Here(failpoint.SendBefore)
@@ -159,7 +159,7 @@ func (c *call) sending(ctx context.Context) error {
 	switch {
 	case err != nil:
 		c.sent = max(c.sent, sentUnsure)
-		return fmt.Errorf("beginning to send: %w", err)
+		return fmt.Errorf("marking the call as being sent: %w", err)
 	case !began:
 		return tool.ErrStale
 	}

@@ -57,7 +57,7 @@ func (c *call) settle(ctx context.Context, result tool.Result, err error) contra
 		c.recordOutcome(ctx, reply)
 		failpoint.Here(failpoint.OutcomeAfter)
 	case sent == sentUnsure && reply.Failure != nil:
-		c.write(ctx, "the sending of a tool call was not cancelled", func(ctx context.Context) (bool, error) {
+		c.write(ctx, "cannot record that a tool call was not sent", func(ctx context.Context) (bool, error) {
 			return c.server.deps.Ledger.CancelSend(ctx, c.held(), c.request.CallID, c.sender)
 		})
 		return failure("The call could not be recorded, so it was not made.", true)
@@ -82,7 +82,7 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	// Another attempt has taken over the run. This attempt has sent nothing, so the other attempt
 	// makes the call.
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
-		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
+		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "Another worker has taken over the run.", Stale: true}}, true
 	case isToolErr:
 		// If the request was not sent, the outcome is known as well. The call is not repeated under
 		// the same entry of the ledger.
@@ -113,7 +113,7 @@ func (c *call) shown(output json.RawMessage) json.RawMessage {
 	}
 	// Models and callers expect the output of a failed call to contain an error text.
 	if json.Unmarshal(capped, &object) != nil || object.Error == "" {
-		c.log.Warn().Int("bytes", len(output)).Msg("the result of a failed tool call is not an object with an error, or too large")
+		c.log.Warn().Int("bytes", len(output)).Msg("the result of a failed tool call is not an object with the field error, or is too large")
 		return nil
 	}
 	return capped
@@ -131,7 +131,7 @@ func cause(err error) error {
 // recordOutcome records a reply in the ledger as the outcome of the call.
 func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) {
 	outcome := encodeReply(reply)
-	c.write(ctx, "the outcome of a tool call was not stored", func(ctx context.Context) (bool, error) {
+	c.write(ctx, "cannot store the outcome of a tool call", func(ctx context.Context) (bool, error) {
 		return c.server.deps.Ledger.EndSend(ctx, c.held(), c.request.CallID, outcome)
 	})
 }
@@ -167,9 +167,9 @@ func encodeReply(reply contract.ToolReply) []byte {
 	if err == nil && len(raw) <= maxAnswer {
 		return raw
 	}
-	instead := failure("The tool's answer is too large.", false)
+	instead := failure("The tool's output is too large.", false)
 	if err != nil {
-		instead = failure("The tool's answer is not JSON.", false)
+		instead = failure("The tool's output is not JSON.", false)
 	}
 	if raw, err = json.Marshal(instead); err != nil {
 		return []byte(`{"failure":{"message":"The tool failed."}}`)

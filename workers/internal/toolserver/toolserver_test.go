@@ -321,9 +321,9 @@ func TestOutcomes(t *testing.T) {
 		"read, panic":            {call: panics, want: "failed: The tool failed."},
 		"read, kept":             {call: keeps, want: `"src_1"`},
 		"read, kept too late":    {call: keeps, with: faults{stale: true}, want: "stale"},
-		"not JSON":               {call: gives(tool.Result{Output: json.RawMessage(`{`)}, nil), want: "failed: The tool's answer is not JSON."},
+		"not JSON":               {call: gives(tool.Result{Output: json.RawMessage(`{`)}, nil), want: "failed: The tool's output is not JSON."},
 		"sent":                   {call: sends(ok, nil), effect: true, want: `"ok"`, state: "done", kept: `"ok"`},
-		"sent, not JSON":         {call: sends(tool.Result{Output: json.RawMessage(`{`)}, nil), effect: true, want: "failed: The tool's answer is not JSON.", state: "done", kept: "failed: The tool's answer is not JSON."},
+		"sent, not JSON":         {call: sends(tool.Result{Output: json.RawMessage(`{`)}, nil), effect: true, want: "failed: The tool's output is not JSON.", state: "done", kept: "failed: The tool's output is not JSON."},
 		"not sent in the end":    {call: sends(ok, &tool.Error{Message: "refused", NotSent: true, Retryable: true}), effect: true, want: "failed: refused", state: "done", kept: "failed: refused"},
 		"sent, failed":           {call: sends(ok, &tool.Error{Message: "cut"}), effect: true, want: "unknown", state: "sending"},
 		"sent, answered":         {call: sends(ok, &tool.Error{Message: "sold out", Answered: true}), effect: true, want: "failed: sold out", state: "done", kept: "failed: sold out"},
@@ -543,7 +543,7 @@ func TestLists(t *testing.T) {
 		"none":     {func(context.Context, tool.Request) ([]tool.Spec, error) { return nil, nil }, `{"absent":[{"name":"s","reason":"The host could not be reached."}]}`},
 		"failed":   {func(context.Context, tool.Request) ([]tool.Spec, error) { return nil, errors.New("secret") }, `{"failure":{"message":"The tool failed."}}`},
 		"panicked": {func(context.Context, tool.Request) ([]tool.Spec, error) { panic("secret") }, `{"failure":{"message":"The tool failed."}}`},
-		"too long": {func(context.Context, tool.Request) ([]tool.Spec, error) { return []tool.Spec{{Name: long}}, nil }, `{"failure":{"message":"The tool's answer is too large."}}`},
+		"too long": {func(context.Context, tool.Request) ([]tool.Spec, error) { return []tool.Spec{{Name: long}}, nil }, `{"failure":{"message":"The tool's output is too large."}}`},
 		"unlisted": {nil, `{"failure":{"message":"This kind of tool cannot be listed."}}`},
 	} {
 		o := newOffice(endpoints)

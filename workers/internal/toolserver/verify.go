@@ -16,7 +16,7 @@ var (
 	errExpired   = errors.New("the capability has expired")
 	errKind      = errors.New("the capability is for another kind of tool")
 	errNotBound  = errors.New("the capability has no run, organization or agent")
-	errOperation = errors.New("unknown operation, or not allowed for this call")
+	errOperation = errors.New("the operation is unknown or not allowed for this call")
 	errOtherCall = errors.New("the request does not match the capability")
 )
 

@@ -119,7 +119,7 @@ func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, e
 		return tool.Result{Output: json.RawMessage(`{"note":"A person confirmed that this call was executed. Its result is unknown."}`)}, nil
 	case domain.EffectVoid, domain.EffectSending: // PrepareEffect never returns an entry in one of these states
 	}
-	return tool.Result{}, unreachable(fmt.Errorf("effect of call %s is %s", call.ID, entry.State))
+	return tool.Result{}, unreachable(fmt.Errorf("the effect of the call %s has the unexpected state %s", call.ID, entry.State))
 }
 
 // unreachable returns a retryable error, which ends the attempt. The next attempt reads the state

@@ -43,7 +43,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_voice_synthesis_seconds", Help: "Duration of syntheses of segments, by outcome.", Buckets: buckets,
 		}, []string{"outcome"}),
 		first: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_voice_synthesis_first_seconds", Help: "Time until the first audio of a segment.", Buckets: buckets,
+			Name: "parley_voice_synthesis_first_seconds", Help: "Time until the first audio of a synthesized segment.", Buckets: buckets,
 		}),
 	}
 	return m, telemetry.Register(registry, m.lines, m.refused, m.speech, m.transcription, m.synthesis, m.first)

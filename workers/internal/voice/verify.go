@@ -15,7 +15,7 @@ var (
 	errNotBound = errors.New("the claims have no organization or no voice session")
 	errLine     = errors.New("the claims are for another voice session")
 	errOrg      = errors.New("the claims are for another organization")
-	errRange    = errors.New("the numbers of the voice session are out of range")
+	errRange    = errors.New("numbers in the voice session's claims are out of range")
 )
 
 // admit returns the id of the session that a request opens. It fails unless a process of this

@@ -40,7 +40,7 @@ func TestUsageErrorsAreSaidLast(t *testing.T) {
 	check(`--status must be one of "queued","running",`, "runs", "tail", "--status", "done")
 	check(`--lines: must be a whole number, not "abc"`, "runs", "list", "--lines", "abc")
 	check(`--ttl: must be a whole number, not "1h"`, "trigger", "a", "b", "--ttl", "1h")
-	check(`--timeout: must be a time such as`, "trigger", "a", "b", "--timeout", "soon")
+	check(`--timeout: must be a duration such as`, "trigger", "a", "b", "--timeout", "soon")
 	check("unknown flag --version", "chat", "what", "is", "--version")
 	for _, args := range [][]string{{"runs", "list", "-n", "3"}, {"trigger", "a", "b", "--timeout", "5"}, {"up", "--port", "9000"}, words([]string{"--version", "--json"})} {
 		if lines, code := wrong(args...); code != cli.ExitDone {

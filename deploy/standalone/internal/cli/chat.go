@@ -325,7 +325,7 @@ func waitsFor(service, runID string, action *domain.RequiredAction) string {
 		for i, call := range action.Calls {
 			names[i] = console.OneLine(call.Name)
 		}
-		return fmt.Sprintf("%s is waiting for its client's results of %s", runID, strings.Join(names, ", "))
+		return fmt.Sprintf("%s is waiting for its client to send the results of %s", runID, strings.Join(names, ", "))
 	}
 	what := "approval to call"
 	if action.Kind == domain.ActionUnknownOutcome {

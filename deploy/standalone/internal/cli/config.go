@@ -131,9 +131,9 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 			s.Value, s.From = masked+" ("+path+")", fromFile
 		}
 	case "DATABASE_URL":
-		s.Value = "(a private PostgreSQL under " + filepath.Join(c.DataDir, "postgres") + ")"
+		s.Value = "(a private PostgreSQL server in " + filepath.Join(c.DataDir, "postgres") + ")"
 	case "NATS_URL":
-		s.Value = "(an embedded NATS)"
+		s.Value = "(an embedded NATS server)"
 	case "DEFAULT_MODEL":
 		s.Value = "(" + c.model() + ")"
 	}

@@ -106,7 +106,7 @@ func providerText(p *domain.ProviderError) string {
 	if p == nil {
 		return ""
 	}
-	return " " + console.OneLine(fmt.Sprintf("(the provider responded %d %s)", p.Status, p.Message))
+	return " " + console.OneLine(fmt.Sprintf("(the provider responded with %d %s)", p.Status, p.Message))
 }
 
 // words describes a run's status for use in a sentence.
@@ -117,7 +117,7 @@ func words(status domain.RunStatus) string {
 	case domain.RunTimedOut:
 		return "timed out"
 	case domain.RunRequiresAction:
-		return "waits for a person"
+		return "requires an action"
 	default:
 		return string(status)
 	}

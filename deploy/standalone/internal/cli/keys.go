@@ -71,7 +71,7 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 		return err
 	}
 
-	con.Notef("%s, shown only once:", made.ID)
+	con.Notef("The key %s is shown only once:", made.ID)
 	return con.Printf("%s\n", made.Key)
 }
 

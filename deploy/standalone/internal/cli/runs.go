@@ -52,7 +52,7 @@ func (r *RunsShow) Run(ctx context.Context, con *console.Console) error {
 }
 
 func printRun(con *console.Console, service string, run *domain.Run) error {
-	usage := fmt.Sprintf("%d tokens in, %d out", run.Usage.InputTokens, run.Usage.OutputTokens)
+	usage := fmt.Sprintf("%d input tokens, %d output tokens", run.Usage.InputTokens, run.Usage.OutputTokens)
 	lines := [][2]string{
 		{"run", run.ID},
 		{"status", string(run.Status)},
@@ -131,7 +131,7 @@ type RunsCancel struct {
 
 // Help returns the description for the manual page of the command.
 func (*RunsCancel) Help() string {
-	return `A finished run is unchanged. Effects that the run has already had are not undone.`
+	return `Cancelling a finished run changes nothing. Effects that the run has already had are not undone.`
 }
 
 // Examples returns the examples on the manual page of the command.

@@ -202,7 +202,7 @@ func (c *connection) named(ctx context.Context, path string, query url.Values, n
 // describeNotFound replaces a not-found error with one that names the missing resource.
 func describeNotFound(err error, what, id string) error {
 	if problem, is := errors.AsType[*parley.APIError](err); is && problem.Code == "not_found" {
-		return fmt.Errorf("no %s %q that the key may see: %w", what, id, err)
+		return fmt.Errorf("no %s %q is visible to this key: %w", what, id, err)
 	}
 	return err
 }

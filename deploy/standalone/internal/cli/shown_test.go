@@ -86,7 +86,7 @@ func column(text, says string) int {
 func TestAwaited(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[domain.RunStatus]string{
-		domain.RunQueued: "waiting for run_x", domain.RunRunning: "waiting for run_x", domain.RunRequiresAction: "run_x waits for a person",
+		domain.RunQueued: "waiting for run_x", domain.RunRunning: "waiting for run_x", domain.RunRequiresAction: "run_x requires an action",
 	} {
 		if got := progressText(&domain.Run{ID: "run_x", Status: status}); got != want {
 			t.Errorf("%s: %q", status, got)

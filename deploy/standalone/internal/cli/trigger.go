@@ -169,7 +169,7 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 	if !w.JSON && w.Wait {
 		replayed := ""
 		if answer.Header.Get("Idempotency-Replayed") != "" {
-			replayed = "   (a finished run with this key)"
+			replayed = "   (this key already has a finished run)"
 		}
 		w.con.Notef("run %s%s", run.ID, replayed)
 	}

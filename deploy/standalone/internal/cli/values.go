@@ -25,7 +25,7 @@ func (s *span) UnmarshalText(text []byte) error {
 		lasts, ok = time.Duration(seconds)*time.Second, true
 	}
 	if !ok || lasts < 0 {
-		return fmt.Errorf("must be a time such as 90 (seconds), 5m or 1d, not %q", text)
+		return fmt.Errorf("must be a duration such as 90 (seconds), 5m or 1d, not %q", text)
 	}
 	*s = span(lasts)
 	return nil

@@ -17,8 +17,8 @@ const natsReady = "NATS ready"
 // which can be killed.
 type NATS struct {
 	config.Logging
-	Port int    `required:"" help:"Port to listen on, on 127.0.0.1."`
-	Dir  string `required:"" help:"Directory for the streams."`
+	Port int    `required:"" help:"Port on 127.0.0.1 to listen on."`
+	Dir  string `required:"" help:"Directory in which NATS stores its streams."`
 }
 
 // Run serves NATS until ctx ends.

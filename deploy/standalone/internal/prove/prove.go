@@ -39,9 +39,9 @@ var ErrFailed = errors.New("the trial failed")
 func (*Prove) Help() string {
 	return "Starts its own service, on loopback ports and in a temporary directory; your settings, keys and data are not read. " +
 		"While clients send keyed triggers, and repeat them until they are answered, workers, NATS, the ingress and PostgreSQL " +
-		"are killed with kill -9, at points that the seed selects. For each trigger the agent books an effect in a ledger that " +
-		"honours keys. Status 0 means that every trigger was answered by one run with one effect. docs/prove.md explains each " +
-		"line of the output, and what is not proved."
+		"are killed with kill -9, at points that the seed selects. For each trigger, an agent books an effect in a ledger that " +
+		"ignores repeated keys. Status 0 means that every trigger was answered by one run with one effect. docs/prove.md explains each " +
+		"line of the output, and what the command does not prove."
 }
 
 // Examples returns the examples on the manual page of the command.

@@ -36,7 +36,7 @@ Passed: every trigger was answered by one run with one effect, and a replay retu
 
 	r.Verdict, r.OK, r.Kept = judge(Evidence{Answers: make([]Answer, 9)}), false, "/tmp/x"
 	got := table(r)
-	for _, part := range []string{"lost            9", "fault: trigger 0 has no effect\n", "fault: trigger 2 has no answer: out of time\nand 12 more\n", "kept in /tmp/x"} {
+	for _, part := range []string{"lost            9", "fault: trigger 0 has no effect\n", "fault: trigger 2 has no answer: the time limit was reached\nand 12 more\n", "kept in /tmp/x"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("%q is missing in:\n%s", part, got)
 		}

@@ -91,7 +91,7 @@ func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn s
 
 	p, ok := l.(postgres)
 	if !ok {
-		return "", errors.New("starting PostgreSQL: unexpected process")
+		return "", errors.New("starting PostgreSQL: the process has an unexpected type")
 	}
 	if err := p.server.CreateDatabase(ctx, databaseName); err != nil {
 		return "", fmt.Errorf("creating database: %w", err)

@@ -31,7 +31,7 @@ type KillRecord struct {
 }
 
 // errLate is the cause with which the time limit cancels the proof.
-var errLate = errors.New("out of time")
+var errLate = errors.New("the time limit was reached")
 
 // watchPause is the interval at which the trial checks whether the next kill is due.
 const watchPause = 5 * time.Millisecond
@@ -141,7 +141,7 @@ func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	for {
 		select {
 		case <-tick.C:
-			t.report.answered(int(t.load.answered.Load()), "all kills are done")
+			t.report.answered(int(t.load.answered.Load()), "the last kill is done")
 		case <-sent:
 			t.report.answered(int(t.load.answered.Load()), "")
 			return

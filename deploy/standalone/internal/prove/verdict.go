@@ -95,7 +95,7 @@ func judge(e Evidence) Verdict {
 
 func (v *Verdict) judgeAnswer(n int, a Answer) {
 	if len(a.Body) == 0 {
-		v.faultf(&v.Unanswered, 1, "trigger %d has no answer: %s", n, cmp.Or(a.Problem, "out of time"))
+		v.faultf(&v.Unanswered, 1, "trigger %d has no answer: %s", n, cmp.Or(a.Problem, "the time limit was reached"))
 		return
 	}
 	v.Answered++
@@ -147,15 +147,15 @@ func (v *Verdict) judgeRuns(e Evidence) {
 		runs := byKey[keyFor(n)]
 		found += len(runs)
 		if len(runs) > 1 {
-			v.faultf(&v.SecondRuns, len(runs)-1, "trigger %d has %d runs for its one key: %s", n, len(runs), runs)
+			v.faultf(&v.SecondRuns, len(runs)-1, "trigger %d has %d runs instead of one: %s", n, len(runs), runs)
 		}
 		if a.Run != "" && (!listed[a.Run] || !slices.Contains(runs, a.Run)) {
-			v.faultf(&v.Unlisted, 1, "trigger %d was answered by run %s, which the service does not list with the trigger's key", n, a.Run)
+			v.faultf(&v.Unlisted, 1, "trigger %d was answered by run %s, but the service lists no such run for the trigger's key", n, a.Run)
 		}
 	}
 
 	if strange := len(e.Runs) - found; strange > 0 {
-		v.faultf(&v.Unasked, strange, "%d runs have an unknown key", strange)
+		v.faultf(&v.Unasked, strange, "%d runs have a key that was never sent", strange)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestVerdict(t *testing.T) {
 				e.Runs = append(e.Runs, Listed{ID: "run_x", Key: key(2), Status: "completed"})
 			},
 			Verdict{SecondRuns: 1, Runs: 6},
-			"trigger 2 has 2 runs for its one key: [run_2 run_x]",
+			"trigger 2 has 2 runs instead of one: [run_2 run_x]",
 		},
 		"unanswered": {
 			func(e *Evidence) { e.Answers[4] = Answer{Problem: "503: away"} },
@@ -64,7 +64,7 @@ func TestVerdict(t *testing.T) {
 		"unanswered for an unknown reason": {
 			func(e *Evidence) { e.Answers[4] = Answer{} },
 			Verdict{Unanswered: 1, Answered: 4},
-			"out of time",
+			"the time limit was reached",
 		},
 		"answered by a failed run": {
 			func(e *Evidence) { e.Answers[0].Status = "failed" },
@@ -89,7 +89,7 @@ func TestVerdict(t *testing.T) {
 		"a run that is not listed": {
 			func(e *Evidence) { e.Runs = slices.Delete(e.Runs, 3, 4) },
 			Verdict{Unlisted: 1, Runs: 4},
-			"trigger 3 was answered by run run_3, which the service does not list with the trigger's key",
+			"trigger 3 was answered by run run_3, but the service lists no such run for the trigger's key",
 		},
 		"two triggers answered by one run": {
 			func(e *Evidence) { e.Answers[1].Run = "run_0" },
@@ -101,7 +101,7 @@ func TestVerdict(t *testing.T) {
 				e.Runs = append(e.Runs, Listed{ID: "run_x"}, Listed{ID: "run_y", Key: key(5)})
 			},
 			Verdict{Unasked: 2, Runs: 7},
-			"2 runs have an unknown key",
+			"2 runs have a key that was never sent",
 		},
 		"effects without a trigger": {
 			func(e *Evidence) {

@@ -99,7 +99,7 @@ func missingError(findings []finding) error {
 	}
 
 	if len(missing) > 0 {
-		errs = append(errs, fmt.Errorf("required and missing: %s", strings.Join(missing, ", ")))
+		errs = append(errs, fmt.Errorf("required but missing: %s", strings.Join(missing, ", ")))
 	}
 	return errors.Join(errs...)
 }
@@ -308,7 +308,7 @@ func packages(known map[string]workers.Capability) (list []finding) {
 		switch {
 		case known[p.name].Ok:
 		case known["sandbox"].Ok:
-			f.State, f.Says = stateMissing, "not available to agents' programs: "+install(p.debian)
+			f.State, f.Says = stateMissing, "agents' programs cannot use it: "+install(p.debian)
 		default:
 			f.State, f.Says = stateOff, "not checked without a sandbox"
 		}

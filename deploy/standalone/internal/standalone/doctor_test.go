@@ -90,13 +90,13 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 				"missing|sandbox|unavailable: there is no program bwrap", "off|python|not checked", "off|numpy|not checked",
 				"missing|documents|documents stay queued until they can be read: no sandbox is available", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|voice|no speech program", "missing|espeak|apt-get install -y --no-install-recommends espeak-ng", "missing|pocketsphinx|pocketsphinx pocketsphinx-en-us",
 			},
-			"required and missing: postgresql",
+			"required but missing: postgresql",
 		},
 		"no poppler": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "documents", State: "all except PDF: poppler is missing"}), nil, []string{
 			"missing|documents|all except PDF", "missing|poppler|apt-get install",
 		}, ""},
 		"embeddings":    {healthy(), func(d *Doctor) { d.EmbeddingsModel = "openai/text-embedding-3-small" }, []string{"ok|embeddings|openai/text-embedding-3-small"}, ""},
-		"no embeddings": {healthy("embeddings"), func(d *Doctor) { d.EmbeddingsModel = "openai/x" }, []string{"missing|embeddings|"}, "required and missing: embeddings"},
+		"no embeddings": {healthy("embeddings"), func(d *Doctor) { d.EmbeddingsModel = "openai/x" }, []string{"missing|embeddings|"}, "required but missing: embeddings"},
 		"a package":     {healthy("matplotlib"), nil, []string{"missing|matplotlib|python3-matplotlib", "ok|numpy|1.24.2"}, ""},
 		"other servers": {healthy("postgres"), func(d *Doctor) { d.DatabaseURL, d.NATSURL = "postgres://u:hunter2@db/x", "nats://u:hunter2@n" }, []string{
 			"ok|postgresql|DATABASE_URL", "ok|nats|NATS_URL",
@@ -124,12 +124,12 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 		"keys": {healthy(), func(d *Doctor) {
 			d.OpenAIAPIKey, d.OpenAIBaseURL, d.BraveAPIKey, d.AnthropicAPIKey = "hunter2", "https://hunter2@x", "hunter2", "hunter2"
 		}, []string{"ok|model|set: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY", "ok|search|brave; BRAVE_API_KEY"}, ""},
-		"an unknown provider": {instead(healthy(), workers.Capability{Name: "model", State: "no provider nobody"}), nil, []string{"missing|model|no provider nobody"}, "required and missing: model"},
+		"an unknown provider": {instead(healthy(), workers.Capability{Name: "model", State: "no provider nobody"}), nil, []string{"missing|model|no provider nobody"}, "required but missing: model"},
 		"settings":            {instead(healthy(), workers.Capability{Name: "settings", State: "SANDBOX must be"}), nil, []string{"missing|settings|SANDBOX must be"}, "invalid settings: SANDBOX must be"},
 		"settings of the ingress": {healthy(), func(d *Doctor) { d.Port, d.SecretsKey = -1, "hunter2" }, []string{
 			"missing|settings|PORT", "missing|settings|SECRETS_KEY", "ok|postgresql|15.18",
 		}, "invalid settings: PORT must be between 0 and 65535, not -1; SECRETS_KEY is invalid; create a key with openssl rand -base64 32: reading secrets key 1: "},
-		"settings and more": {healthy("postgres"), func(d *Doctor) { d.Port = -1 }, []string{"missing|settings|PORT", "missing|postgresql|no PostgreSQL"}, "invalid settings: PORT must be between 0 and 65535, not -1\nrequired and missing: postgresql"},
+		"settings and more": {healthy("postgres"), func(d *Doctor) { d.Port = -1 }, []string{"missing|settings|PORT", "missing|postgresql|no PostgreSQL"}, "invalid settings: PORT must be between 0 and 65535, not -1\nrequired but missing: postgresql"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := sound()

@@ -33,7 +33,7 @@ func listen(ctx context.Context, host string, port int) (listener net.Listener, 
 			busy = fmt.Sprintf("port %d is in use by %s", port, portOwner(port))
 		}
 	}
-	return nil, busy, fmt.Errorf("listening on %s from port %d: %w", host, port, err)
+	return nil, busy, fmt.Errorf("listening on %s, on port %d or a later one: %w", host, port, err)
 }
 
 // ownPorts returns the ports that this service uses on this machine. Agents' outbound requests must

@@ -15,7 +15,7 @@ import (
 // Reset is the command that deletes the data directory.
 type Reset struct {
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"The directory to delete."`
-	Yes     bool   `name:"yes" short:"y" help:"Do not ask."`
+	Yes     bool   `name:"yes" short:"y" help:"Delete without asking for confirmation."`
 	JSON    bool   `name:"json" help:"Print JSON; needs --yes."`
 }
 

@@ -107,7 +107,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	for _, account := range accounts {
 		state := "has the address"
 		if account.Displaced {
-			state = "lost the address to another account"
+			state = "no longer has the address: another account took it over"
 		}
 		fmt.Fprintf(&list, "\n  %s  %q, created %s, %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339), state)
 	}

@@ -116,10 +116,10 @@ func checkRunningKeys(own []string, running [][]string) error {
 		switch {
 		case !slices.Contains(own, theirs[0]):
 			errs = append(errs, fmt.Errorf("a running process encrypts with a key that is not in SECRETS_KEY (%s); "+
-				"run the command with the SECRETS_KEY of the service", theirs[0]))
+				"run this command with the SECRETS_KEY of the service", theirs[0]))
 		case !slices.Contains(theirs, own[0]) && len(theirs) < pg.MaxRunningKeys:
 			errs = append(errs, fmt.Errorf("a running process lacks the first key of SECRETS_KEY (%s) and has %s; "+
-				"give it this SECRETS_KEY and restart it", own[0], strings.Join(theirs, ", ")))
+				"start it again with this SECRETS_KEY", own[0], strings.Join(theirs, ", ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -223,7 +223,7 @@ func keysView(keys []sealed.Key) []keyView {
 func printKeys(con *console.Console, keys []sealed.Key) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // writing to a strings.Builder never fails
+	_, _ = fmt.Fprintln(table, "KEY\tPOSITION\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // writing to a strings.Builder never fails
 	for _, view := range keysView(keys) {
 		var needed []string
 		for _, kind := range sealdb.Kinds {

@@ -51,9 +51,9 @@ func TestSecretsRetireAKey(t *testing.T) {
 		t.Errorf("without the old key: %v", err)
 	}
 
-	want := "KEY       PLACE  STATE    VALUES  REMOVABLE  NEEDED BY\n" +
-		b + "  1      current  0       no\n" +
-		a + "  -      missing  9       no         " + needed + "\n"
+	want := "KEY       POSITION  STATE    VALUES  REMOVABLE  NEEDED BY\n" +
+		b + "  1         current  0       no\n" +
+		a + "  -         missing  9       no         " + needed + "\n"
 	if out != want {
 		t.Errorf("printed\n%swant\n%s", out, want)
 	}

@@ -132,7 +132,7 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 	login := accountdb.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(seedTimeout)}
 	account, err := s.store.Accounts.LogIn(ctx, owner, login)
 	if err != nil {
-		return fmt.Errorf("logging owner in: %w", err)
+		return fmt.Errorf("logging in the owner: %w", err)
 	}
 
 	var key struct {

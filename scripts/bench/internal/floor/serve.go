@@ -65,7 +65,7 @@ func Serve(ctx context.Context, kind string, c Config) error {
 	case Replay:
 		return runReplay(ctx, c)
 	}
-	return fmt.Errorf("the floor has no process %q", kind)
+	return fmt.Errorf("unknown baseline process %q", kind)
 }
 
 // Floor is a group of running floor processes.

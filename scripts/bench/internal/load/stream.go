@@ -151,7 +151,7 @@ func (r *streamReader) answer(n int) (first time.Time, err error) {
 	}
 
 	if string(answer) != r.spec.Answer || !ended {
-		return first, fmt.Errorf("the answer is %q, complete: %t", answer, ended)
+		return first, fmt.Errorf("unexpected answer %q (complete: %t)", answer, ended)
 	}
 	return first, nil
 }

@@ -37,7 +37,7 @@ func (l *Lookup) Calls() int64 { return l.calls.Load() }
 // Tools returns the tool configuration of an agent that may call the API.
 func (l *Lookup) Tools() map[string]any {
 	return map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
-		"name": LookupTool, "description": "Looks an order up.", "method": "POST", "url": "http://" + l.Address() + "/orders/{id}",
+		"name": LookupTool, "description": "Looks up an order.", "method": "POST", "url": "http://" + l.Address() + "/orders/{id}",
 		"sideEffect": "idempotent",
 		"inputSchema": map[string]any{
 			"type": "object", "properties": map[string]any{"id": map[string]string{"type": "string"}}, "required": []string{"id"},

@@ -27,7 +27,7 @@ func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
 func (g *Group) End(p *Process) error {
 	at := slices.Index(g.processes, p)
 	if at < 0 {
-		return fmt.Errorf("%s is not a process of this group", p.Name)
+		return fmt.Errorf("the process %s does not belong to this group", p.Name)
 	}
 	g.processes = slices.Delete(g.processes, at, at+1)
 	return p.Stop()

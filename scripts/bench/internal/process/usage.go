@@ -87,7 +87,7 @@ func parseStat(raw []byte) (stat, error) {
 	// The name may contain any character, so the last parenthesis is the one that closes it.
 	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 	if len(fields) < fieldsTotal {
-		return stat{}, fmt.Errorf("reading CPU time: %d fields", len(fields))
+		return stat{}, fmt.Errorf("reading CPU time: /proc returned only %d fields", len(fields))
 	}
 
 	var numbers [fieldsTotal]int64

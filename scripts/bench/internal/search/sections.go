@@ -33,7 +33,7 @@ const (
 func ReadDocuments(dir string) ([]Document, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err != nil || len(paths) == 0 {
-		return nil, fmt.Errorf("looking for documents in %s: %d found: %w", dir, len(paths), err)
+		return nil, fmt.Errorf("looking for documents in %s: found %d: %w", dir, len(paths), err)
 	}
 	var all []Document
 	for _, path := range paths {

@@ -173,9 +173,9 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	for _, b := range a.blocks {
 		switch {
 		case b.kind == kindToolUse && !b.ended:
-			return llm.Response{}, llm.NewError(llm.KindTruncated, errors.New("tool call without an end"))
+			return llm.Response{}, llm.NewError(llm.KindTruncated, errors.New("a tool call is incomplete"))
 		case b.kind == kindToolUse && b.name == "":
-			return llm.Response{}, llm.NewError(llm.KindBadResponse, errors.New("tool call without a name"))
+			return llm.Response{}, llm.NewError(llm.KindBadResponse, errors.New("a tool call has no name"))
 		case b.kind == kindToolUse:
 			r.ToolCalls = append(r.ToolCalls, llm.NewToolCall(llm.CleanText(b.id), llm.CleanText(b.name), b.arguments()))
 		case b.kind == kindThinking || b.kind == kindRedacted:
@@ -219,7 +219,7 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse:
 	default: // the reason is unknown, so a call may be incomplete
 		if a.calls > 0 {
-			return "", llm.NewError(llm.KindBadResponse, errors.New("tool call with an unknown stop reason"))
+			return "", llm.NewError(llm.KindBadResponse, errors.New("a tool call ended with an unknown stop reason"))
 		}
 	}
 

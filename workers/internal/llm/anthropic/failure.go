@@ -18,7 +18,7 @@ const statusOverloaded = 529
 // fromStatus classifies an HTTP error response by its status and its body.
 func fromStatus(status int, body []byte) *llm.Error {
 	kind, message := readDetail(body)
-	e := llm.NewError(kindFor(status, kind, strings.ToLower(message)), fmt.Errorf("status %d from provider", status))
+	e := llm.NewError(kindFor(status, kind, strings.ToLower(message)), fmt.Errorf("the provider responded with status %d", status))
 	e.Detail = message
 	if e.Kind == llm.KindUnknownModel {
 		e.Message = "The model provider does not know this model."
@@ -33,7 +33,7 @@ func fromEvent(err error) *llm.Error {
 		return nil
 	}
 	kind, message := readDetail([]byte(event.RawJSON()))
-	e := llm.NewError(kindFor(statusFor(kind), kind, strings.ToLower(message)), errors.New("error event in stream"))
+	e := llm.NewError(kindFor(statusFor(kind), kind, strings.ToLower(message)), errors.New("the stream contains an error event"))
 	e.Detail = message
 	return e
 }

@@ -101,7 +101,7 @@ func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.Content
 	case message.Role == llm.RoleAssistant:
 		return sdk.MessageParamRoleAssistant, m.assistantBlocks(message), nil
 	default:
-		return "", nil, fmt.Errorf("rendering message: role %q", message.Role)
+		return "", nil, fmt.Errorf("rendering message: unknown role %q", message.Role)
 	}
 }
 
@@ -183,7 +183,7 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 			return nil, err
 		}
 		if schema == nil {
-			return nil, errors.New("null is not a schema")
+			return nil, errors.New("a schema must not be null")
 		}
 	}
 

@@ -24,8 +24,8 @@ const (
 	maxCircuits = 1024
 )
 
-// errUnsettled is the result that the breaker receives for a call that panicked.
-var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call did not return"))
+// errUnsettled is the outcome that the breaker records for a call that panicked.
+var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call panicked"))
 
 // Provider wraps the models of another provider with breakers. It is safe for concurrent use.
 type Provider struct {

@@ -40,7 +40,7 @@ func TestPrograms(t *testing.T) {
 		"the product of the numbers from -3 to 03",
 		"plot 3, 5, 7",
 		"What are mean, median and standard deviation of 12, 15, 9, 22, 17, 14, 80?",
-		"I pay back 18,000 at 4.2 % in 48 months. What is the monthly rate, and what does it cost in total?",
+		"I repay a loan of 18,000 at 4.2 % over 48 months. What is the monthly payment, and what does the loan cost in total?",
 		"How many working days are there between 3 March and 19 September 2025?",
 		"Simulate 100,000 throws of two dice. How often is the sum at least 10?",
 		"Simulate 100,000 throws of two dice.",

@@ -80,7 +80,7 @@ It is polite and complete, but the news comes last.
 
 **Revised:** The meeting has been moved to [new time].
 `,
-	"Help me to decline an invitation kindly.": `
+	"Help me to decline an invitation politely.": `
 Three openings that differ in approach:
 
 1. **Warm and short:** Thank you for thinking of me. I can't come this time, but I hope it is a lovely evening.
@@ -124,7 +124,7 @@ else:`
 
 // programs contains the prepared programs for messages that templates with codeExecution suggest.
 var programs = map[string]string{
-	"I pay back 18,000 at 4.2 % in 48 months. What is the monthly rate, and what does it cost in total?": `loan, rate, months = 18_000, 0.042 / 12, 48
+	"I repay a loan of 18,000 at 4.2 % over 48 months. What is the monthly payment, and what does the loan cost in total?": `loan, rate, months = 18_000, 0.042 / 12, 48
 payment = loan * rate / (1 - (1 + rate) ** -months)
 print(f"Monthly rate:  {payment:10,.2f}")
 print(f"Paid in total: {payment * months:10,.2f}")

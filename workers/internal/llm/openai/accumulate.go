@@ -120,7 +120,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	for i := range a.calls {
 		c := &a.calls[i]
 		if c.name == "" {
-			return llm.Response{}, llm.NewError(llm.KindBadResponse, errors.New("tool call without a name"))
+			return llm.Response{}, llm.NewError(llm.KindBadResponse, errors.New("a tool call has no name"))
 		}
 		r.ToolCalls = append(r.ToolCalls, llm.NewToolCall(llm.CleanText(c.id), llm.CleanText(c.name), c.args.String()))
 	}

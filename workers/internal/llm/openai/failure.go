@@ -18,7 +18,7 @@ func StatusError(status int, body []byte) *llm.Error { return fromStatus(status,
 // fromStatus classifies an HTTP error response by its status and its body.
 func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)
-	e := llm.NewError(kind(status, d.code(), d.Message), fmt.Errorf("status %d from provider", status))
+	e := llm.NewError(kind(status, d.code(), d.Message), fmt.Errorf("the provider responded with status %d", status))
 	e.Detail = d.Message
 	if status == http.StatusNotFound {
 		e.Message = "The model provider does not know this model."

@@ -82,7 +82,7 @@ func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 	case m.Role == llm.RoleAssistant:
 		return newAssistantMessage(m), nil
 	default:
-		return sdk.ChatCompletionMessageParamUnion{}, fmt.Errorf("rendering message: role %q", m.Role)
+		return sdk.ChatCompletionMessageParamUnion{}, fmt.Errorf("rendering message: unknown role %q", m.Role)
 	}
 }
 

@@ -36,7 +36,7 @@ type chunkStream struct {
 // eventError is the error for an event that contains an error instead of a chunk.
 type eventError struct{ data []byte }
 
-func (*eventError) Error() string { return "error event in stream" }
+func (*eventError) Error() string { return "the stream contains an error event" }
 
 // stream makes the call and returns the chunks of the answer. It stores the response in res if
 // there is one.

@@ -17,7 +17,7 @@ func ErrTooManyCalls() *llm.Error {
 // ErrCutCall returns the error for a tool call that was truncated by the output limit. Such a call
 // must not be executed.
 func ErrCutCall() *llm.Error {
-	e := llm.NewError(llm.KindTruncated, errors.New("output limit inside a tool call"))
+	e := llm.NewError(llm.KindTruncated, errors.New("the output limit was reached inside a tool call"))
 	e.Retryable = false // another attempt would reach the same limit
 	e.Message = "The model reached its output limit in the middle of a tool call."
 	return e

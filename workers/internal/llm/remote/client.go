@@ -91,7 +91,7 @@ func BaseURL(raw, official string) (string, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", errors.New("parsing base URL: not a URL") // omit the cause, because it contains the address with its credentials
+		return "", errors.New("parsing base URL: invalid URL") // omit the cause, because it contains the address with its credentials
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("checking base URL: want http(s)://host/path without credentials, query or fragment")
@@ -115,7 +115,7 @@ func CheckStream(res *http.Response) error {
 	if res.StatusCode == http.StatusOK && media != "text/html" && media != "application/json" {
 		return nil
 	}
-	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
+	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("unexpected response with status %d and content type %q", res.StatusCode, media))
 	e.Retryable = false // a retry does not correct the address
 	e.Provider = newRefusal(res.StatusCode, "The response is not an event stream, but "+cmp.Or(media, "of an unknown type")+".", "")
 	return e

@@ -35,11 +35,11 @@ func (l Limits) WithDefaults() Limits {
 
 // Causes with which a request is cancelled after it has exceeded a limit.
 var (
-	errConnect    = errors.New("no connection within the limit")
-	errFirstToken = errors.New("no first chunk within the limit")
-	errIdle       = errors.New("no further chunk within the limit")
-	errTotal      = errors.New("not complete within the limit")
-	errLong       = errors.New("still being written at the limit")
+	errConnect    = errors.New("no connection within the time limit")
+	errFirstToken = errors.New("no first chunk within the time limit")
+	errIdle       = errors.New("no further chunk within the time limit")
+	errTotal      = errors.New("the response was not complete within the time limit")
+	errLong       = errors.New("the answer was still being written at the time limit")
 )
 
 // Watch cancels a request that exceeds one of its time limits. It uses timers and no goroutine.

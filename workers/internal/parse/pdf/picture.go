@@ -38,7 +38,7 @@ var pictureFormats = []struct {
 	{"image/jpeg", []string{"-jpeg", "-jpegopt", "quality=40"}},
 }
 
-var errPicture = &document.Failure{Code: document.TooLarge, Message: "The page is too large for a picture."}
+var errPicture = &document.Failure{Code: document.TooLarge, Message: "The page is too large to be shown as a picture."}
 
 // Picture returns a picture of one page of the document at path, together with the page's words.
 func Picture(ctx context.Context, path string, number int) (domain.PagePicture, error) {

@@ -113,7 +113,7 @@ func check(c sandbox.Command) error {
 			return err
 		}
 		if !filepath.IsAbs(file.Host) || hasNUL(file.Host) {
-			return fmt.Errorf("the folder for %s must have an absolute path, not %q", file.Path, file.Host)
+			return fmt.Errorf("the host folder for %s must have an absolute path, not %q", file.Path, file.Host)
 		}
 	}
 
@@ -134,11 +134,11 @@ func check(c sandbox.Command) error {
 // checkPlace returns an error unless path is a clean absolute path outside of the writable folders.
 func checkPlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
-		return fmt.Errorf("data %q must have a clean absolute path", path)
+		return fmt.Errorf("sandbox file %q must have a clean absolute path", path)
 	}
 	for _, dir := range folders {
 		if path == dir || strings.HasPrefix(path, dir+"/") {
-			return fmt.Errorf("data %q must not be in %s, which is writable", path, dir)
+			return fmt.Errorf("sandbox file %q must not be in %s, which is writable", path, dir)
 		}
 	}
 	return nil

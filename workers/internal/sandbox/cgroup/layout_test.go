@@ -87,7 +87,7 @@ func TestVersion2SaysWhyNotAndLeavesAllAsItWas(t *testing.T) {
 		"no controllers":      {map[string]string{"cgroup.controllers": "hugetlb\n"}, "controller memory is not delegated"},
 		"no controllers file": {nil, "controller memory is not delegated"},
 		"no pids":             {map[string]string{"cgroup.controllers": "cpu memory\n"}, "controller pids is not delegated"},
-		"threads":             {map[string]string{"cgroup.controllers": "memory pids", "cgroup.type": "domain threaded\n"}, "cgroup of threads (domain threaded)"},
+		"threads":             {map[string]string{"cgroup.controllers": "memory pids", "cgroup.type": "domain threaded\n"}, "not a domain cgroup (its type is domain threaded)"},
 		"somebody else": {
 			map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.type": "domain\n", "cgroup.procs": parent + "\n", "cgroup.subtree_control": ""},
 			"process " + parent,
@@ -184,7 +184,7 @@ func TestControllersAreDelegatedOnce(t *testing.T) {
 	if got := words(dir, "cgroup.subtree_control"); !slices.Equal(got, []string{"cpu", "memory", "pids"}) {
 		t.Error("written without need: ", got)
 	}
-	if err := delegate(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "delegating memory") {
+	if err := delegate(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "delegating the controller memory") {
 		t.Error(err)
 	}
 }

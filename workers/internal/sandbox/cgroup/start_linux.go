@@ -109,7 +109,7 @@ func (g *Group) trialStart() error {
 		return nil
 	}
 	if err == nil {
-		return errors.Join(errors.New("a nonexistent program was started"), cmd.Process.Kill(), cmd.Wait())
+		return errors.Join(errors.New("starting a nonexistent program succeeded"), cmd.Process.Kill(), cmd.Wait())
 	}
 	return fmt.Errorf("cannot start a process in a cgroup: %w", err)
 }

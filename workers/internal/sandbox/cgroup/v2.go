@@ -70,7 +70,7 @@ func delegable(base string) (give []string, err error) {
 		give = append(give, "cpu")
 	}
 	if kind := strings.Join(words(base, "cgroup.type"), " "); kind != "" && kind != "domain" {
-		return nil, fmt.Errorf("%s is a cgroup of threads (%s)", base, kind)
+		return nil, fmt.Errorf("%s is not a domain cgroup (its type is %s)", base, kind)
 	}
 	return give, nil
 }
@@ -93,10 +93,10 @@ func delegate(dir string, give []string) error {
 		}
 		err := write(dir, "cgroup.subtree_control", "+"+controller)
 		if errors.Is(err, syscall.EBUSY) {
-			return fmt.Errorf("%s has processes, so the cgroups below it get no controllers", dir)
+			return fmt.Errorf("%s contains processes, so its child cgroups get no controllers", dir)
 		}
 		if err != nil {
-			return fmt.Errorf("delegating %s below %s: %w", controller, dir, reason(err))
+			return fmt.Errorf("delegating the controller %s to the child cgroups of %s: %w", controller, dir, reason(err))
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func moveToMain(base string) (undo func(), err error) {
 			moved = append(moved, pid)
 		}
 	}
-	return undo, fmt.Errorf("new processes keep being started in %s", base)
+	return undo, fmt.Errorf("new processes were started in %s while its processes were moved", base)
 }
 
 // directPids lists the processes of the cgroup base, without those of the cgroups below it.

@@ -28,7 +28,7 @@ var alias = map[string]string{"pselect6": "pselect"}
 func newFilter() (*specs.LinuxSeccomp, error) {
 	list := seccomp.Rules(false) // no rules for measured memory are needed, because the sentry reports all memory of a sandbox
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no list of system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
+		return nil, fmt.Errorf("no list of allowed system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
 	allowed := specs.LinuxSyscall{Action: actAllow}
 	var others []specs.LinuxSyscall

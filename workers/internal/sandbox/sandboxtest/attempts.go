@@ -86,7 +86,7 @@ const sigsys = int(syscall.SIGSYS)
 func (a attempt) escaped(r result) error {
 	switch {
 	case r.Broken != "":
-		return fmt.Errorf("the attempt is faulty: %s", r.Broken)
+		return fmt.Errorf("the program made the attempt incorrectly: %s", r.Broken)
 	case r.Ok:
 		return fmt.Errorf("succeeded: %s", r.Detail)
 	case a.must == "" && a.fatal && r.Signal != 0 && r.Signal != int(syscall.SIGALRM):
@@ -100,7 +100,7 @@ func (a attempt) escaped(r result) error {
 	case a.must == r.Errno:
 		return nil
 	default:
-		return fmt.Errorf("refused by %s, want the filter (%s)", r, a.must)
+		return fmt.Errorf("refused with %s, but the filter (%s) must refuse it", r, a.must)
 	}
 }
 

@@ -24,12 +24,12 @@ var neighbourProgram string
 
 // boxes tests a backend's guarantees about single sandboxes, without python.Interpreter.
 func (s *suite) boxes(t *testing.T) {
-	t.Run("two programs see nothing of each other", s.twoBoxes)
+	t.Run("two programs do not see each other", s.twoBoxes)
 	t.Run("environment and data", s.environmentAndData)
-	t.Run("a program, as the host sees it", s.seenFromHost)
-	t.Run("the end of a command ends all its processes", s.endOfCommand)
+	t.Run("a program seen from the host", s.seenFromHost)
+	t.Run("all processes of a command end with it", s.endOfCommand)
 	t.Run("kill ends all processes, and may be repeated", s.killEndsAll)
-	t.Run("a talkative command", s.talkative)
+	t.Run("a command with much output", s.talkative)
 	t.Run("usage", s.usage)
 }
 
@@ -179,7 +179,7 @@ print(json.dumps({
 // invisible within the sandbox while the others work.
 func (s *suite) seenFromHost(t *testing.T) {
 	if s.brief {
-		t.Log("programs in gVisor are not processes of the host")
+		t.Log("skipped: programs in gVisor are not processes of the host")
 		return
 	}
 	mark := newMark()
@@ -303,7 +303,7 @@ print("through", flush=True)`)
 	}
 	ended(t, box)
 	if n := len(box.Stderr()); n == 0 || n > 16<<10 {
-		t.Errorf("%d bytes of the error output were kept", n)
+		t.Errorf("unexpected number of bytes kept of the error output: %d", n)
 	}
 }
 

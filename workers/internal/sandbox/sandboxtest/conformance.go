@@ -44,7 +44,7 @@ func Watched(t *testing.T, b sandbox.Backend) {
 	t.Helper()
 	s := newSuite(b)
 	if !s.watched {
-		t.Fatal("the backend does not report that it watches memory")
+		t.Fatal("the backend does not report that it monitors memory")
 	}
 	s.exceedAll(t, excessMemory())
 }

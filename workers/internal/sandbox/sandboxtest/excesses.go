@@ -93,7 +93,7 @@ func excessFiles() []excess {
 func excessOutput() []excess {
 	kept := func(o python.Outcome, l sandbox.Limits) error {
 		if o.Written <= l.Output || int64(len(o.Stdout)+len(o.Stderr)) < l.Output/2 {
-			return fmt.Errorf("%d bytes printed, of which %d were kept", o.Written, len(o.Stdout)+len(o.Stderr))
+			return fmt.Errorf("%d bytes were printed, of which %d were kept", o.Written, len(o.Stdout)+len(o.Stderr))
 		}
 		return nil
 	}

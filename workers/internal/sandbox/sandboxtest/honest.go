@@ -28,7 +28,7 @@ func (s *suite) honest(t *testing.T) {
 	var cases []honestProgram
 	for _, d := range honestPrograms() {
 		if s.brief && d.slow || s.watched && d.counted {
-			t.Logf("not run with %s here: %s", s.backend.Name(), d.name)
+			t.Logf("skipped with %s: %s", s.backend.Name(), d.name)
 			continue
 		}
 		cases = append(cases, d)

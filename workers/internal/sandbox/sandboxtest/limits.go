@@ -80,7 +80,7 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 	if s.brief {
 		n := len(cases)
 		cases = slices.DeleteFunc(cases, func(e excess) bool { return !e.brief })
-		t.Logf("%d of %d programs are run with %s, because its sandboxes start slowly", len(cases), n, s.backend.Name())
+		t.Logf("only %d of %d programs are run with %s, because its sandboxes start slowly", len(cases), n, s.backend.Name())
 	}
 
 	stop := make(chan struct{})
@@ -152,17 +152,17 @@ func (s *suite) verify(t *testing.T, e excess, r excessResult) {
 	l, o := limitsFor(e), r.outcome
 	t.Log(r)
 	if maximum := l.Wall + s.grace(); r.took > maximum {
-		t.Errorf("took %s, want at most %s", r.took, maximum)
+		t.Errorf("the program took %s, want at most %s", r.took, maximum)
 	}
 	if len(r.left) > 0 {
 		t.Errorf("processes still alive %s after the end: %v", goneTimeout, r.left)
 	}
 
 	if len(o.Stdout)+len(o.Stderr) > int(l.Output) {
-		t.Errorf("%d bytes of output were kept", len(o.Stdout)+len(o.Stderr))
+		t.Errorf("too much output was kept: %d bytes", len(o.Stdout)+len(o.Stderr))
 	}
 	if strings.Contains(o.Stdout, unlimitedSign) {
-		t.Error("the program was not limited")
+		t.Error("the program was not stopped by its limit")
 	}
 
 	if e.fatal && r.err != nil {

@@ -75,7 +75,7 @@ func (s *suite) storm(t *testing.T) {
 	if after := hashes(t, tree); !slices.Equal(before, after) {
 		t.Errorf("files on the host have changed: before %v, after %v", before, after)
 	}
-	t.Logf("load of the host: quiet %+v, in the storm %+v", quiet, busy)
+	t.Logf("delays on the host: %+v without and %+v with hostile programs", quiet, busy)
 	if maximum := 10*quiet.late + 500*time.Millisecond; busy.late > maximum {
 		t.Errorf("a timer on the host was late by %s, want at most %s", busy.late, maximum)
 	}

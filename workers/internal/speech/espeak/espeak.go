@@ -102,7 +102,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 		return own.error
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("synthesizing a line: %w", ctx.Err())
+		return fmt.Errorf("synthesizing speech: %w", ctx.Err())
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return failed(err)

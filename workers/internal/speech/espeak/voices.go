@@ -75,8 +75,8 @@ func (v voices) choose(line speech.Line) (string, error) {
 	if parts == nil || !slices.Contains(v.languages, strings.ToLower(parts[1])) || parts[2] != "" && !slices.Contains(v.variants, parts[2]) {
 		return "", &speech.Error{
 			Code: speech.CodeUnknownVoice,
-			Message: "Unknown voice of espeak-ng. Known are alloy, ash, ballad, cedar, coral, echo, fable, marin, nova, onyx, sage, shimmer and " +
-				"verse, and those of espeak-ng, such as en-gb+f3.",
+			Message: "Unknown voice. espeak-ng supports alloy, ash, ballad, cedar, coral, echo, fable, marin, nova, onyx, sage, shimmer and " +
+				"verse, and its own voices, such as en-gb+f3.",
 		}
 	}
 	if parts[2] == "" {

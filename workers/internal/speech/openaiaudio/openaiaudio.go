@@ -106,7 +106,7 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 		return s.failed(llm.NewError(llm.KindUnavailable, err))
 	}
 
-	outcome := error(llm.NewError(llm.KindUnavailable, errors.New("the call did not return")))
+	outcome := error(llm.NewError(llm.KindUnavailable, errors.New("the call panicked")))
 	defer func() { settle(outcome) }()
 	outcome = call()
 	return s.failed(outcome)
@@ -122,15 +122,15 @@ func (s *service) failure(ctx, callCtx context.Context, err error, res *http.Res
 // messages contains the messages that callers receive, by kind of failure.
 var messages = map[llm.Kind]string{
 	llm.KindRateLimited:  "The speech service is limiting requests; try again.",
-	llm.KindTimeout:      "The speech service did not answer in time.",
-	llm.KindTruncated:    "The speech service's answer was interrupted.",
-	llm.KindBadResponse:  "The speech service's answer could not be read.",
-	llm.KindTooLarge:     "The speech service's answer was larger than allowed.",
+	llm.KindTimeout:      "The speech service did not respond in time.",
+	llm.KindTruncated:    "The speech service's response was interrupted.",
+	llm.KindBadResponse:  "The speech service's response could not be read.",
+	llm.KindTooLarge:     "The speech service's response exceeded the size limit.",
 	llm.KindInvalid:      "The speech service rejected the request.",
 	llm.KindAuth:         "The speech service rejected this server's credentials.",
 	llm.KindQuota:        "This server's account at the speech service has no credit or quota left.",
 	llm.KindUnknownModel: "The speech service does not know the configured model.",
-	llm.KindFiltered:     "The speech service withheld its answer.",
+	llm.KindFiltered:     "The speech service withheld its response.",
 }
 
 // failed converts an *llm.Error to a *speech.Error. It returns any other error unchanged.

@@ -157,7 +157,7 @@ func checkSound(res *http.Response) error {
 		}
 	default:
 	}
-	return badAnswer("status %d with content type %q instead of PCM", res.StatusCode, media)
+	return badAnswer("unexpected response with status %d and content type %q instead of PCM", res.StatusCode, media)
 }
 
 // outError marks an error that the function out has returned.

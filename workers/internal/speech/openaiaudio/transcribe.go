@@ -75,7 +75,7 @@ func (t *Transcriber) ask(ctx context.Context, u speech.Utterance) (string, erro
 	if res != nil && res.StatusCode < http.StatusBadRequest && callCtx.Err() == nil {
 		media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 		if res.StatusCode != http.StatusOK || media != "application/json" {
-			return "", badAnswer("status %d with content type %q", res.StatusCode, media)
+			return "", badAnswer("unexpected response with status %d and content type %q", res.StatusCode, media)
 		}
 	}
 

@@ -146,7 +146,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 		return
 	}
 	if fields["response_format"] != "pcm" || fields["input"] == "" {
-		refuse(w, http.StatusBadRequest, "response_format", "a request that no test sends")
+		refuse(w, http.StatusBadRequest, "response_format", "unexpected request")
 		return
 	}
 

@@ -68,7 +68,7 @@ func Say(ctx context.Context, s speech.Synthesizer, line speech.Line) ([]byte, e
 	var sound []byte
 	err := s.Synthesize(ctx, line, func(piece []byte) error {
 		if len(piece) == 0 || len(piece)%2 != 0 {
-			return fmt.Errorf("a piece of %d bytes", len(piece))
+			return fmt.Errorf("a piece of audio has an invalid size: %d bytes", len(piece))
 		}
 		sound = append(sound, piece...)
 		return nil
@@ -105,7 +105,7 @@ func pieces(t *testing.T, p Pair) {
 	err := p.Synthesize(t.Context(), speech.Line{Text: strings.Repeat(p.Sentence+". ", 8)}, func(piece []byte) error {
 		count, size = count+1, size+len(piece)
 		if len(piece) == 0 || len(piece)%2 != 0 {
-			t.Errorf("a piece of %d bytes", len(piece))
+			t.Errorf("a piece of audio has an invalid size: %d bytes", len(piece))
 		}
 		return nil
 	})
@@ -118,7 +118,7 @@ func speed(t *testing.T, p Pair) {
 	t.Helper()
 	normal, fast := said(t, p, speech.Line{Text: p.Sentence}), said(t, p, speech.Line{Text: p.Sentence, Speed: 2})
 	if len(fast)*10 > len(normal)*8 || len(fast) == 0 {
-		t.Errorf("%d bytes, and at twice the speed %d", len(normal), len(fast))
+		t.Errorf("%d bytes at normal speed, and %d at twice the speed", len(normal), len(fast))
 	}
 	if one := said(t, p, speech.Line{Text: p.Sentence, Speed: 1}); !bytes.Equal(one, normal) {
 		t.Errorf("a speed of 1 differs from the default speed")
@@ -129,7 +129,7 @@ func nothingToSay(t *testing.T, p Pair) {
 	t.Helper()
 	for _, text := range []string{"", " ", "\n\t", "\x00\x1b", "...", "-- !", "\u200b\ufeff"} {
 		if sound := said(t, p, speech.Line{Text: text}); len(sound) > 0 {
-			t.Errorf("%q is %d bytes of sound", text, len(sound))
+			t.Errorf("%q was synthesized as %d bytes of audio", text, len(sound))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func hostile(t *testing.T, p Pair) {
 		"[[h@'loU]] hello [[", "-v none --help", "$(exit 1); `exit 1` | hello", "hello \xff\xfe there", "привет 你好 مرحبا 🙂", "\u202ehello\u2066",
 	} {
 		if sound := said(t, p, speech.Line{Text: text}); len(sound) == 0 || len(sound) > 60*speech.BytesPerSecond {
-			t.Errorf("%q is %d bytes of sound", text, len(sound))
+			t.Errorf("%q was synthesized as %d bytes of audio", text, len(sound))
 		}
 	}
 }
@@ -209,7 +209,7 @@ func listenerFails(t *testing.T, p Pair) {
 		return gone
 	})
 	if !errors.Is(err, gone) || calls != 1 {
-		t.Errorf("%v after %d calls", err, calls)
+		t.Errorf("the error is %v after %d calls", err, calls)
 	}
 }
 

@@ -28,7 +28,7 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 	// The decoder stops after the first JSON value, so text after that value must be detected
 	// separately.
 	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("unexpected text after them")
+		err = errors.New("unexpected text after the arguments")
 	}
 	switch {
 	case err != nil:
@@ -37,11 +37,11 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 		return a, mistake("The code is empty.")
 	// The limit counts characters, like maxLength in the schema.
 	case utf8.RuneCountInString(a.Code) > maxCode:
-		return a, mistake("The code is too long: %d characters of at most %d.", utf8.RuneCountInString(a.Code), maxCode)
+		return a, mistake("The code is too long: it has %d characters, and the maximum is %d.", utf8.RuneCountInString(a.Code), maxCode)
 	case strings.ContainsRune(a.Code, 0):
 		return a, mistake("The code contains a NUL character, which Python does not allow.")
 	case len(a.Files) > maxFiles:
-		return a, mistake("Too many files: %d of at most %d.", len(a.Files), maxFiles)
+		return a, mistake("Too many files: %d, and the maximum is %d.", len(a.Files), maxFiles)
 	}
 	return a, nil
 }

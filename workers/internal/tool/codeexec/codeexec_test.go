@@ -26,7 +26,7 @@ func TestSpecs(t *testing.T) {
 			t.Errorf("spec %+v", spec)
 		}
 		for _, words := range []string{
-			"no network", "plt.show()", "numpy, pandas and matplotlib may be installed", "10 s of CPU time, 30 s in all, 512 MiB of memory, 64 processes and threads, 64 MiB of files, 1 MiB of output.",
+			"no network", "plt.show()", "numpy, pandas and matplotlib may be available", "10 s of CPU time, 30 s in total, 512 MiB of memory, 64 processes and threads, 64 MiB of files, 1 MiB of output.",
 		} {
 			if !strings.Contains(spec.Description, words) {
 				t.Errorf("nothing of %q: %s", words, spec.Description)
@@ -62,17 +62,17 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 	for arguments, want := range map[string]string{
 		``: shape, `null`: "The code is empty.", `[]`: shape, `{"code":1}`: shape, `{"code":"1"} {}`: shape, `{"code":"1","x":1}`: shape, `{"code":"1","files":"a"}`: shape, `{"code":"1","files":[1]}`: shape,
 		`{}`: "The code is empty.", `{"code":" \n"}`: "The code is empty.",
-		`{"code":"` + strings.Repeat("x", 100_001) + `"}`:                       "The code is too long: 100001 characters of at most 100000.",
+		`{"code":"` + strings.Repeat("x", 100_001) + `"}`:                       "The code is too long: it has 100001 characters, and the maximum is 100000.",
 		`{"code":"print(1)\u0000"}`:                                             "The code contains a NUL character, which Python does not allow.",
-		`{"code":"1","files":["a.csv"` + strings.Repeat(`,"a.csv"`, 32) + `]}`:  "Too many files: 33 of at most 32.",
-		`{"code":"1","files":["../a.csv"]}`:                                     `No file "../a.csv" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["/etc/passwd"]}`:                                  `No file "/etc/passwd" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv/../../b"]}`:                                `No file "a.csv/../../b" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["/work/../a.csv"]}`:                               `No file "/work/../a.csv" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv\u0000"]}`:                                  `No file "a.csv\x00" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":[""]}`:                                             `No file "" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["file_01h2xcejqtf2nbrexx3vqjhp41"]}`:              `No file "file_01h2xcejqtf2nbrexx3vqjhp41" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv","` + strings.Repeat("ü", 200_000) + `"]}`: `No file "` + strings.Repeat("ü", 100) + `" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv"` + strings.Repeat(`,"a.csv"`, 32) + `]}`:  "Too many files: 33, and the maximum is 32.",
+		`{"code":"1","files":["../a.csv"]}`:                                     `This session has no file "../a.csv". Its files are "a.csv".`,
+		`{"code":"1","files":["/etc/passwd"]}`:                                  `This session has no file "/etc/passwd". Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv/../../b"]}`:                                `This session has no file "a.csv/../../b". Its files are "a.csv".`,
+		`{"code":"1","files":["/work/../a.csv"]}`:                               `This session has no file "/work/../a.csv". Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv\u0000"]}`:                                  `This session has no file "a.csv\x00". Its files are "a.csv".`,
+		`{"code":"1","files":[""]}`:                                             `This session has no file "". Its files are "a.csv".`,
+		`{"code":"1","files":["file_01h2xcejqtf2nbrexx3vqjhp41"]}`:              `This session has no file "file_01h2xcejqtf2nbrexx3vqjhp41". Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv","` + strings.Repeat("ü", 200_000) + `"]}`: `This session has no file "` + strings.Repeat("ü", 100) + `". Its files are "a.csv".`,
 	} {
 		for _, keeps := range []bool{false, true} {
 			s, files := &fakeInterpreter{}, (&fakeFiles{}).add("a.csv", "1")
@@ -81,7 +81,7 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 			}
 		}
 	}
-	if _, got := call(t, &fakeInterpreter{}, &fakeFiles{}, false, `{"code":"1","files":["x"]}`); got != `No file "x" in this session. It has no files.` {
+	if _, got := call(t, &fakeInterpreter{}, &fakeFiles{}, false, `{"code":"1","files":["x"]}`); got != `This session has no file "x". It has no files.` {
 		t.Error(got)
 	}
 	many := &fakeFiles{}
@@ -217,8 +217,8 @@ func TestFailures(t *testing.T) {
 		message string
 	}{
 		"exception":    {python.Outcome{Traceback: traceback, ExitCode: 1}, strings.TrimSuffix(traceback, "\n"), "ZeroDivisionError: division by zero"},
-		"exit code":    {python.Outcome{ExitCode: 3}, "The program ended with exit code 3.", ""},
-		"signal":       {python.Outcome{ExitCode: -11}, "The program was ended by signal 11 (segmentation fault).", ""},
+		"exit code":    {python.Outcome{ExitCode: 3}, "The program exited with code 3.", ""},
+		"signal":       {python.Outcome{ExitCode: -11}, "The program was terminated by signal 11 (segmentation fault).", ""},
 		"CPU":          {python.Outcome{Limit: sandbox.LimitCPU, ExitCode: -9}, "The program used more than 10 s of CPU time.", ""},
 		"wall":         {python.Outcome{Limit: sandbox.LimitWall, ExitCode: -9}, "The program ran for longer than 30 s.", ""},
 		"processes":    {python.Outcome{Limit: sandbox.LimitProcesses}, "The program had more than 64 processes and threads.", ""},

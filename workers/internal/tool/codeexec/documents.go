@@ -40,7 +40,7 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 // noDocument returns the error for a document that the agent cannot use. The error does not reveal
 // whether the document exists.
 func noDocument(id string) error {
-	return mistake("No document %s that this agent may read.", strconv.Quote(truncate.Runes(id, shownName)))
+	return mistake("There is no document %s that this agent may read.", strconv.Quote(truncate.Runes(id, shownName)))
 }
 
 // placeDocuments returns the files from which a program reads the documents. A file has the
@@ -95,7 +95,7 @@ func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, ori
 		f.files = append(f.files, python.File{Name: placed[n].Name, Content: contents[n]})
 		f.documentNames[placed[n].Name] = true
 		if placed[n].Name != d.Name {
-			f.notes = append(f.notes, fmt.Sprintf("%s is in the folder as %s.", d.ID, strconv.Quote(placed[n].Name)))
+			f.notes = append(f.notes, fmt.Sprintf("The document %s is in the folder as %s.", d.ID, strconv.Quote(placed[n].Name)))
 		}
 	}
 	return nil

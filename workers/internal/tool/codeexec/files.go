@@ -125,7 +125,7 @@ func choose(all []domain.File, named []string) (chosen []domain.File, ids []stri
 				ids = append(ids, name)
 			}
 		case at < 0:
-			return nil, nil, mistake("No file %s in this session. %s", strconv.Quote(truncate.Runes(name, shownName)), describeFiles(all))
+			return nil, nil, mistake("This session has no file %s. %s", strconv.Quote(truncate.Runes(name, shownName)), describeFiles(all))
 		case !slices.ContainsFunc(chosen, func(f domain.File) bool { return f.ID == all[at].ID }):
 			chosen = append(chosen, all[at])
 		}
@@ -178,7 +178,7 @@ func (b *Backend) fits(files []domain.File) error {
 	for _, f := range files {
 		switch {
 		case r.clashes(f.Name):
-			return mistake("The folder cannot contain all of these files: the name of %s is also a folder of another file.", strconv.Quote(f.Name))
+			return mistake("The folder cannot contain all of these files: %s is also the folder of another file.", strconv.Quote(f.Name))
 		case !r.takes(f):
 			return mistake("The files exceed the folder's limit of %s and %d files.", size(r.maxBytes), r.maximum)
 		}

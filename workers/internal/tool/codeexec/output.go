@@ -121,7 +121,7 @@ func (s *outputBuilder) made() []tool.NewFile {
 	printed = s.keepComplete(printed, own, "stderr", s.outcome.Stderr, maxStderr)
 	made := s.listable(own, printed)
 	if len(s.leftOut) > 0 {
-		s.notes = append(s.notes, "Omitted files are too many or too large, are not regular files, or have invalid names.")
+		s.notes = append(s.notes, "Files are omitted if they are too many or too large, are not regular files, or have invalid names.")
 	}
 	return append(made, printed...)
 }
@@ -251,10 +251,10 @@ func (s *outputBuilder) failure() (full, line string) {
 		return traceback, last
 	// A negative exit code is the number of a signal, as in Python's subprocess module.
 	case o.ExitCode < 0:
-		line = fmt.Sprintf("The program was ended by signal %d (%s).", -o.ExitCode, syscall.Signal(-o.ExitCode))
+		line = fmt.Sprintf("The program was terminated by signal %d (%s).", -o.ExitCode, syscall.Signal(-o.ExitCode))
 		return line, line
 	default:
-		line = fmt.Sprintf("The program ended with exit code %d.", o.ExitCode)
+		line = fmt.Sprintf("The program exited with code %d.", o.ExitCode)
 		return line, line
 	}
 }

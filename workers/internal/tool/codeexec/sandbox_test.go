@@ -69,7 +69,7 @@ func TestInASandbox(t *testing.T) {
 		t.Errorf("%+v, %s", got, message)
 	}
 	got, message = run(false, `{"code":"import sys\nsys.exit(3)"}`)
-	if message != "The program ended with exit code 3." {
+	if message != "The program exited with code 3." {
 		t.Errorf("%+v, %s", got, message)
 	}
 	for code, note := range map[string]string{
@@ -77,7 +77,7 @@ func TestInASandbox(t *testing.T) {
 		`import urllib.request as r\nr.urlopen('https://example.com')`:    noNetwork,
 		`int(input('how many? '))`:                                        "Programs have no input.",
 		`full = bytearray(425 * 2**20)\nwhile True: pass`:                 "Most of the memory was in use (4",
-		`for n in range(150): open(f'{n:03}.csv', 'w').write('x')\n1 / 0`: "Omitted files are too many or too large, are not regular files, or have invalid names. 30 more files were omitted.",
+		`for n in range(150): open(f'{n:03}.csv', 'w').write('x')\n1 / 0`: "Files are omitted if they are too many or too large, are not regular files, or have invalid names. 30 more files were omitted.",
 	} {
 		if got, message = run(false, `{"code":"`+code+`"}`); got.Error == "" || !strings.HasPrefix(got.Note, note) {
 			t.Errorf("%s: %+v, %s", code, got, message)

@@ -20,8 +20,8 @@ const (
 
 const (
 	description = "Runs a Python 3 program in a sandbox and returns its output, the value of its last expression, and the files that it " +
-		"leaves in its working folder, which the user can open. numpy, pandas and matplotlib may be installed, nothing else can be; there is " +
-		"no network. A plot becomes a file by plt.show() or plt.savefig(name). "
+		"leaves in its working folder, which the user can open. numpy, pandas and matplotlib may be available, nothing else can be " +
+		"installed; there is no network. A plot becomes a file by plt.show() or plt.savefig(name). "
 	keepsNothing = "Nothing is kept between calls, neither variables nor files in the folder: a call begins with an empty folder, " +
 		"and with those files of earlier calls in this session that it names in `files`. "
 	keepsFiles = "Variables are not kept between calls. Files are: the working folder has all files that earlier calls in this session " +
@@ -66,7 +66,7 @@ func limitsText(l sandbox.Limits) string {
 		}
 	}
 	add(l.CPU > 0, "%s of CPU time", seconds(l.CPU))
-	add(l.Wall > 0, "%s in all", seconds(l.Wall))
+	add(l.Wall > 0, "%s in total", seconds(l.Wall))
 	add(l.Memory > 0, "%s of memory", size(l.Memory))
 	add(l.Processes > 0, "%d processes and threads", l.Processes)
 	add(l.Files > 0, "%s of files", size(l.Files))

@@ -67,7 +67,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 
 	// The response of a gateway does not show whether the server has executed the request.
 	if req.Sending != nil && sideEffect(e) != domain.SideEffectNone && lostServer(resp.StatusCode) {
-		return tool.Result{}, fmt.Errorf("calling endpoint: a gateway answered %d", resp.StatusCode)
+		return tool.Result{}, fmt.Errorf("calling endpoint: a gateway responded with status %d", resp.StatusCode)
 	}
 
 	body, err := io.ReadAll(resp.Body)

@@ -94,7 +94,7 @@ func guarded(sending func(context.Context) error) func(context.Context) error {
 		defer func() {
 			if cause := recover(); cause != nil {
 				log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // the panic's text may contain secrets
-				log.Bytes("stack", debug.Stack()).Msg("recording a request panicked")
+				log.Bytes("stack", debug.Stack()).Msg("panic while recording a request")
 				err = errPanic
 			}
 		}()

@@ -150,13 +150,13 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 		"accepted":               {answer(202, "", ""), "unknown: The connection to the server was lost before its answer."},
 		"too much":               {answer(200, "application/json", strings.Repeat(" ", 3<<20)), "unknown: The response is too large."},
 		"too much, in an event":  {answer(200, "text/event-stream", "data: "+strings.Repeat("x", 3<<20)), "unknown: The response is too large."},
-		"fault":                  {answer(500, "text/plain", "x"), "unknown: The server answered with status 500."},
-		"gateway":                {answer(502, "text/plain", "x"), "unknown: The server answered with status 502."},
+		"fault":                  {answer(500, "text/plain", "x"), "unknown: The server responded with status 500."},
+		"gateway":                {answer(502, "text/plain", "x"), "unknown: The server responded with status 502."},
 		"unauthorized":           {answer(401, "text/plain", "x"), `{"error":"The server rejected the credentials (status 401)."}`},
-		"gone":                   {answer(404, "text/plain", "x"), `{"error":"The server answered with status 404."}`},
-		"busy":                   {answer(429, "text/plain", "x"), `{"error":"The server answered with status 429."}`},
-		"unavailable":            {answer(503, "text/plain", "x"), `{"error":"The server answered with status 503."}`},
-		"redirected, no address": {answer(307, "text/plain", "x"), `{"error":"The server redirects (status 307), which is not supported."}`},
+		"gone":                   {answer(404, "text/plain", "x"), `{"error":"The server responded with status 404."}`},
+		"busy":                   {answer(429, "text/plain", "x"), `{"error":"The server responded with status 429."}`},
+		"unavailable":            {answer(503, "text/plain", "x"), `{"error":"The server responded with status 503."}`},
+		"redirected, no address": {answer(307, "text/plain", "x"), `{"error":"The server responded with a redirect (status 307), which is not supported."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

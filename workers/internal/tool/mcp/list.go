@@ -193,7 +193,7 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 
 	if left > 0 {
 		log := zerolog.Ctx(ctx).Warn().Int("tools", left).Str("server", server.Name)
-		log.Msg("MCP tools omitted: too many tools, names already in use or secret, or unusable schemas")
+		log.Msg("MCP tools omitted: too many tools, names that are already in use or contain secrets, or unusable schemas")
 	}
 	return err
 }

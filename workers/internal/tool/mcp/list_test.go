@@ -145,7 +145,7 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 		t.Fatalf("%d tools", got)
 	}
 	got, err := b.Call(t.Context(), calling(request(server), "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != `{"error":"The server redirects (status 307), which is not supported."}` {
+	if said := said(got, err); said != `{"error":"The server responded with a redirect (status 307), which is not supported."}` {
 		t.Error(said)
 	}
 	if stranger.total() != 0 {
@@ -170,7 +170,7 @@ func TestARedirectedServerIsNotFollowed(t *testing.T) {
 	stranger := newTap(t, handler(newServer(), nil), nil)
 	p := newTap(t, http.RedirectHandler(stranger.URL, http.StatusPermanentRedirect), nil)
 	got, err := newBackend(t).Call(t.Context(), calling(request(at("s", p)), "s_greet", `{}`))
-	if said := said(got, err); said != "not sent: The server redirects (status 308), which is not supported." || stranger.total() != 0 {
+	if said := said(got, err); said != "not sent: The server responded with a redirect (status 308), which is not supported." || stranger.total() != 0 {
 		t.Errorf("%s; the stranger saw %d", said, stranger.total())
 	}
 }

@@ -118,7 +118,7 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 		"refused call":         {"tools/call", 200, `{"error":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
 		"refused call, status": {"tools/call", 400, `{"error":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
 		"refused list":         {"tools/list", 200, "not sent: The server violates the MCP protocol."},
-		"refused session":      {"initialize", 400, "not sent: The server answered with status 400."},
+		"refused session":      {"initialize", 400, "not sent: The server responded with status 400."},
 	} {
 		p := newTap(t, list, rejecting(t, c.method, c.status))
 		var log bytes.Buffer

@@ -20,7 +20,7 @@ import (
 )
 
 // errAnswer replaces errors of the MCP library, whose texts may quote the server.
-var errAnswer = errors.New("the answer is not an MCP message")
+var errAnswer = errors.New("the response is not an MCP message")
 
 const (
 	askTimeout = 15 * time.Second // time limit of each request except a tool call
@@ -172,8 +172,8 @@ func (s statusError) words() string {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden:
 		return fmt.Sprintf("rejected the credentials (status %d)", int(s))
 	case s < http.StatusBadRequest:
-		return fmt.Sprintf("redirects (status %d), which is not supported", int(s))
+		return fmt.Sprintf("responded with a redirect (status %d), which is not supported", int(s))
 	default:
-		return fmt.Sprintf("answered with status %d", int(s))
+		return fmt.Sprintf("responded with status %d", int(s))
 	}
 }

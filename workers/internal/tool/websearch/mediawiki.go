@@ -87,7 +87,7 @@ func (m mediawiki) page(answer wikiAnswer, title string) string {
 
 // wikiFailure returns the error for an error code of the Action API.
 func wikiFailure(code string) error {
-	cause := fmt.Errorf("wiki answered with error %.60q", code)
+	cause := fmt.Errorf("the wiki returned the error %.60q", code)
 	switch {
 	case code == "ratelimited":
 		return &tool.Error{Message: "The search provider's rate limit is exceeded.", Retryable: true, Err: cause}

@@ -113,7 +113,7 @@ func (a api) do(req *http.Request, into any) error {
 		return unreachable(err)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return &tool.Error{Message: "The search provider's answer could not be read.", Err: fmt.Errorf("reading answer: %w", err)}
+		return &tool.Error{Message: "The search provider's response could not be read.", Err: fmt.Errorf("reading answer: %w", err)}
 	}
 	return nil
 }
@@ -126,9 +126,9 @@ func unreachable(err error) error {
 	case errors.Is(err, outbound.ErrRefused):
 		return &tool.Error{Message: "The search provider's address is not allowed.", Err: cause}
 	case errors.Is(err, outbound.ErrTooLarge):
-		return &tool.Error{Message: "The search provider's answer is too large.", Err: cause}
+		return &tool.Error{Message: "The search provider's response is too large.", Err: cause}
 	default:
-		return &tool.Error{Message: "The search provider did not answer.", Retryable: true, Err: cause}
+		return &tool.Error{Message: "The search provider did not respond.", Retryable: true, Err: cause}
 	}
 }
 
@@ -139,7 +139,7 @@ const patience = 5 * time.Minute
 // refusal returns the error for a response with an error status. The error omits the provider's
 // text, which is meant for the owner of the key.
 func refusal(res *http.Response) error {
-	cause := fmt.Errorf("search provider answered with status %d", res.StatusCode)
+	cause := fmt.Errorf("the search provider responded with status %d", res.StatusCode)
 	switch status := res.StatusCode; {
 	case status == http.StatusTooManyRequests:
 		seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))

@@ -189,13 +189,13 @@ func TestProviderFaults(t *testing.T) {
 		{"cut", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"results":[`)
-		}, true, "did not answer"},
+		}, true, "did not respond"},
 		{"slow", func(_ http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, r.Body); err != nil { // read the body, so that the server notices when the client disconnects
 				t.Error(err)
 			}
 			<-r.Context().Done()
-		}, true, "did not answer"},
+		}, true, "did not respond"},
 	}
 	for _, e := range engines {
 		for _, f := range faults {
@@ -231,7 +231,7 @@ func TestProviderIsUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var public *tool.Error
-	if _, err := b.Call(t.Context(), request(&fakeSources{}, "x")); !errors.As(err, &public) || public.Retryable || public.Message != "The search provider did not answer." {
+	if _, err := b.Call(t.Context(), request(&fakeSources{}, "x")); !errors.As(err, &public) || public.Retryable || public.Message != "The search provider did not respond." {
 		t.Errorf("got %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

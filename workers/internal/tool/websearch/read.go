@@ -148,7 +148,7 @@ func readable(res *http.Response) error {
 		return fmt.Errorf("%w: content type %.60q", errUnread, res.Header.Get("Content-Type"))
 	}
 	if slices.ContainsFunc(res.Header.Values("X-Robots-Tag"), forbidden) {
-		return fmt.Errorf("%w: it forbids storing", errUnread)
+		return fmt.Errorf("%w: the site forbids storing it", errUnread)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (s searxng) search(ctx context.Context, query string) ([]hit, error) {
 	// If there are no results and some engines did not respond, the search has failed.
 	if len(answer.Results) == 0 && len(answer.Unresponsive) > 0 {
 		return nil, &tool.Error{
-			Message:   "None of the search engines answered.",
+			Message:   "None of the search engines responded.",
 			Retryable: true,
 			Err:       errors.New("searxng: no results, and some engines did not respond"),
 		}
