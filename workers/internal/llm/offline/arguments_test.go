@@ -116,6 +116,7 @@ func TestSearches(t *testing.T) {
 		"Search the web for Zorbel Tower.":        "Zorbel Tower",
 		"Please look up Zorbel Tower":             "Zorbel Tower",
 		"Please search the web for: Zorbel Tower": "Zorbel Tower",
+		"Who built it? Please search the web.":    "Who built it?",
 		"Look up":       "Look up",
 		"Who built it?": "Who built it?",
 	} {
