@@ -60,7 +60,8 @@ func (p prompt) answer() string {
 // webOffer returns a sentence that explains how to search the web. It returns nothing if the agent
 // cannot search the web, or if the documents answer the message.
 func (p prompt) webOffer() []string {
-	if find(p.tools, toolWebSearch) < 0 || slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return plain(r.Name) != toolKnowledge }) {
+	elsewhere := func(r llm.ToolResult) bool { return plain(r.Name) != toolKnowledge }
+	if find(p.tools, toolWebSearch) < 0 || slices.ContainsFunc(p.results, elsewhere) {
 		return nil
 	}
 	failed := !slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return !r.Failed })

@@ -117,8 +117,8 @@ func TestSearches(t *testing.T) {
 		"Please look up Zorbel Tower":             "Zorbel Tower",
 		"Please search the web for: Zorbel Tower": "Zorbel Tower",
 		"Who built it? Please search the web.":    "Who built it?",
-		"Look up":       "Look up",
-		"Who built it?": "Who built it?",
+		"Look up":                                 "Look up",
+		"Who built it?":                           "Who built it?",
 	} {
 		if got := asked(t, shop(), message); got != `webSearch {"query":"`+want+`"}` {
 			t.Errorf("%s: %s", message, got)

@@ -6,7 +6,7 @@
 //
 //	user message ─┬─ names a tool ──────────► that tool ───────────┐
 //	              ├─ code, computation, plot ► codeExecution ──────┤
-//	              ├─ question, short topic ──► knowledge, or webSearch if there is no knowledge
+//	              ├─ question, short topic ──► knowledge ──────────┤ (without it: webSearch)
 //	              ├─ "search the web" ───────► webSearch ──────────┤
 //	              └─ no tool fits ──────────────────────────────────┴─► answer
 //
@@ -27,8 +27,8 @@
 // Answers:
 //
 //   - An answer quotes the sources in their own words, with a marker after each sentence.
-//   - The answer names tools that failed, that a person rejected, or that found nothing. It does not
-//     name a failed search if another search found the answer.
+//   - The answer names tools that failed, that a person rejected, or that found nothing. It does
+//     not name a failed search if another search found the answer.
 //   - A passage of a document counts if it contains enough words of the question, in any language
 //     and inflection. It must contain both of two words, all but one of three or four, and three
 //     fifths of more. It must also contain all names, all numbers and the longest word.

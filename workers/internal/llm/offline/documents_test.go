@@ -90,8 +90,8 @@ func documentTools() []llm.ToolSpec {
 }
 
 // TestWebIsSearchedOnlyOnRequest checks that a model with documents does not search the web for a
-// question, whether or not the documents answer it. The answer to a question that they do not answer
-// explains how to search the web.
+// question, whether or not the documents answer it. If they do not, the answer explains how to
+// search the web.
 func TestWebIsSearchedOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	const question = "What is the warranty of the lamp?"

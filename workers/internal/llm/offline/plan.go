@@ -60,7 +60,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	}
 
 	// If the message names no tool, the message itself is the search query. If there are documents,
-	// search the web only at the message's request, because it rarely knows the organization's affairs.
+	// search the web only on request, because it rarely knows the organization's affairs.
 	names := []string{toolKnowledge, toolWebSearch}
 	if p.asksForWeb() {
 		slices.Reverse(names)
