@@ -51,8 +51,9 @@ func TestComposerOfEmptyChat(t *testing.T) {
 	}
 }
 
-// TestComposerOnAPhone checks that the field for messages has almost the width of a phone's window,
-// and that all of the composer's buttons are in the window and large enough to touch.
+// TestComposerOnAPhone checks that the field for messages has room on a phone, and almost the width
+// of the window when it has text. All of the composer's buttons must be in the window and large
+// enough to touch.
 func TestComposerOnAPhone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -63,25 +64,29 @@ func TestComposerOnAPhone(t *testing.T) {
 	for _, name := range []string{"Attach files", "Speak", "Send message"} {
 		p.is("button", name)
 	}
-	p.settled()
-	var at struct {
-		Field   float64
-		Buttons []float64
+	const question = "A question that is long enough to need more than a single line of the field on a phone"
+	for text, want := range map[string]float64{"": 150, question: 280} {
+		p.fill("Message", text)
+		p.settled()
+		var at struct {
+			Field   float64
+			Buttons []float64
+		}
+		p.js(&at, `() => ({
+			Field: document.getElementById("chat-message").getBoundingClientRect().width,
+			Buttons: [...document.querySelectorAll(".composer-box button")].map((b) => {
+				const { left, right, width, height } = b.getBoundingClientRect();
+				return left >= 0 && right <= innerWidth ? Math.min(width, height) : 0;
+			}),
+		})`)
+		if at.Field < want {
+			t.Errorf("with the text %q, the field is %.0f pixels wide, want at least %.0f", text, at.Field, want)
+		}
+		if len(at.Buttons) != 3 || slices.Min(at.Buttons) < 24 {
+			t.Errorf("with the text %q, sizes of the buttons in the window = %v, want three of at least 24 pixels", text, at.Buttons)
+		}
 	}
-	p.js(&at, `() => ({
-		Field: document.getElementById("chat-message").getBoundingClientRect().width,
-		Buttons: [...document.querySelectorAll(".composer-box button")].map((b) => {
-			const { left, right, width, height } = b.getBoundingClientRect();
-			return left >= 0 && right <= innerWidth ? Math.min(width, height) : 0;
-		}),
-	})`)
-	if at.Field < 280 {
-		t.Errorf("the field is %.0f pixels wide, want at least 280", at.Field)
-	}
-	if len(at.Buttons) != 3 || slices.Min(at.Buttons) < 24 {
-		t.Errorf("sizes of the buttons in the window = %v, want three of at least 24 pixels", at.Buttons)
-	}
-	p.fill("Message", "A question that is long enough to need more than a single line of the field on a phone")
+	p.fill("Message", question)
 	p.inspect("composer")
 }
 

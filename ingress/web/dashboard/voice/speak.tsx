@@ -22,7 +22,7 @@ export function Speak({ voice, onSpeak, disabled }: { voice: Voice; onSpeak: () 
   const enabled = voice.agent.tools.voice?.enabled === true;
   return (
     <>
-      <Button icon="voice" label={enabled ? Words.speak : Words.speakVoiceIsOff} disabled={disabled} onClick={() => (enabled ? onSpeak() : setAsking(true))}>{Words.speak}</Button>
+      <Button icon="voice" label={enabled ? Words.speak : Words.speakVoiceIsOff} disabled={disabled} onClick={() => (enabled ? onSpeak() : setAsking(true))}><span class="button-words">{Words.speak}</span></Button>
       {asking && <Enable voice={voice} onSpeak={onSpeak} onClose={() => setAsking(false)} />}
     </>
   );
