@@ -43,8 +43,8 @@ const atBody = `new MutationObserver((_, watching) => {
 	watching.disconnect();
 }).observe(document, { childList: true, subtree: true });`
 
-// TestDocumentationFollowsTheme opens pages of the documentation with a theme that was chosen in the
-// dashboard and that differs from the system's. The first paint has this theme.
+// TestDocumentationFollowsTheme opens pages of the documentation with a theme that was chosen in
+// the dashboard and that differs from the system's. The first paint has this theme.
 func TestDocumentationFollowsTheme(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))

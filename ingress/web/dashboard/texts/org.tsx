@@ -12,7 +12,6 @@ export enum Words {
   newOrganization = "New organization",
   organizationId = "Organization id",
   copyOrganizationsId = "Copy the organization's id",
-  aMember = "a member",
   renameTheOrganization = "Rename the organization",
   createAnOrganization = "Create an organization",
   cancel = "Cancel",
@@ -62,11 +61,6 @@ export enum Words {
   deleteIt = "Delete",
 
   // Texts of the module pages/org/endpoint.
-  aRunCompleted = "A run completed",
-  runFailedOrTimed = "A run failed or timed out",
-  runIsWaiting = "A run is waiting for a person",
-  documentIsReady = "A document is ready",
-  aDocumentFailed = "A document failed",
   allAgents = "All agents",
   editTheEndpoint = "Edit the endpoint",
   newEndpoint = "New endpoint",
@@ -237,6 +231,8 @@ export enum Words {
   end = "End",
 
   // Texts of the module pages/org/usage.
+  anHour = "an hour",
+  aDay = "a day",
   lastDay = "Last day",
   days7 = "7 days",
   days30 = "30 days",
@@ -266,8 +262,24 @@ export enum Words {
 
 // Texts of the module pages/org.
 export const otherOrganizationsCantSee = (name: string): string => `${name}. Other organizations can't see its agents, documents, sessions and API keys.`;
-export const anRole = (role: string): string => `an ${role}`;
 export const youArePart = (part: string): string => `You are ${part}.`;
+
+/** The roles of members. */
+export const roles: Record<string, string> = { member: "member", admin: "admin", owner: "owner" };
+
+/** The roles of members, with their articles. */
+export const someRole: Record<string, string> = { member: "a member", admin: "an admin", owner: "an owner" };
+
+/** What rate limits are counted for. */
+export const counted: Record<string, string> = {
+  credential: "session or API key", user: "person", organization: "organization", address: "IP address", visitor: "visitor", agent: "agent",
+};
+
+/** The events of notifications. */
+export const events: Record<string, string> = {
+  "run.completed": "A run completed", "run.failed": "A run failed or timed out", "run.requires_action": "A run is waiting for a person",
+  "knowledge.ready": "A document is ready", "knowledge.failed": "A document failed", ping: "A test",
+};
 
 // Texts of the module pages/org/budgets.
 export const whoseLabelPerPeriod = (whose: string, label: string, period: string): string => `${whose}: ${label} per ${period}`;
@@ -340,5 +352,5 @@ export const browserOnSystem = (browser: string, system: string): string => `${b
 export const usageByOne = (one: string): string => `Usage by ${one}`;
 export const perInterval = (interval: string): string => `per ${interval}`;
 export const noRunsInThisPeriod = (interval: string): string => `No runs in this period. A bar is the number of runs of one ${interval}, by their result.`;
-export const noRunFinishedInThisPeriod = (interval: string): string => `No run finished in this period. The lines are the time, from acceptance to result, that half and 95 % of a${interval === "hour" ? "n hour" : " day"}’s runs took at most.`;
+export const noRunFinishedInThisPeriod = (interval: string): string => `No run finished in this period. The lines are the time, from acceptance to result, that half and 95 % of ${interval}’s runs took at most.`;
 export const usageByInterval = (interval: string): string => `Usage by ${interval}`;
