@@ -20,8 +20,9 @@ bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.t
 bundle --format=esm --loader:.css=text --outfile="$out/widget-files.js" widget/files.ts
 bundle --format=esm --loader:.css=text --entry-names='[name]-[hash]' --outdir="$out" widget-preview=widget/preview.ts
 # The audio worklet, the highlighter and the widget's preview are separate files, so that only those
-# pages load them that use them.
-bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts
+# pages load them that use them. The theme of the documentation is not a module, because browsers run
+# modules after the first paint.
+bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts docs-theme=reference/theme.ts
 bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/highlight.ts
 
 # Collect the licences of third-party packages in one file.

@@ -100,7 +100,7 @@ func TestInbox(t *testing.T) {
 }
 
 // TestInboxLeavesOutClientTools checks that a run that waits for its client's tool results is not
-// in the inbox. The run's page names the calls.
+// in the inbox. The run's page and the chat name the calls, and ask for no decision.
 func TestInboxLeavesOutClientTools(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -118,10 +118,17 @@ func TestInboxLeavesOutClientTools(t *testing.T) {
 	p.is("link", "Inbox")
 	p.visit("/dashboard/runs/" + waiting.ID)
 	p.sees("waits for client")
-	calls := p.in("region", "The run is waiting for its client")
-	calls.sees("Waiting for the client")
-	calls.sees("weather")
-	calls.sees("Bern")
+	seesCalls := func() {
+		calls := p.in("region", "The run is waiting for its client")
+		calls.sees("Waiting for the client")
+		calls.sees("weather")
+		calls.sees("Bern")
+		p.seesNot("decision")
+	}
+	seesCalls()
+	p.visit("/dashboard/agents/" + agent + "?session=weather")
+	seesCalls()
+	p.sees("The agent is waiting for tool results from the program that started the run.") // for screen readers
 }
 
 // TestHomeLeadsToTheFault follows Home's links to an unreadable document and to a budget that is

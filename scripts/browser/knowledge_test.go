@@ -23,6 +23,7 @@ func TestKnowledge(t *testing.T) {
 	row.click("button", "opening hours.md")
 	dialog := p.in("dialog", "opening hours.md")
 	dialog.sees("open from 9:30 on weekdays")
+	dialog.sees("in English")
 	p.inspect("document")
 	dialog.click("button", "Delete")
 	p.in("dialog", "Delete opening hours.md?").click("button", "Delete")

@@ -3,6 +3,7 @@ package browser
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -47,6 +48,80 @@ func TestComposerOfEmptyChat(t *testing.T) {
 				t.Errorf("%s at %d pixels: the composer is %.0f pixels above the end of the window", path, s.width, gap)
 			}
 		}
+	}
+}
+
+// TestComposerOnAPhone checks that the field for messages has room on a phone, and almost the width
+// of the window when it has text. All of the composer's buttons must be in the window and large
+// enough to touch.
+func TestComposerOnAPhone(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Quiet", map[string]any{"model": "offline/echo", "tools": map[string]any{"voice": on}})
+	p := open(t).signIn(a)
+	p.resize(phone)
+	p.visit("/dashboard/agents/" + agent)
+	for _, name := range []string{"Attach files", "Speak", "Send message"} {
+		p.is("button", name)
+	}
+	const question = "A question that is long enough to need more than a single line of the field on a phone"
+	for text, want := range map[string]float64{"": 150, question: 280} {
+		p.fill("Message", text)
+		p.settled()
+		var at struct {
+			Field   float64
+			Buttons []float64
+		}
+		p.js(&at, `() => ({
+			Field: document.getElementById("chat-message").getBoundingClientRect().width,
+			Buttons: [...document.querySelectorAll(".composer-box button")].map((b) => {
+				const { left, right, width, height } = b.getBoundingClientRect();
+				return left >= 0 && right <= innerWidth ? Math.min(width, height) : 0;
+			}),
+		})`)
+		if at.Field < want {
+			t.Errorf("with the text %q, the field is %.0f pixels wide, want at least %.0f", text, at.Field, want)
+		}
+		if len(at.Buttons) != 3 || slices.Min(at.Buttons) < 24 {
+			t.Errorf("with the text %q, sizes of the buttons in the window = %v, want three of at least 24 pixels", text, at.Buttons)
+		}
+	}
+	p.fill("Message", question)
+	p.inspect("composer")
+}
+
+// TestSaveBarCoversNothing changes the last control of a form, which is at the end of the window.
+// The bar with the unsaved changes then appears there, and must not cover the control.
+func TestSaveBarCoversNothing(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	agent := a.agent(t, "Quiet", map[string]any{"model": "offline/echo"})
+	p := open(t).signIn(a)
+	for _, s := range []screen{phone, desktop} {
+		p.resize(s)
+		p.visit("/dashboard/agents/" + agent + "/settings")
+		p.is("switch", "Voice")
+		p.settled()
+		var at []float64
+		p.js(&at, `() => {
+			const control = [...document.querySelectorAll("main input[type=checkbox]")].at(-1);
+			control.scrollIntoView({ block: "end" });
+			const { left, top, width, height } = control.getBoundingClientRect();
+			return [left + width / 2, top + height / 2];
+		}`)
+		p.must(p.mouse(at[0], at[1]), "clicking the last control")
+		p.is("region", "Unsaved changes")
+		p.until("the control is above the bar", func() error {
+			var gap float64
+			p.js(&gap, `() => document.querySelector(".savebar").getBoundingClientRect().top - document.activeElement.getBoundingClientRect().bottom`)
+			if gap < 0 {
+				return fmt.Errorf("at %d pixels, the bar covers %.0f pixels of the control", s.width, -gap)
+			}
+			return nil
+		})
+		p.shot("savebar", s, "light")
+		p.click("button", "Discard")
+		p.isNot("region", "Unsaved changes")
 	}
 }
 

@@ -28,8 +28,8 @@ func TestNotifications(t *testing.T) {
 	made.click("button", "I have saved it")
 	p.click("button", "Send a test to "+a.s.outside.url+"/pay")
 	p.click("button", "Messages to "+a.s.outside.url+"/pay")
-	p.in("row", "ping…").sees("delivered")
-	p.first("button", "ping, message…").hit()
+	p.in("row", "A test…").sees("delivered")
+	p.first("button", "A test, message…").hit()
 	p.in("dialog", "Message").in("region", "the payload").sees(`"type": "ping"`)
 	p.press("Escape")
 

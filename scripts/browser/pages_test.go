@@ -197,7 +197,7 @@ func (f furnished) places() map[string]place {
 	}
 }
 
-// TestPages inspects every page of the dashboard.
+// TestPages inspects every page of the dashboard. Each of them links to its guide.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	f := furnish(t, func(plain string) string { return plain })
@@ -206,6 +206,9 @@ func TestPages(t *testing.T) {
 			t.Parallel()
 			p := open(t).signIn(f.account)
 			p.look(name, at)
+			if !p.has("link", "Read the guide") {
+				t.Error("the page has no link to its guide")
+			}
 		})
 	}
 }

@@ -1,6 +1,10 @@
 package browser
 
-import "testing"
+import (
+	"testing"
+
+	cdppage "github.com/chromedp/cdproto/page"
+)
 
 // TestReferenceSendsRequests sends the API reference's example requests with the browser's login
 // session. It also searches the documentation.
@@ -29,4 +33,42 @@ func TestReferenceSendsRequests(t *testing.T) {
 	p.visit("/dashboard/knowledge")
 	p.click("link", "Read the guide")
 	p.arrives("/docs/knowledge")
+}
+
+// atBody records the colour scheme of a document at the moment at which its body appears, which is
+// before the browser paints it.
+const atBody = `new MutationObserver((_, watching) => {
+	if (!document.body) return;
+	globalThis.schemeAtBody = document.documentElement.style.colorScheme;
+	watching.disconnect();
+}).observe(document, { childList: true, subtree: true });`
+
+// TestDocumentationFollowsTheme opens pages of the documentation with a theme that was chosen in
+// the dashboard and that differs from the system's. The first paint has this theme.
+func TestDocumentationFollowsTheme(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	call(p, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: atBody, WorldName: world})
+	for system, chosen := range map[string]string{"light": "dark", "dark": "light"} {
+		p.scheme(system)
+		p.visit("/dashboard")
+		p.click("button", "Account…")
+		p.choose("Theme", map[string]string{"dark": "Dark theme", "light": "Light theme"}[chosen])
+		var want string
+		p.js(&want, `() => getComputedStyle(document.body).backgroundColor`)
+
+		for _, path := range []string{"/docs", "/docs/webhooks", "/docs/api", "/docs/errors"} {
+			p.visit(path)
+			p.settled()
+			var got struct{ Background, AtBody string }
+			p.js(&got, `() => ({ Background: getComputedStyle(document.body).backgroundColor, AtBody: schemeAtBody })`)
+			if got.Background != want || got.AtBody != chosen {
+				t.Errorf("%s with the %s theme: background = %s, want %s; scheme at the body = %q", path, chosen, got.Background, want, got.AtBody)
+			}
+			if path == "/docs/webhooks" {
+				p.axe("the guide with the "+chosen+" theme", colourRules)
+				p.shot("guide-chosen-"+chosen, desktop, system)
+			}
+		}
+	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // complete are the folders and modules below ingress/web that have all of their texts in tables.
-var complete = []string{"kit", "widget", "dashboard"}
+var complete = []string{"kit", "widget", "dashboard", "reference"}
 
 func main() {
 	roots := os.Args[1:]

@@ -117,7 +117,7 @@ var (
 		`Edge|Opera|Firefox|Chrome|Safari|Android|Windows|Linux)$`)
 	// Patterns of strings for machines: addresses, paths of icons, lengths and media queries, and
 	// lines of programs, commands, requests and configurations.
-	machines = regexp.MustCompile(`^(https?://\S+|@\w+|not all|(min|max)\(.*\)|M-?\d[\dA-Za-z. -]*|\([a-z-]+: [^)]*\))$`)
+	machines = regexp.MustCompile(`^(https?://\S+|@\w+|not all|(min|max)\(.*\)|M-?\d[\dA-Za-z. -]*|\([a-z-]+: [^)]*\)(, all| and \([a-z-]+: [^)]*\))*)$`)
 	programs = regexp.MustCompile(`^( ?-[A-Z] ["']|curl |systemctl |kubectl |crontab |const \w+ = |import .*(from "|\n)|` +
 		`from \w+ import |body=⟨|mac := |[#/]/? On your server|# crontab|#!/|<script |\[Unit\]\n|\{\n|(name|apiVersion): \S+\n|(POST|GET) ⟨|` +
 		`PARLEY_\w+=|[xX]-[a-z-]+: |(prefer|content-type|idempotency-key|Content-Security-Policy): )`)

@@ -109,6 +109,7 @@ func TestStraysAreFound(t *testing.T) {
 		"command":            {"export const a = `curl -sS ${b} -H 'x-api-key: the key'`;", nil},
 		"address":            {`export const a = <input placeholder="https://example.com/parley" />;`, nil},
 		"media query":        {`export const a = "(min-width: 120rem)";`, nil},
+		"media queries":      {`export const a = "(min-width: 120rem) and (max-width: 0px), all";`, nil},
 		"folder of tables":   {`import * as texts from "./texts/a"; export const b = texts.c;`, nil},
 		"header":             {"export const a = { Authorization: `Bearer ${b}` };", nil},
 	} {

@@ -272,6 +272,14 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 		}
 	}
 
+	client := b.waitsForClient("client")
+	const forClient = "attempt 1 completed (it needs results of its client's tools)"
+	b.wantTimeline("waiting for the client", client.RunID, queued, forClient, "wait 1 waiting (client_tools)")
+	if _, err := b.results(client, "c1", `1`, "c2", `2`); err != nil {
+		t.Fatal(err)
+	}
+	b.wantTimeline("results of the client", client.RunID, queued, forClient, "wait 1 completed (results)", "queue 2 waiting")
+
 	abandoned := b.parked(domain.ActionUnknownOutcome)
 	if _, err := b.decide(abandoned, domain.DecisionAbandon); err != nil {
 		t.Fatal(err)

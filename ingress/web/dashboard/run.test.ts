@@ -3,6 +3,7 @@ import { scaleOf } from "./pages/run/scale";
 import { messagesOf } from "./pages/run/messages";
 import { momentsOf, partsOf, spentOf } from "./pages/run/spans";
 import { gist } from "./pages/runs/rows";
+import { runErrors, statuses, triggers, wordFor } from "./texts/values";
 import type { Run, Span, Timeline } from "./types";
 
 const at = (ms: number): string => new Date(Date.UTC(2026, 10, 21, 9) + ms).toISOString();
@@ -39,8 +40,8 @@ export const tests: Test[] = [
   {
     name: "overlapping work counts once",
     run: () => {
-      const t = trace(span("queue", 0, 79), span("attempt", 79, 612), span("turn", 79, 105), span("tool", 100, 400, "a"), span("tool", 110, 380, "b"), span("wait", 400, 500), span("tool", 390, 520, "c"));
-      equal(spentOf(partsOf(t, 0)), { queue: 79, turn: 26, wait: 100, tool: 315, lost: 0 });
+      const t = trace(span("queue", 0, 79), span("attempt", 79, 612), span("turn", 79, 105), span("tool", 100, 400, "a"), span("tool", 110, 380, "b"), { ...span("wait", 400, 500), toolCallId: "c1" }, span("tool", 390, 520, "c"));
+      equal(spentOf(partsOf(t, 0)), { queue: 79, turn: 26, wait: 100, client: 0, tool: 315, lost: 0 });
     },
   },
   {
@@ -49,7 +50,7 @@ export const tests: Test[] = [
       const lost = (s: Span): Span => ({ ...s, status: "lost" });
       const t = trace(lost(span("attempt", 0, 30, "attempt 1")), span("turn", 0, 2, "turn 1"), lost(span("turn", 2, 30, "turn 2")));
       equal(partsOf(t, 0).map((p) => p.name).slice(1), ["Turn 1", "Work lost because its worker failed"]);
-      equal(spentOf(partsOf(t, 0)), { queue: 0, turn: 2, wait: 0, tool: 0, lost: 28 });
+      equal(spentOf(partsOf(t, 0)), { queue: 0, turn: 2, wait: 0, client: 0, tool: 0, lost: 28 });
     },
   },
   {
@@ -72,9 +73,26 @@ export const tests: Test[] = [
   {
     name: "tools have the same name everywhere",
     run: () => {
-      const t = trace(span("tool", 0, 1, "webSearch"), span("tool", 1, 2, "knowledge"), span("tool", 2, 3, "codeExecution"), span("tool", 3, 4, "getOrder"), span("wait", 4, 5, "codeExecution"));
+      const t = trace(span("tool", 0, 1, "webSearch"), span("tool", 1, 2, "knowledge"), span("tool", 2, 3, "codeExecution"), span("tool", 3, 4, "getOrder"), { ...span("wait", 4, 5, "codeExecution"), toolCallId: "c5" });
       equal(partsOf(t, 0).map((p) => p.name), ["Web search", "Knowledge", "Code execution", "getOrder", "Decision on Code execution"]);
       equal(gist({ ...run, status: "running", finishedAt: null, toolCalls: [{ name: "webSearch", status: "running", durationMs: 0 }] }), "Calling Web search");
+    },
+  },
+  {
+    name: "a wait for the client is no wait for a person",
+    run: () => {
+      const parts = partsOf(trace({ ...span("wait", 0, 10), status: "waiting", finishedAt: null, message: "client_tools" }), Date.parse(at(10)));
+      equal(parts.map((p) => [p.name, p.status, ...p.notes]), [["Waiting for the client", "waiting", "waiting for results of its tools"]]);
+      equal(spentOf(parts), { queue: 0, turn: 0, wait: 0, client: 10, tool: 0, lost: 0 });
+    },
+  },
+  {
+    name: "values of the API have words, and an unknown value is its own word",
+    run: () => {
+      equal([wordFor(statuses, "timed_out"), wordFor(runErrors, "byte_limit"), wordFor(triggers, "api")], ["timed out", "run too large", "API"]);
+      equal([wordFor(triggers, "queue"), wordFor(triggers, "constructor")], ["queue", "constructor"]);
+      const expired: Span = { ...span("wait", 0, 1, "pay"), status: "failed", message: "action_expired" };
+      equal(partsOf(trace(expired), 0).map((p) => p.notes), [["waited too long"]]);
     },
   },
   {

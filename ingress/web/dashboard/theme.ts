@@ -1,10 +1,15 @@
-// The choice between the light and the dark theme. The style sheet contains the dark colours in a
+// The choice between the light and the dark theme. The style sheets contain the dark colours in a
 // media query.
 
 export type Theme = "system" | "light" | "dark";
 
 const stored = "parley.theme";
 const query = "(prefers-color-scheme: dark)";
+
+/** The media query of the dark colours. It begins with the same words for each theme, by which it is found. */
+const media: Record<Theme, string> = {
+  system: query, light: "(prefers-color-scheme: dark) and (max-width: 0px)", dark: "(prefers-color-scheme: dark), all",
+};
 
 /** Returns the theme that was chosen in this browser. */
 export function theme(): Theme {
@@ -27,12 +32,12 @@ export function chooseTheme(wanted: Theme): void {
   applyTheme(wanted);
 }
 
-let rules: CSSMediaRule[] | null = null;
-
 /** Makes the media query of the dark theme match always, never, or according to the system. */
 export function applyTheme(wanted: Theme): void {
-  rules ??= [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
-    .filter((rule): rule is CSSMediaRule => rule instanceof CSSMediaRule && rule.media.mediaText === query);
-  for (const rule of rules) rule.media.mediaText = wanted === "system" ? query : wanted === "dark" ? "all" : "not all";
+  for (const sheet of document.styleSheets) {
+    for (const rule of sheet.cssRules) {
+      if (rule instanceof CSSMediaRule && rule.media.mediaText.startsWith(query)) rule.media.mediaText = media[wanted];
+    }
+  }
   document.documentElement.style.colorScheme = wanted === "system" ? "" : wanted;
 }

@@ -345,6 +345,8 @@ export const tests: Test[] = [
       );
       equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, reconnecting (2/3)");
       equal(thinking && stateOf(call, { ...thinking, status: "requires_action", spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for your decision");
+      const requiredAction = { kind: "client_tools" as const, expiresAt: "" };
+      equal(thinking && stateOf(call, { ...thinking, status: "requires_action", requiredAction, spoken: thinking.spoken && { ...thinking.spoken, phase: "over" } }), "Waiting for the client");
       equal([stateOf({ ...call, status: "connecting" }, undefined), stateOf({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
     },
   },

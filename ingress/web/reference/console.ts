@@ -1,11 +1,13 @@
 // The try-it console of the API reference. Each example becomes a form that sends its request with the browser's session.
+import * as texts from "./texts";
+import { Words } from "./texts";
 
 const chosen = "parley.organization"; // written by the dashboard
 const maxShown = 200_000; // characters of a response
 
 for (const figure of document.querySelectorAll<HTMLElement>("figure[data-try]")) {
-  const open = button("Try it");
-  open.setAttribute("aria-label", "Try it: " + named(figure));
+  const open = button(Words.tryIt);
+  open.setAttribute("aria-label", texts.tryExample(named(figure)));
   open.addEventListener("click", () => {
     open.remove();
     figure.append(form(figure));
@@ -19,12 +21,12 @@ function form(figure: HTMLElement): HTMLFormElement {
   const { method = "GET", target = "/", body = "", headers = "" } = figure.dataset;
   const made = document.createElement("form");
   made.className = "try";
-  made.setAttribute("aria-label", "Request: " + named(figure));
+  made.setAttribute("aria-label", texts.request(named(figure)));
 
   const path = document.createElement("input");
   path.value = target;
   path.spellcheck = false;
-  made.append(labelled(method + " path and query", path));
+  made.append(labelled(texts.pathAndQuery(method), path));
 
   let text: HTMLTextAreaElement | null = null;
   if (body !== "") {
@@ -32,15 +34,15 @@ function form(figure: HTMLElement): HTMLFormElement {
     text.value = pretty(body);
     text.rows = Math.min(text.value.split("\n").length + 1, 14);
     text.spellcheck = false;
-    made.append(labelled("Body", text));
+    made.append(labelled(Words.body, text));
   }
 
-  const send = button("Send");
+  const send = button(Words.send);
   send.type = "submit";
   const output = document.createElement("pre");
   output.tabIndex = 0;
   output.hidden = true;
-  output.setAttribute("aria-label", "Response");
+  output.setAttribute("aria-label", Words.response);
   const state = document.createElement("p");
   state.setAttribute("role", "status");
   made.append(send, state, output);
@@ -53,10 +55,10 @@ function form(figure: HTMLElement): HTMLFormElement {
       return;
     }
     running = new AbortController();
-    send.textContent = "Stop";
+    send.textContent = Words.stop;
     void request(method, path.value, text?.value ?? null, headers, running.signal, output, state).finally(() => {
       running = null;
-      send.textContent = "Send";
+      send.textContent = Words.send;
     });
   });
   return made;
@@ -65,7 +67,7 @@ function form(figure: HTMLElement): HTMLFormElement {
 /** Returns the name of an example: its operation, and its title. */
 function named(figure: HTMLElement): string {
   const operation = figure.closest("article")?.querySelector("h3")?.textContent ?? "";
-  return operation + " (" + (figure.querySelector("figcaption")?.textContent ?? "") + ")";
+  return texts.example(operation, figure.querySelector("figcaption")?.textContent ?? "");
 }
 
 /** Sends a request and shows the response while it arrives. */
@@ -74,11 +76,11 @@ async function request(
 ): Promise<void> {
   output.hidden = true;
   output.textContent = "";
-  state.textContent = "Sending…";
+  state.textContent = Words.sending;
   try {
-    if (!target.startsWith("/")) throw new Error("The path must begin with a slash.");
-    const address = new URL(target, location.origin);
-    if (address.origin !== location.origin) throw new Error("The console sends requests only to this service.");
+    if (!target.startsWith("/")) throw new Error(Words.pathNeedsSlash);
+    const address = URL.canParse(target, location.origin) ? new URL(target, location.origin) : null;
+    if (address?.origin !== location.origin) throw new Error(Words.onlyThisService);
     const sent = new Headers(JSON.parse(headers || "{}") as Record<string, string>);
     const organization = stored();
     if (organization !== null && !sent.has("x-tenant-id")) sent.set("x-organization-id", organization);
@@ -87,13 +89,14 @@ async function request(
     const started = performance.now();
     const response = await fetch(address, { method, headers: sent, body, signal, credentials: "same-origin" });
     const took = Math.round(performance.now() - started);
-    state.textContent = `${response.status} ${response.statusText}, headers after ${took} ms.` +
-      (response.status === 401 ? " Sign in to the dashboard in this browser, and send again." : "");
+    const answered = texts.responded(response.status, response.statusText, took);
+    state.textContent = response.status === 401 ? [answered, Words.signIn].join(" ") : answered;
     output.hidden = false;
     await show(response, output);
   } catch (error) {
-    const why = error instanceof Error && error.name !== "AbortError" ? error.message : "Stopped.";
-    state.textContent = why === "Failed to fetch" ? "Can't reach the service. Check the connection and try again." : why;
+    if (signal.aborted) state.textContent = Words.stopped;
+    else if (error instanceof TypeError) state.textContent = Words.cantReachService; // fetch throws it if no response arrives
+    else state.textContent = error instanceof Error ? error.message : String(error);
   }
 }
 
@@ -105,12 +108,12 @@ async function show(response: Response, output: HTMLElement): Promise<void> {
     text += part.value;
     if (text.length > maxShown) {
       await reader?.cancel();
-      output.textContent = text.slice(0, maxShown) + "\n… The rest of the response is not shown.";
+      output.textContent = [text.slice(0, maxShown), Words.restNotShown].join("\n");
       return;
     }
     output.textContent = text;
   }
-  output.textContent = text === "" ? "The response has no body." : pretty(text);
+  output.textContent = text === "" ? Words.noBody : pretty(text);
 }
 
 /** Returns JSON with indentation, and any other text unchanged. */

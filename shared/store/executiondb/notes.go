@@ -143,24 +143,27 @@ func (s *Store) FailedSinceStep(ctx context.Context, held lease.Held, code strin
 	return n, nil
 }
 
-// endedWait is the end of a run's wait for a person's decision.
+// endedWait is the end of a run's wait for a person's decision, or for results of its client's
+// tools.
 type endedWait struct {
 	runID, organizationID, callID string
 	status                        domain.SpanStatus
 	code                          string // the decision, or the reason why the run ended
+	parked                        string // the reason why the attempt before the wait ended
 }
 
 // newEndedWait returns the end of a parked run's wait. code is the decision, or the code of the
 // reason why the run ended.
 func newEndedWait(row openRow, status domain.SpanStatus, code string) endedWait {
-	over := endedWait{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
-	if action := row.Stored().Run.RequiredAction; action != nil {
+	action := row.Stored().Run.RequiredAction
+	over := endedWait{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code, parked: rundb.ParkedReason(action)}
+	if action != nil {
 		over.callID = cleanText(action.ToolCallID)
 	}
 	return over
 }
 
-// noteWaits records for how long runs waited for a person, and the end of the attempt before
+// noteWaits records for how long runs were parked, and the end of the attempt before
 // the wait, whose fence is one lower. The rows must be locked. It must be called before they
 // change, because the change deletes these times.
 func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
@@ -169,13 +172,13 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 	}
 
 	_, err := tx.ExecContext(ctx, `WITH parked AS (
-		  SELECT o.run_id, o.fence, o.org_id, o.attempts, o.started_at, o.parked_at, u.call_id, u.status, u.code
-		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS u (run_id, org_id, call_id, status, code)
+		  SELECT o.run_id, o.fence, o.org_id, o.attempts, o.started_at, o.parked_at, u.call_id, u.status, u.code, u.reason
+		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) AS u (run_id, org_id, call_id, status, code, reason)
 		  JOIN open_runs o ON o.run_id = u.run_id AND o.org_id = u.org_id WHERE o.parked_at IS NOT NULL
 		)
 		INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message, call_id)
 		SELECT run_id, fence - 1, org_id, 'attempt', attempts, CASE WHEN attempts = 1 THEN started_at ELSE parked_at END, parked_at,
-		  'completed', NULL, $6, NULL FROM parked
+		  'completed', NULL, reason, NULL FROM parked
 		UNION ALL
 		SELECT run_id, fence, org_id, 'wait', attempts, parked_at, clock_timestamp(), status, code, NULL, call_id FROM parked
 		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, message = excluded.message`,
@@ -183,7 +186,8 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 		pq.Array(pg.Column(over, func(w *endedWait) string { return w.organizationID })),
 		pq.Array(pg.Column(over, func(w *endedWait) string { return w.callID })),
 		pq.Array(pg.Column(over, func(w *endedWait) string { return string(w.status) })),
-		pq.Array(pg.Column(over, func(w *endedWait) string { return w.code })), rundb.EndedParked)
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.code })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.parked })))
 	if err != nil {
 		return fmt.Errorf("noting wait: %w", err)
 	}

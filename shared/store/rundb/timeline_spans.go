@@ -162,7 +162,7 @@ func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 	case status == domain.RunRunning:
 		a.to = d.end
 	case status == domain.RunRequiresAction:
-		a.to, a.status, a.message = d.run.ParkedAt.Time, domain.SpanCompleted, EndedParked
+		a.to, a.status, a.message = d.run.ParkedAt.Time, domain.SpanCompleted, ParkedReason(d.run.Stored().Run.RequiredAction)
 	// If the run is queued again, the reason was not recorded.
 	case !status.Terminal():
 		a.to, a.status, a.message = d.end, domain.SpanLost, EndedBack
@@ -330,4 +330,14 @@ const (
 	EndedLost   = "its worker was lost"
 	EndedBack   = "its worker requeued the run"
 	EndedParked = "it needs a person's decision"
+	EndedClient = "it needs results of its client's tools"
 )
+
+// ParkedReason returns the reason why an attempt ended with a required action. action is nil if it
+// is unknown.
+func ParkedReason(action *domain.RequiredAction) string {
+	if action != nil && action.Kind == domain.ActionClientTools {
+		return EndedClient
+	}
+	return EndedParked
+}

@@ -1,5 +1,6 @@
 import * as texts from "../texts/answer";
 import { Words } from "../texts/answer";
+import { statuses, wordFor } from "../texts/values";
 import { toolNamed } from "../toolnames";
 import type { ToolCall } from "../types";
 import { Icon } from "../ui/icon";
@@ -36,7 +37,7 @@ function Call({ call, completed }: { call: ToolCall; completed: boolean }) {
         <span class="call-gist">{gist(call)}</span>
         <span class="call-end">
           {(call.status === "completed" || call.status === "failed") && <span class="quiet small number">{duration(call.durationMs)}</span>}
-          {plain ? <span class="quiet small">{call.status}</span> : <Status of={call.status} />}
+          {plain ? <span class="quiet small">{wordFor(statuses, call.status)}</span> : <Status of={call.status} />}
         </span>
       </summary>
       <CallBody call={call} />

@@ -19,7 +19,7 @@ import { useScroll, useWidth } from "./scroll";
 import { ChatSession, moment } from "./session";
 import { Sessions } from "./sessions";
 import { freshName, targetId, type Target } from "./target";
-import { newestBranch, shownText, underWay, type Turn } from "./turn";
+import { newestBranch, shownText, underWay, waitsForClient, type Turn } from "./turn";
 import { TurnView } from "./turnview";
 
 /** The minimum width in CSS pixels at which the list of sessions fits next to the messages. */
@@ -183,7 +183,7 @@ function Told({ session }: { session: ChatSession }) {
   if (turn && turn.name !== first.current && turn.name !== silent) {
     if (turn.problem) said = "";
     else if (turn.spoken) said = spokenWords(turn);
-    else if (turn.status === "requires_action") said = Words.agentIsWaiting;
+    else if (turn.status === "requires_action") said = waitsForClient(turn) ? Words.agentWaitsForClient : Words.agentIsWaiting;
     else if (turn.status === "completed") said = texts.answerText(turn.text.slice(0, 1000));
     else if (underWay(turn)) said = turn.cutOff === "lost" ? Words.connectionLostReconnecting : turn.cutOff === "resuming" ? Words.connectedAgainAnswer : calls ? texts.agentIsUsing(calls) : Words.agentIsAnswering;
     else said = Words.runEndedWithoutAnswer;
@@ -195,7 +195,7 @@ function Told({ session }: { session: ChatSession }) {
  * Returns the announcement for a spoken turn. Each message is announced once, when it is complete.
  */
 export function spokenWords(turn: Turn): string {
-  if (turn.status === "requires_action") return Words.agentIsWaiting;
+  if (turn.status === "requires_action") return waitsForClient(turn) ? Words.agentWaitsForClient : Words.agentIsWaiting;
   if (turn.spoken?.phase === "over") {
     if (turn.heard !== null) return Words.answerWasInterrupted;
     if (!turn.spoken.silent) return texts.agentSaidShownText(shownText(turn).slice(0, 1000));

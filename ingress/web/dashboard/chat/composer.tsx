@@ -76,8 +76,8 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} onPaste={paste} />
         {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
         {busy && settled && !inDemo() // visitors of the demo may not cancel runs
-          ? <Button icon="stop" label={Words.stopTheRun} disabled={busy.stopping} onClick={() => stop(busy)}>{Words.stop}</Button>
-          : <Button type="submit" look="primary" icon="send" label={Words.sendMessage} disabled={!ready}>{Words.send}</Button>}
+          ? <Button icon="stop" label={Words.stopTheRun} disabled={busy.stopping} onClick={() => stop(busy)}><span class="button-words">{Words.stop}</span></Button>
+          : <Button type="submit" look="primary" icon="send" label={Words.sendMessage} disabled={!ready}><span class="button-words">{Words.send}</span></Button>}
       </div>
       <div class="composer-below">
         {length > most

@@ -3,6 +3,7 @@ import { inDemo, type ApiError } from "../api";
 import { useMay } from "../state";
 import * as texts from "../texts/chat";
 import { Words } from "../texts/chat";
+import { runErrors, wordFor } from "../texts/values";
 import { Button } from "../ui/button";
 import { Time } from "../ui/parts";
 import { useCountdown } from "./limit";
@@ -97,7 +98,7 @@ const advice: Record<string, string> = {
   model_rate_limited: Words.tryAgainLater,
   model_quota_exceeded: Words.askOperatorOfThisService,
   context_too_long: Words.sendShorterMessage,
-  action_expired: Words.noDecisionWasMade,
+  action_expired: Words.waitedTooLong,
 };
 
 /** The run errors that changing the agent's settings can prevent. */
@@ -120,6 +121,11 @@ export function Advice({ code, agentId, message }: { code: string; agentId: stri
   return <p>{words} {changed.has(code) && <SettingsLink agentId={agentId} part="model" />}</p>;
 }
 
+/** Shows the code of a run's error in words, with a link to its description. */
+export function RunErrorCode({ code }: { code: string }) {
+  return <span class="small"><a href={"/docs/errors#run-" + code}>{wordFor(runErrors, code)}</a> <span class="quiet code">{code}</span></span>;
+}
+
 /** Shows why a run has no answer. */
 export function Ended({ turn, target, onAsk }: { turn: Turn; target: Target; onAsk: (() => void) | undefined }) {
   const error = turn.run?.error;
@@ -129,7 +135,7 @@ export function Ended({ turn, target, onAsk }: { turn: Turn; target: Target; onA
   return (
     <div class={quiet ? "turn-ended" : "problem"}>
       <p>{quiet ? head + "." : <strong>{head}</strong>}</p>
-      {error && <p>{error.code === "budget_exceeded" ? budgetOf(error.message) : error.message} <span class="quiet code">{error.code}</span></p>}
+      {error && <p>{error.code === "budget_exceeded" ? budgetOf(error.message) : error.message} <RunErrorCode code={error.code} /></p>}
       {error && <Advice code={error.code} message={error.message} agentId={"agentId" in target ? target.agentId : null} />}
       {onAsk && <div class="actions"><Button onClick={onAsk}>{Words.askAgain}</Button></div>}
     </div>

@@ -66,6 +66,9 @@ export const ended = (status: Turn["status"]): boolean => ["completed", "failed"
 /** Whether the run is unfinished and the message was not refused. */
 export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.problem === null;
 
+/** Whether a run waits for the results of its client's tools, and not for a person's decision. */
+export const waitsForClient = (of: { requiredAction?: RequiredAction | null }): boolean => of.requiredAction?.kind === "client_tools";
+
 /**
  * Returns the title of a message in a list: its text or, without text, the names of its files.
  */

@@ -12,7 +12,7 @@ import { Copy } from "../ui/copy";
 import { count, duration, money, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
-import { ended, shownText, titleOf, underWay, type Spoken, type Turn } from "./turn";
+import { ended, shownText, titleOf, underWay, waitsForClient, type Spoken, type Turn } from "./turn";
 
 export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string, attachments: Attachment[]) => void; last: boolean }) {
   const text = shownText(turn);
@@ -78,7 +78,8 @@ function Decision({ turn, session }: { turn: Turn; session: ChatSession }) {
   }, [turn.runId, turn.requiredAction?.toolCallId, turn.requiredAction?.expiresAt]);
   if (inDemo()) return <p class="quiet">{Words.runIsWaiting}</p>;
   if (run?.requiredAction) return <Approval key={run.requiredAction.toolCallId ?? run.requiredAction.expiresAt} run={run} onDone={(now) => session.decided(turn, now)} />;
-  return <p class="turn-going">{texts.runIsWaitingForDecision(`/dashboard/runs/${turn.runId}`)}</p>;
+  const href = `/dashboard/runs/${turn.runId}`;
+  return <p class="turn-going">{waitsForClient(turn) ? texts.runIsWaitingForClient(href) : texts.runIsWaitingForDecision(href)}</p>;
 }
 
 /** Shows the duration, tokens and cost of an answer. */

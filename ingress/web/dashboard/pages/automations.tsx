@@ -6,6 +6,7 @@ import { useList, useQuery } from "../query";
 import { useMay } from "../state";
 import * as texts from "../texts/automations";
 import { Words } from "../texts/automations";
+import { triggers, wordFor } from "../texts/values";
 import type { Automation, List, RunSummary } from "../types";
 import { Button } from "../ui/button";
 import type { Request } from "../ui/copy";
@@ -87,7 +88,7 @@ function Entry({ automation, names }: { automation: Automation; names: Names }) 
         <div class="automation-name">
           <h3>{automation.id}</h3>
           <p class="small quiet">
-            {automation.triggerType} · <a href={"/dashboard/agents/" + encodeURIComponent(agentId ?? "")}>{names.of({ agentId, templateId: null })}</a>
+            {wordFor(triggers, automation.triggerType)} · <a href={"/dashboard/agents/" + encodeURIComponent(agentId ?? "")}>{names.of({ agentId, templateId: null })}</a>
           </p>
         </div>
         {lastRun.kept

@@ -4,6 +4,7 @@ import { chooseOrganization, post, put, type ApiError } from "../api";
 import { useMay, useSession } from "../state";
 import * as texts from "../texts/org";
 import { Words } from "../texts/org";
+import { wordFor } from "../texts/values";
 import { Button } from "../ui/button";
 import { Copy } from "../ui/copy";
 import { Curl } from "../ui/curl";
@@ -53,7 +54,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
           <>
             <p class="row small">
               <span class="quiet">{Words.organizationId}</span><code>{organization.id}</code><Copy text={organization.id} label={Words.copyOrganizationsId} />
-              <span class="quiet">{texts.youArePart(session.caller.role === "member" ? Words.aMember : texts.anRole(session.caller.role))}</span>
+              <span class="quiet">{texts.youArePart(wordFor(texts.someRole, session.caller.role))}</span>
             </p>
             <Keys />
             <Members />

@@ -4,7 +4,8 @@ import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
 import { SentAttachments } from "../answer/files";
 import { ToolCalls } from "../answer/toolcalls";
-import { Advice } from "../chat/trouble";
+import { Advice, RunErrorCode } from "../chat/trouble";
+import { waitsForClient } from "../chat/turn";
 import * as texts from "../texts/run";
 import { Words } from "../texts/run";
 import type { Run } from "../types";
@@ -17,7 +18,7 @@ import { Facts } from "./run/facts";
 import { useRun, type Followed } from "./run/follow";
 import { Timeline } from "./run/timeline";
 import { useNames, type Names } from "./runs/names";
-import { cancelling, cancelRun, waitsForClient } from "./runs/rows";
+import { cancelling, cancelRun } from "./runs/rows";
 import { ended, QueueTime, RunTime } from "./runs/times";
 
 const back = <a href="/dashboard/runs">{Words.runs}</a>;
@@ -130,7 +131,7 @@ function Outcome({ run, text }: { run: Run; text: string }) {
         {run.error && (
           <div class="problem">
             <p><strong>{run.error.message}</strong></p>
-            <p class="small"><code>{run.error.code}</code></p>
+            <p><RunErrorCode code={run.error.code} /></p>
             {run.error.provider && (
               <p class="small">{texts.providerRespondedStatusMessage(run.error.provider.status, run.error.provider.message && `: ${run.error.provider.message}`)}</p>
             )}

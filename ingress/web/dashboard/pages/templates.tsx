@@ -78,7 +78,7 @@ function One({ template }: { template: Template }) {
   return (
     <>
       {inDemo() && <DemoBar />}
-      <PageHeader title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>{Words.createAgentFromThisTemplate}</Button>}>
+      <PageHeader guide="quickstart" title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>{Words.createAgentFromThisTemplate}</Button>}>
         {template.description}
       </PageHeader>
       <Tools template={template} />

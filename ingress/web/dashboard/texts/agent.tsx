@@ -125,6 +125,7 @@ export enum Words {
 
   // Texts of the module pages/agent/savebar.
   unsavedChanges = "Unsaved changes",
+  savedChanges = "Saved changes",
   saved = "Saved",
   notSavedCorrectThese = "Not saved. Correct these fields:",
   unsavedChangesText = "Unsaved changes:",

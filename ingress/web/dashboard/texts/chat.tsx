@@ -19,6 +19,7 @@ export enum Words {
   showOtherBranches = "Show other branches",
   messages = "Messages",
   agentIsWaiting = "The agent is waiting for your decision.",
+  agentWaitsForClient = "The agent is waiting for tool results from the program that started the run.",
   connectionLostReconnecting = "Connection lost. Reconnecting.",
   connectedAgainAnswer = "Reconnected. Resuming the answer.",
   agentIsAnswering = "The agent is answering.",
@@ -82,7 +83,7 @@ export enum Words {
   tryAgainLater = "Try again later, or add a fallback model in the agent's settings.",
   askOperatorOfThisService = "Ask the operator of this service to check its account with the provider.",
   sendShorterMessage = "Send a shorter message, or start a new session.",
-  noDecisionWasMade = "No decision was made in time. Ask again if you still need it.",
+  waitedTooLong = "The run waited too long for a decision or for results. Ask again if you still need the answer.",
   openAgentsSettings = "Open the agent’s settings",
   theRunFailed = "The run failed",
   runTimedOut = "The run timed out",
@@ -139,6 +140,7 @@ export const requestRequestId = (requestId: string) => <>Request <code>{requestI
 // Texts of the module chat/turnview.
 export const interruptedYouHeard = () => <><span class="tag">Interrupted</span> You heard this part of the answer.</>;
 export const connectedAgainAnswerIsBeingResumed = () => <><span class="dots" aria-hidden="true"><i /><i /><i /></span>Reconnected. Resuming the answer.</>;
+export const runIsWaitingForClient = (href: string) => <>The run is waiting for tool results from the program that started it. <a href={href}>Open the run</a></>;
 export const runIsWaitingForDecision = (href: string) => <>The run is waiting for a decision. <a href={href}>Open the run</a></>;
 export const spokenAfterLatency = (latency: string): string => `spoken after ${latency}`;
 export const earlierTurnsOmittedModels = (omittedTurns: number): string => `${many(omittedTurns, "earlier turn")} omitted: the model's context is too small`;

@@ -106,7 +106,7 @@ export const pagePageOfName = (page: number, name: string): string => `Page ${pa
 // Texts of the module pages/knowledge/document.
 export const pagesLower = (n: number): string => many(n, "page");
 export const passagesLower = (n: number): string => many(n, "passage");
-export const languageLanguage = (language: string): string => `, language ${language}`;
+export const inLanguage = (language: string): string => `, in ${language}`;
 export const nameIsDeleted = (name: string): string => `${name} is deleted.`;
 export const deleteName = (name: string): string => `Delete ${name}?`;
 export const newContentOfName = (name: string): string => `New content of ${name}`;

@@ -12,7 +12,6 @@ export enum Words {
   newOrganization = "New organization",
   organizationId = "Organization id",
   copyOrganizationsId = "Copy the organization's id",
-  aMember = "a member",
   renameTheOrganization = "Rename the organization",
   createAnOrganization = "Create an organization",
   cancel = "Cancel",
@@ -62,11 +61,6 @@ export enum Words {
   deleteIt = "Delete",
 
   // Texts of the module pages/org/endpoint.
-  aRunCompleted = "A run completed",
-  runFailedOrTimed = "A run failed or timed out",
-  runIsWaiting = "A run is waiting for a person",
-  documentIsReady = "A document is ready",
-  aDocumentFailed = "A document failed",
   allAgents = "All agents",
   editTheEndpoint = "Edit the endpoint",
   newEndpoint = "New endpoint",
@@ -266,8 +260,24 @@ export enum Words {
 
 // Texts of the module pages/org.
 export const otherOrganizationsCantSee = (name: string): string => `${name}. Other organizations can't see its agents, documents, sessions and API keys.`;
-export const anRole = (role: string): string => `an ${role}`;
 export const youArePart = (part: string): string => `You are ${part}.`;
+
+/** The roles of members. */
+export const roles: Record<string, string> = { member: "member", admin: "admin", owner: "owner" };
+
+/** The roles of members, with their articles. */
+export const someRole: Record<string, string> = { member: "a member", admin: "an admin", owner: "an owner" };
+
+/** What rate limits are counted for. */
+export const counted: Record<string, string> = {
+  credential: "session or API key", user: "person", organization: "organization", address: "IP address", visitor: "visitor", agent: "agent",
+};
+
+/** The events of notifications. */
+export const events: Record<string, string> = {
+  "run.completed": "A run completed", "run.failed": "A run failed or timed out", "run.requires_action": "A run is waiting for a person",
+  "knowledge.ready": "A document is ready", "knowledge.failed": "A document failed", ping: "A test",
+};
 
 // Texts of the module pages/org/budgets.
 export const whoseLabelPerPeriod = (whose: string, label: string, period: string): string => `${whose}: ${label} per ${period}`;

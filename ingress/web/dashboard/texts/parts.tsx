@@ -49,10 +49,6 @@ export enum Words {
 export const copyLabel = (label: string): string => `Copy: ${label}`;
 
 // Texts of the module ui/parts.
-/** The names of statuses. Other statuses have the API's name. */
-export const statuses: Record<string, string> = {
-  requires_action: "needs you", timed_out: "timed out", waits_for_client: "waits for client", wrong_signature: "wrong signature",
-};
 export const tryAgainInS = (retryAfter: number): string => `Try again in ${retryAfter} s.`;
 export const requestRequestId = (requestId: string) => <>Request <code>{requestId}</code></>;
 export const milliseconds = (ms: number): string => `${ms} ms`;

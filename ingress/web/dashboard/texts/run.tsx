@@ -79,6 +79,9 @@ export enum Words {
   queue = "Queue",
   workLostWithItsWorker = "Work lost because its worker failed",
   waitingForPerson = "Waiting for a person",
+  waitingForClient = "Waiting for the client",
+  waitingForResults = "waiting for results of its tools",
+  resultsArrived = "results arrived",
 
   // Texts of the module pages/run/timeline.
   timeline = "Timeline",
@@ -87,12 +90,15 @@ export enum Words {
   chart = "Chart",
   table = "Table",
   wasAnswered = "was answered",
+  failed = "failed",
   wasCancelled = "was cancelled",
+  ended = "ended",
   timedOut = "timed out",
   waitingForAWorker = "waiting for a worker",
   inTheModel = "in the model",
   inTools = "in tools",
   waitingForAPerson = "waiting for a person",
+  waitingForTheClient = "waiting for the client",
   lostWithWorker = "lost because a worker failed",
   status = "Status",
   duration = "Duration",
@@ -139,6 +145,7 @@ export const copyOf = (of: string): string => `Copy ${of}`;
 
 // Texts of the module pages/run/spans.
 export const pauseBeforeAttempt = (attempt: number): string => `Pause before attempt ${attempt}`;
+export const turnNumber = (turn: string): string => `Turn ${turn}`;
 export const attemptNumber = (attempt: number): string => `Attempt ${attempt}`;
 export const decisionOnToolNamed = (toolNamed: string): string => `Decision on ${toolNamed}`;
 export const tokensInAndOut = (inputTokens: string, outputTokens: string): string => `${inputTokens} tokens in, ${outputTokens} out`;

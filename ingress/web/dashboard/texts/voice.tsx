@@ -30,6 +30,7 @@ export enum Words {
   transcribing = "Transcribing",
   thinking = "Thinking",
   waitingForYourDecision = "Waiting for your decision",
+  waitingForTheClient = "Waiting for the client",
   muted = "Muted",
   listening = "Listening",
   waitingForTheMicrophone = "Waiting for the microphone.",

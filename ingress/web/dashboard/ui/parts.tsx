@@ -4,6 +4,7 @@ import { useEffect, useId, useState } from "preact/hooks";
 import type { ApiError } from "../api";
 import * as texts from "../texts/parts";
 import { Words } from "../texts/parts";
+import { statuses, wordFor } from "../texts/values";
 import { titlePage } from "../title";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
@@ -49,7 +50,7 @@ const tones: Record<string, "good" | "busy" | "warn" | "bad" | ""> = {
 
 /** Shows the status of a run, a document or a part of a run. */
 export function Status({ of }: { of: RunStatus | string }) {
-  return <span class={"status " + (tones[of] ?? "")}>{texts.statuses[of] ?? of}</span>;
+  return <span class={"status " + (tones[of] ?? "")}>{wordFor(statuses, of)}</span>;
 }
 
 /** Shows an API error, with a button to retry. */

@@ -6,7 +6,7 @@ import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { moment } from "../chat/session";
 import { SettingsLink } from "../chat/trouble";
-import type { Turn } from "../chat/turn";
+import { waitsForClient, type Turn } from "../chat/turn";
 import type { Call } from "./call";
 import { secretRequest } from "./line";
 import { pauses } from "./trouble";
@@ -16,7 +16,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
   const panel = useRef<HTMLElement>(null);
   const turn = call.session.turns.findLast((t) => t.spoken);
   const words = stateOf(call, turn);
-  const decides = call.status === "on" && turn?.status === "requires_action";
+  const decides = call.status === "on" && turn?.status === "requires_action" && !waitsForClient(turn);
   useEffect(() => panel.current?.querySelector("button")?.focus(), []);
   const key = (e: KeyboardEvent) => {
     const writing = e.target instanceof HTMLSelectElement || e.ctrlKey || e.metaKey || e.altKey;
@@ -74,7 +74,7 @@ function Troubled({ call, onEnd }: { call: Call; onEnd: () => void }) {
 }
 
 /** Describes the state of a call in a few words. */
-export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken" | "status"> | undefined): string {
+export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken" | "status" | "requiredAction"> | undefined): string {
   switch (call.status) {
     case "asking": return Words.waitingForMicrophone;
     case "connecting": return Words.connecting;
@@ -87,7 +87,7 @@ export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "mute
   if (call.sounding) return Words.agentIsSpeaking;
   if (phase === "understanding") return Words.transcribing;
   if (phase === "thinking") return Words.thinking;
-  if (turn?.status === "requires_action") return Words.waitingForYourDecision;
+  if (turn?.status === "requires_action") return waitsForClient(turn) ? Words.waitingForTheClient : Words.waitingForYourDecision;
   return call.muted ? Words.muted : Words.listening;
 }
 

@@ -24,7 +24,8 @@ const (
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
 		parts := append([]string{fromResults(p.results, p.message)}, p.lacks...)
-		return strings.Join(append(parts, p.withoutProgram()...), "\n\n")
+		parts = append(parts, p.withoutProgram()...)
+		return strings.Join(append(parts, p.webOffer()...), "\n\n")
 	}
 
 	if len(p.lacks) > 0 {
@@ -54,6 +55,20 @@ func (p prompt) answer() string {
 		return read + " " + noProgram
 	}
 	return read
+}
+
+// webOffer returns a sentence that explains how to search the web. It returns nothing if the agent
+// cannot search the web, or if the documents answer the message.
+func (p prompt) webOffer() []string {
+	elsewhere := func(r llm.ToolResult) bool { return plain(r.Name) != toolKnowledge }
+	if find(p.tools, toolWebSearch) < 0 || slices.ContainsFunc(p.results, elsewhere) {
+		return nil
+	}
+	failed := !slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return !r.Failed })
+	if !failed && fromDocuments(p.results, parseQuestion(p.message)) != notSaid {
+		return nil
+	}
+	return []string{"To search the web, begin your message with “search the web for”."}
 }
 
 // noProgram explains which code can run without a language model.

@@ -116,8 +116,9 @@ func TestSearches(t *testing.T) {
 		"Search the web for Zorbel Tower.":        "Zorbel Tower",
 		"Please look up Zorbel Tower":             "Zorbel Tower",
 		"Please search the web for: Zorbel Tower": "Zorbel Tower",
-		"Look up":       "Look up",
-		"Who built it?": "Who built it?",
+		"Who built it? Please search the web.":    "Who built it?",
+		"Look up":                                 "Look up",
+		"Who built it?":                           "Who built it?",
 	} {
 		if got := asked(t, shop(), message); got != `webSearch {"query":"`+want+`"}` {
 			t.Errorf("%s: %s", message, got)

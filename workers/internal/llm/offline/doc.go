@@ -6,8 +6,8 @@
 //
 //	user message ─┬─ names a tool ──────────► that tool ───────────┐
 //	              ├─ code, computation, plot ► codeExecution ──────┤
-//	              ├─ question, short topic ──► knowledge ──────────┤
-//	              │                            └ no answer ► webSearch
+//	              ├─ question, short topic ──► knowledge ──────────┤ (without it: webSearch)
+//	              ├─ "search the web" ───────► webSearch ──────────┤
 //	              └─ no tool fits ──────────────────────────────────┴─► answer
 //
 // Tools:
@@ -17,8 +17,8 @@
 //   - The arguments come from the JSON object in the message, and from values with a name: "id: 7",
 //     "id = 7". Nothing is guessed. If a required argument is missing, the tool is not called, and
 //     the answer names the missing argument.
-//   - The model requests all tools for a message at once. It searches the web only if the documents
-//     do not answer the question, or if the message begins with "search the web".
+//   - The model requests all tools for a message at once. If it has documents, it searches the web
+//     only if the message begins with "search the web", or ends with a sentence that says so.
 //   - The model obeys a choice of tools. If a call is forced, the message becomes the value of each
 //     missing text.
 //   - Templates suggest some messages that fixed rules cannot answer. These messages have prepared
@@ -27,11 +27,13 @@
 // Answers:
 //
 //   - An answer quotes the sources in their own words, with a marker after each sentence.
-//   - The answer names tools that failed, that a person rejected, or that found nothing.
+//   - The answer names tools that failed, that a person rejected, or that found nothing. It does
+//     not name a failed search if another search found the answer.
 //   - A passage of a document counts if it contains enough words of the question, in any language
 //     and inflection. It must contain both of two words, all but one of three or four, and three
 //     fifths of more. It must also contain all names, all numbers and the longest word.
-//   - If no passage counts, the answer says that the documents do not say this. If passages count,
+//   - If no passage counts, the answer says that the documents do not say this, and how to search
+//     the web if the model can. If passages count,
 //     but none contains the date or number that the question asks for, the answer says that they do
 //     not say it plainly.
 //   - Without tools, the model does simple arithmetic. It also looks for an answer in the session,

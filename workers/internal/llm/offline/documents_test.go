@@ -89,37 +89,45 @@ func documentTools() []llm.ToolSpec {
 	return slices.DeleteFunc(tools(), func(t llm.ToolSpec) bool { return t.Name == "webSearch" })
 }
 
-// TestWebIsSearchedOnlyIfDocumentsDoNotAnswer checks that the web is not searched for a question
-// that the documents answer, because such a search may fail.
-func TestWebIsSearchedOnlyIfDocumentsDoNotAnswer(t *testing.T) {
+// TestWebIsSearchedOnlyOnRequest checks that a model with documents does not search the web for a
+// question, whether or not the documents answer it. If they do not, the answer explains how to
+// search the web.
+func TestWebIsSearchedOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	const question = "What is the warranty of the lamp?"
-	said := knows(passage(1, "lamp", 1, "The lamp has a warranty of two years."))
+	const offer = "To search the web, begin your message with “search the web for”."
 	for name, c := range map[string]struct {
 		message string
 		results []llm.ToolResult
-		want    string
+		calls   string // the names of the tools that the model requests
+		end     string // the end of the answer
 	}{
-		"answered":          {question, []llm.ToolResult{said}, ""},
-		"not plainly":       {"When was the warehouse opened?", []llm.ToolResult{knows(passage(1, "w", 1, "The warehouse was opened by the mayor."))}, ""},
-		"not answered":      {question, []llm.ToolResult{knows(passage(1, "lamp", 1, "The lamp is red."))}, "webSearch"},
-		"nothing found":     {question, []llm.ToolResult{nothingKnown}, "webSearch"},
-		"failed":            {question, []llm.ToolResult{failed("knowledge", "down")}, "webSearch"},
-		"searched already":  {question, []llm.ToolResult{nothingKnown, failed("webSearch", "down")}, ""},
-		"another tool":      {"ping it", []llm.ToolResult{failed("ping", "down")}, ""},
-		"not a question":    {"I have bought a lamp at your shop today and am glad.", []llm.ToolResult{nothingKnown}, ""},
-		"only the question": {question, nil, "knowledge"},
+		"question":        {question, nil, "knowledge", ""},
+		"topic":           {"Zorbel Tower", nil, "knowledge", ""},
+		"request":         {"Search the web for the warranty of the lamp", nil, "webSearch", ""},
+		"request at end":  {"What is the warranty of the lamp? Please search the web.", nil, "webSearch", ""},
+		"about the web":   {"How do I search the web in your shop?", nil, "knowledge", ""},
+		"answered":        {question, []llm.ToolResult{knows(passage(1, "lamp", 1, "The lamp has a warranty of two years."))}, "", `two years."]`},
+		"not plainly":     {"When was the warehouse opened?", []llm.ToolResult{knows(passage(1, "w", 1, "The warehouse was opened by the mayor."))}, "", `mayor."]`},
+		"not answered":    {question, []llm.ToolResult{knows(passage(1, "lamp", 1, "The lamp is red."))}, "", offer},
+		"nothing found":   {question, []llm.ToolResult{nothingKnown}, "", offer},
+		"failed":          {question, []llm.ToolResult{failed("knowledge", "down")}, "", offer},
+		"web failed":      {question, []llm.ToolResult{nothingKnown, failed("webSearch", "down")}, "", "webSearch failed: down"},
+		"web not needed":  {question, []llm.ToolResult{knows(passage(1, "lamp", 1, "The lamp has a warranty of two years.")), failed("webSearch", "down")}, "", `two years."]`},
+		"another tool":    {"ping it", []llm.ToolResult{failed("ping", "down")}, "", "ping failed: down"},
+		"search and tool": {"ping it", []llm.ToolResult{nothingKnown, failed("ping", "down")}, "", "ping failed: down"},
 	} {
 		req := llm.Request{Tools: tools(), Messages: []llm.Message{{Role: llm.RoleUser, Text: c.message}, {Role: llm.RoleAssistant}}}
 		for i := range c.results {
 			req.Messages = append(req.Messages, llm.Message{Role: llm.RoleTool, Result: &c.results[i]})
 		}
-		var got string
-		for _, call := range ask(t, req).ToolCalls {
-			got += call.Name
+		res := ask(t, req)
+		var calls string
+		for _, call := range res.ToolCalls {
+			calls += call.Name
 		}
-		if got != c.want {
-			t.Errorf("%s: calls %q, want %q", name, got, c.want)
+		if calls != c.calls || !strings.HasSuffix(res.Text, c.end) {
+			t.Errorf("%s: calls %q, want %q; answers %q, want the end %q", name, calls, c.calls, res.Text, c.end)
 		}
 	}
 }

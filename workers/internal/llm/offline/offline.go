@@ -103,7 +103,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	}
 	res.ToolCalls = p.chosen(req.ToolChoice, res.ToolCalls)
 	if len(p.results) > 0 {
-		res.ToolCalls = p.planFurther()
+		res.ToolCalls = nil // all tools are requested at once
 	}
 
 	if one := req.Settings.ParallelToolCalls; one != nil && !*one && len(res.ToolCalls) > 1 {

@@ -59,10 +59,10 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		return calls, lacks
 	}
 
-	// If the message names no tool, the message itself is the search query. Search the documents
-	// before the web, unless the message asks for a search of the web.
+	// If the message names no tool, the message itself is the search query. If there are documents,
+	// search the web only on request, because it rarely knows the organization's affairs.
 	names := []string{toolKnowledge, toolWebSearch}
-	if namesWeb.MatchString(p.message) {
+	if p.asksForWeb() {
 		slices.Reverse(names)
 	}
 	for _, name := range names {
@@ -83,27 +83,19 @@ func (p prompt) search(name string) (call llm.ToolCall, ok bool) {
 	return newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}), true
 }
 
-// planFurther returns the calls that follow the results of earlier calls. It searches the web if
-// only documents were searched and they do not answer the question.
-func (p prompt) planFurther() []llm.ToolCall {
-	failed := true
-	for _, r := range p.results {
-		if plain(r.Name) != toolKnowledge {
-			return nil
-		}
-		failed = failed && r.Failed
-	}
-	if !p.searches(false) || !failed && fromDocuments(p.results, parseQuestion(p.message)) != notSaid {
-		return nil
-	}
-	if call, ok := p.search(toolWebSearch); ok {
-		return []llm.ToolCall{call}
-	}
-	return nil
-}
+// namesWeb and namesWebLast match messages that ask for a search of the web, at their beginning or
+// in their last sentence.
+var (
+	namesWeb     = regexp.MustCompile(`(?i)^(?:please\s+)?(?:` + webWords + `|google)\b`)
+	namesWebLast = regexp.MustCompile(`(?i)[.?!;]\s*(?:please\s+)?` + webWords + `(?:\s+for\s+(?:it|this|that))?\s*[.!]*\s*$`)
+)
 
-// namesWeb matches messages that ask for a search of the web.
-var namesWeb = regexp.MustCompile(`(?i)^(?:please\s+)?(?:(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)|google)\b`)
+const webWords = `(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)`
+
+// asksForWeb reports whether the message asks for a search of the web.
+func (p prompt) asksForWeb() bool {
+	return namesWeb.MatchString(p.message) || namesWebLast.MatchString(p.message)
+}
 
 // searches reports whether the message is a search query. lacks is true if the message names a tool
 // whose arguments are missing. Its text may then be meant only for that tool, so it must end with a
@@ -124,7 +116,7 @@ var (
 	inTopic = setFor(`a an at for in my of on our the to`)
 	// Matches words at the beginning of a message that address the agent and do not belong to the
 	// query.
-	preamble = regexp.MustCompile(`(?i)^(?:please|(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)(?:\s+(?:for|about))?|` +
+	preamble = regexp.MustCompile(`(?i)^(?:please|` + webWords + `(?:\s+(?:for|about))?|` +
 		`search\s+for|look\s+up|google)(?:[\s,:]+|$)`)
 )
 
@@ -155,6 +147,9 @@ func query(message, tool string) string {
 	text := strings.Join(strings.Fields(message), " ")
 	if tool == toolWebSearch {
 		bare := text
+		if at := namesWebLast.FindStringIndex(bare); at != nil {
+			bare = bare[:at[0]+1] // the sentence before, with its punctuation
+		}
 		for at := preamble.FindStringIndex(bare); at != nil; at = preamble.FindStringIndex(bare) {
 			bare = bare[at[1]:]
 		}

@@ -9,7 +9,8 @@ import (
 )
 
 // fromResults answers from tool results. It quotes their sources with markers or, if there are no
-// sources, describes the output of the tools.
+// sources, describes the output of the tools. It omits a failed search if another search found the
+// answer.
 func fromResults(results []llm.ToolResult, message string) string {
 	var parts []string
 	q := parseQuestion(message)
@@ -17,10 +18,14 @@ func fromResults(results []llm.ToolResult, message string) string {
 		parts = append(parts, silent)
 	}
 
-	if found := fromSources(results, q); found != "" {
+	found := fromSources(results, q)
+	if found != "" {
 		parts = append(parts, found)
 	}
 	for _, r := range results {
+		if r.Failed && found != "" && searches(r) {
+			continue
+		}
 		if r.Failed || len(r.Sources) == 0 && plain(r.Name) != toolKnowledge {
 			parts = append(parts, report(r, message))
 		}

@@ -1,13 +1,12 @@
 // The model settings of an agent, with the restrictions of its models.
 import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
+import { efforts, wordFor } from "../../texts/values";
 import { Check, saidOf, Select, TextArea, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import type { Editor } from "./editor";
 import { settingNames, settingWords, type SettingName } from "./draft";
 import { supportFor, type ModelSupport, type Range } from "./modelsupport";
-
-const efforts = ["none", "minimal", "low", "medium", "high", "xhigh"];
 
 /** Returns the models that must accept the settings: the agent's model and its fallbacks. */
 function modelsOf(editor: Editor): [string, ModelSupport][] {
@@ -29,7 +28,7 @@ function wordsOf(name: SettingName, model: ModelSupport): string | undefined {
       return rangeWords(model.topP, 1) ?? (model.samplesWithoutEffort ? Words.acceptsItOnlyWithReasoning : model.oneOfSampling ? Words.acceptsItOnlyWithoutTemperature : undefined);
     case "reasoningEffort": {
       const accepted = model.reasoningEffort ?? [];
-      return accepted.length === 0 ? Words.doesNotAcceptIt : accepted.length < efforts.length ? texts.acceptsAccepted(accepted.join(", ")) : undefined;
+      return accepted.length === 0 ? Words.doesNotAcceptIt : accepted.length < Object.keys(efforts).length ? texts.acceptsAccepted(accepted.map((e) => wordFor(efforts, e)).join(", ")) : undefined;
     }
     case "seed": return model.seed ? undefined : Words.doesNotAcceptIt;
     case "stop": return model.stop ? undefined : Words.doesNotAcceptIt;
@@ -57,7 +56,7 @@ export function ModelSettings({ editor }: { editor: Editor }) {
         <TextField label={Words.topP} value={draft.topP} onChange={(v) => set("topP", v)} fault={fault("topP")} hint={hint("topP", Words.to1ModelChooses)} />
         <TextField label={Words.maximumOutputTokens} value={draft.maxOutputTokens} onChange={(v) => set("maxOutputTokens", v)} fault={fault("maxOutputTokens")} hint={hint("maxOutputTokens", Words.ofOneAnswer)} />
         <Select label={Words.reasoningEffort} value={draft.reasoningEffort} onChange={(v) => set("reasoningEffort", v)} fault={fault("reasoningEffort")}
-          options={[{ value: "", label: Words.theModelsDefault }, ...efforts.map((e) => ({ value: e, label: e }))]} hint={hint("reasoningEffort", Words.howMuchModelReasons)} />
+          options={[{ value: "", label: Words.theModelsDefault }, ...Object.entries(efforts).map(([value, label]) => ({ value, label }))]} hint={hint("reasoningEffort", Words.howMuchModelReasons)} />
         <TextField label={Words.seed} value={draft.seed} onChange={(v) => set("seed", v)} fault={fault("seed")} hint={hint("seed", Words.wholeNumberSameSeed)} />
         <TextArea label={Words.stopTexts} value={draft.stop} rows={2} mono onChange={(v) => set("stop", v)} fault={stop} hint={hint("stop", Words.onePerLineAtMost)} />
         <Select label={Words.parallelToolCalls} value={draft.parallelToolCalls} onChange={(v) => set("parallelToolCalls", v)} fault={fault("parallelToolCalls")}

@@ -18,10 +18,16 @@ export function SaveBar({ editor }: { editor: Editor }) {
     first?.scrollIntoView({ block: "center" });
     first?.focus({ preventScroll: true });
   }, [refused]);
-  if (!editor.mayEdit || (editor.changed.length === 0 && !editor.theirs && !editor.saved)) return null;
+  const shown = editor.mayEdit && (editor.changed.length > 0 || editor.theirs !== undefined || editor.saved);
+  useEffect(() => {
+    const field = document.activeElement;
+    if (shown && field && field.clientHeight < innerHeight / 2) field.scrollIntoView({ block: "nearest" }); // the bar may cover it
+  }, [shown]);
+  if (!shown) return null;
+  const saved = editor.saved && !editor.theirs;
   return (
-    <section class="savebar" aria-label={Words.unsavedChanges}>
-      {editor.theirs ? <Conflict editor={editor} /> : editor.saved ? <p class="saved" role="status"><Icon name="check" />{Words.saved}</p> : <Pending editor={editor} />}
+    <section class="savebar" aria-label={saved ? Words.savedChanges : Words.unsavedChanges}>
+      {editor.theirs ? <Conflict editor={editor} /> : saved ? <p class="saved" role="status"><Icon name="check" />{Words.saved}</p> : <Pending editor={editor} />}
     </section>
   );
 }

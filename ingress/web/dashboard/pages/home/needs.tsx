@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import * as texts from "../../texts/home";
 import { Words } from "../../texts/home";
+import { periods, statuses, wordFor } from "../../texts/values";
 import type { BudgetMetric, Overview } from "../../types";
 import { Icon } from "../../ui/icon";
 import { count, money, Section, Time } from "../../ui/parts";
@@ -21,7 +22,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
             <Need href="/dashboard/inbox" words={o.approvals === 1 ? Words.runWaitsForYourDecision : texts.runsWaitForYourDecision(counted(o.approvals))} />
           )}
           {o.webhooks.map((h) => (
-            <Need key={h.id} href={"/dashboard/automations/" + encodeURIComponent(h.id)} words={texts.webhookLastDeliveryWas(h.name, h.status)}>
+            <Need key={h.id} href={"/dashboard/automations/" + encodeURIComponent(h.id)} words={texts.webhookLastDeliveryWas(h.name, wordFor(statuses, h.status))}>
               {h.error?.message} <Time at={h.receivedAt} />
             </Need>
           ))}
@@ -34,7 +35,7 @@ export function Needs({ of: o, stale }: { of: Overview; stale: boolean }) {
           {o.documents.count > 0 && <Documents of={o.documents} />}
           {o.budgets.map((b) => (
             <Need key={b.id} href={"/dashboard/org/usage#" + b.id} words={texts.budgetOfSubjectUsed(b.subject ?? Words.theOrganization, Math.floor((b.used / b.limit) * 100))}>
-              {texts.amountOfAmountUnits(amount(b.metric, b.used), amount(b.metric, b.limit), units[b.metric], b.period, <Time at={b.resetsAt} />)}
+              {texts.amountOfAmountUnits(amount(b.metric, b.used), amount(b.metric, b.limit), units[b.metric], wordFor(periods, b.period), <Time at={b.resetsAt} />)}
             </Need>
           ))}
         </ul>

@@ -5,6 +5,7 @@ import { useLive } from "../../live";
 import { useList, useQuery } from "../../query";
 import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
+import { statuses, wordFor } from "../../texts/values";
 import type { Delivery, DeliveryStatus, Hook, Received } from "../../types";
 import { Button, LinkButton } from "../../ui/button";
 import { Copy, Snippet } from "../../ui/copy";
@@ -28,7 +29,7 @@ function useDelivered(reload: () => void): void {
   }, [reload]);
 }
 
-const statuses: { value: DeliveryStatus | ""; label: string }[] = [
+const choices: { value: DeliveryStatus | ""; label: string }[] = [
   { value: "", label: Words.all }, { value: "accepted", label: Words.accepted }, { value: "coalesced", label: Words.coalesced },
   { value: "filtered", label: Words.filtered }, { value: "answered", label: Words.answered }, { value: "refused", label: Words.refused },
   { value: "rejected", label: Words.rejected },
@@ -48,7 +49,7 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
   return (
     <div class="stack">
       <div class="row between">
-        <div class="pick"><Select label={Words.show} value={status} options={statuses} onChange={setStatus} /></div>
+        <div class="pick"><Select label={Words.show} value={status} options={choices} onChange={setStatus} /></div>
         <Curl what={Words.listTheDeliveries} request={{ method: "GET", path: "/api/hooks/deliveries", params }} />
       </div>
       <Loaded query={list} room="12rem">{(deliveries) => deliveries.length === 0 ? (
@@ -80,7 +81,7 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
   const redeliver = async () => {
     const made = await post<Received>("/api/hooks/deliveries", undefined, again);
     tellOfDelivery();
-    toast(made.runId ? Words.redeliveredAsNewRun : texts.redeliveredStatus(made.status));
+    toast(made.runId ? Words.redeliveredAsNewRun : texts.redeliveredStatus(wordFor(statuses, made.status)));
     onClose();
   };
   return (
@@ -99,7 +100,7 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
             <dt>{Words.received}</dt><dd>{exactTime(d.receivedAt)}{d.duplicates > 0 && texts.receivedDuplicatesTimesPart(d.duplicates + 1)}</dd>
             <dt>{Words.run}</dt><dd>{d.runId ? <a href={"/dashboard/runs/" + d.runId}>{d.runId}</a> : Words.none}</dd>
           </dl>
-          {d.error && <p class="problem"><strong>{d.error.message}</strong> <code>{d.error.code}</code></p>}
+          {d.error && <p class="problem"><strong>{d.error.message}</strong> <a href={"/docs/errors#" + d.error.code}><code>{d.error.code}</code></a></p>}
           <div class="row between"><h3>{texts.payloadBytes(size(d.bytes))}</h3><Curl what={Words.readThisDelivery} request={{ method: "GET", path: "/api/hooks/deliveries", params }} /></div>
           {d.body ? <Snippet label={Words.thePayload} text={pretty(d.body)} /> : <p class="quiet">{Words.payloadIsNotStored}</p>}
         </div>

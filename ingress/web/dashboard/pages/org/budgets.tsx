@@ -5,6 +5,7 @@ import { useLive } from "../../live";
 import { useList } from "../../query";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
+import { periods as units, wordFor } from "../../texts/values";
 import type { Budget, BudgetMetric, BudgetPeriod, BudgetScope } from "../../types";
 import { Button } from "../../ui/button";
 import type { Request } from "../../ui/copy";
@@ -57,7 +58,7 @@ export function BudgetsSection({ subjects }: { subjects: Subjects }) {
 
 function titleOf(b: Budget, subjects: Subjects): string {
   const whose = b.scope === "organization" || b.subjectId === null ? Words.theOrganization : subjects.nameOf(b.scope, b.subjectId);
-  return texts.whoseLabelPerPeriod(whose, labelOf(metrics, b.metric).toLowerCase(), b.period);
+  return texts.whoseLabelPerPeriod(whose, labelOf(metrics, b.metric).toLowerCase(), wordFor(units, b.period));
 }
 
 function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects: Subjects; edit: () => void; reload: () => void }) {

@@ -2,7 +2,9 @@
 import { useState } from "preact/hooks";
 import { post, put, type ApiError } from "../../api";
 import { useList } from "../../query";
+import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
+import { wordFor } from "../../texts/values";
 import type { Agent, NotificationEndpoint, NotificationEvent } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -10,11 +12,7 @@ import { Dialog } from "../../ui/dialog";
 import { Check, Select, TextField, faultOf, saidOf } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 
-const events: { event: NotificationEvent; what: string }[] = [
-  { event: "run.completed", what: Words.aRunCompleted }, { event: "run.failed", what: Words.runFailedOrTimed },
-  { event: "run.requires_action", what: Words.runIsWaiting }, { event: "knowledge.ready", what: Words.documentIsReady },
-  { event: "knowledge.failed", what: Words.aDocumentFailed },
-];
+const events: NotificationEvent[] = ["run.completed", "run.failed", "run.requires_action", "knowledge.ready", "knowledge.failed"];
 
 export function EditEndpoint({ endpoint: e, onClose, onSaved }: { endpoint: NotificationEndpoint | null; onClose: () => void; onSaved: (saved: NotificationEndpoint) => void }) {
   const [url, setUrl] = useState(e?.url ?? "");
@@ -41,9 +39,9 @@ export function EditEndpoint({ endpoint: e, onClose, onSaved }: { endpoint: Noti
         <TextField label={Words.description} value={description} onChange={setDescription} maxLength={200} fault={faultOf(error, "description")} hint={Words.optionalShownOnlyHere} />
         <fieldset class="plain stack tighter">
           <legend class="label">{Words.notifyWhen}</legend>
-          {events.map(({ event, what }) => (
-            <Check key={event} label={<>{what} <code>{event}</code></>} checked={chosen.includes(event)}
-              onChange={(on) => setChosen(events.map((x) => x.event).filter((x) => (x === event ? on : chosen.includes(x))))} />
+          {events.map((event) => (
+            <Check key={event} label={<>{wordFor(texts.events, event)} <code>{event}</code></>} checked={chosen.includes(event)}
+              onChange={(on) => setChosen(events.filter((x) => (x === event ? on : chosen.includes(x))))} />
           ))}
           {wrong && <p class="fault">{saidOf(Words.theEvents, wrong)}</p>}
         </fieldset>

@@ -4,6 +4,7 @@ import { useList } from "../../query";
 import { useSession } from "../../state";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
+import { wordFor } from "../../texts/values";
 import type { OwnInvitation } from "../../types";
 import { Button } from "../../ui/button";
 import { Confirm } from "../../ui/confirm";
@@ -39,7 +40,7 @@ function List() {
       <div class="stack">
         <Table caption={Words.yourInvitations} rows={list} id={(i) => i.id} columns={[
           { head: Words.organization, cell: (i) => i.organization.name },
-          { head: Words.role, tight: true, cell: (i) => i.role },
+          { head: Words.role, tight: true, cell: (i) => wordFor(texts.roles, i.role) },
           { head: Words.expires, tight: true, cell: (i) => <Time at={i.expiresAt} /> },
           { head: Words.actions, silent: true, tight: true, cell: (i) => (
             <div class="actions">

@@ -3,6 +3,7 @@ import { get } from "../../api";
 import { useQuery } from "../../query";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
+import { wordFor } from "../../texts/values";
 import type { Limits } from "../../types";
 import { Curl } from "../../ui/curl";
 import { Loaded, Section, count, duration, size } from "../../ui/parts";
@@ -21,7 +22,7 @@ export function LimitsSection() {
           <Table caption={Words.requests} rows={l.rates} id={(r) => r.name} columns={[
             { head: Words.requestsFrom, cell: (r) => tiers[r.name] ?? r.name },
             { head: Words.atMost, end: true, tight: true, cell: (r) => texts.requestsInPart(count(r.requests), r.windowSeconds === 60 ? Words.aMinute : duration(r.windowSeconds * 1000)) },
-            { head: Words.countedPer, tight: true, cell: (r) => r.per },
+            { head: Words.countedPer, tight: true, cell: (r) => wordFor(texts.counted, r.per) },
           ]} />
           <div class="columns">
             <Share what={Words.documents} used={l.documents.count} most={l.documents.most} words={texts.countOfMost(count(l.documents.count), count(l.documents.most))} />

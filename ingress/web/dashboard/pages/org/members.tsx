@@ -5,6 +5,7 @@ import { useList } from "../../query";
 import { useMay, useSession } from "../../state";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
+import { wordFor } from "../../texts/values";
 import type { Member, Role } from "../../types";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
@@ -38,7 +39,7 @@ export function Members() {
     setAdding(false);
     members.reload();
     if (m.url) setLink({ title: texts.invitationForEmail(m.email), text: Words.sendThisLink, url: m.url, until: m.expiresAt ?? "" });
-    else toast(texts.emailIsNowPart(m.email, m.role === "member" ? Words.aMember : texts.anRole(m.role)));
+    else toast(texts.emailIsNowPart(m.email, wordFor(texts.someRole, m.role)));
   };
   return (
     <Section title={Words.members} intro={Words.allMembersSeeAgents}
@@ -47,7 +48,7 @@ export function Members() {
         <div class="stack">
           <Table caption={Words.members} rows={list} id={(m) => m.id} columns={[
             { head: Words.person, cell: (m) => <span class="person"><span>{m.name ?? m.email}</span>{m.name !== null && <span class="small quiet">{m.email}</span>}</span> },
-            { head: Words.role, tight: true, cell: (m) => m.role },
+            { head: Words.role, tight: true, cell: (m) => wordFor(texts.roles, m.role) },
             { head: Words.since, tight: true, cell: (m) => (m.status === "invited" ? <span class="tag">{Words.invited}</span> : <Time at={m.createdAt} />) },
             { head: Words.actions, silent: true, tight: true, cell: (m) => <MemberActions of={m} onChange={members.reload} onLink={setLink} /> },
           ]} />

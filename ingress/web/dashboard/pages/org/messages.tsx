@@ -5,6 +5,7 @@ import { useLive } from "../../live";
 import { useList, useQuery } from "../../query";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
+import { wordFor } from "../../texts/values";
 import type { Notification, NotificationEndpoint } from "../../types";
 import { Button } from "../../ui/button";
 import { Copy, Snippet } from "../../ui/copy";
@@ -26,7 +27,7 @@ export function Messages({ endpoint }: { endpoint: NotificationEndpoint }) {
       <div class="stack tight">
         {messages.length === 0 ? <p class="small quiet">{Words.noMessagesYetSend}</p> : (
           <Table caption={texts.messagesToUrl(endpoint.url)} rows={messages} id={(m) => m.id} columns={[
-            { head: Words.event, cell: (m) => <Button look="bare" label={texts.eventMessageId(m.event, m.id)} onClick={() => setShown(m)}>{m.event}</Button> },
+            { head: Words.event, cell: (m) => <Button look="bare" label={texts.eventMessageId(wordFor(texts.events, m.event), m.id)} onClick={() => setShown(m)}>{wordFor(texts.events, m.event)}</Button> },
             { head: Words.status, tight: true, cell: (m) => <Status of={m.status} /> },
             { head: Words.attempts, end: true, tight: true, cell: (m) => m.attempts },
             { head: Words.response, cell: (m) => <Answer of={m} /> },
@@ -67,7 +68,7 @@ function One({ id, onClose, onSent }: { id: string; onClose: () => void; onSent:
           <dl class="facts">
             <dt>{Words.status}</dt><dd><Status of={m.status} /></dd>
             <dt>{Words.id}</dt><dd><code>{m.id}</code> <Copy text={m.id} label={Words.copyMessagesId} /></dd>
-            <dt>{Words.event}</dt><dd>{m.event}</dd>
+            <dt>{Words.event}</dt><dd>{wordFor(texts.events, m.event)} <code>{m.event}</code></dd>
             <dt>{Words.created}</dt><dd>{exactTime(m.createdAt)}</dd>
             <dt>{Words.attempts}</dt><dd>{m.attempts}</dd>
             <dt>{Words.response}</dt><dd><Answer of={m} /></dd>

@@ -4,6 +4,7 @@ import { get } from "../../api";
 import { useQuery } from "../../query";
 import * as texts from "../../texts/org";
 import { Words } from "../../texts/org";
+import { periods, wordFor } from "../../texts/values";
 import type { Usage, UsageGroup, UsagePoint } from "../../types";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -79,6 +80,7 @@ function Groups({ of: groups, by, subjects, choose }: { of: UsageGroup[]; by: Su
 function Shown({ of: u }: { of: Usage }) {
   const t = u.totals;
   const label = (p: UsagePoint) => labelOf(p.startsAt, u.interval);
+  const interval = wordFor(periods, u.interval);
   return (
     <>
       <dl class="totals">
@@ -90,16 +92,16 @@ function Shown({ of: u }: { of: Usage }) {
         <div><dt>{Words.medianTime95thPercentile}</dt><dd>{t.p50Ms === null || t.p95Ms === null ? "–" : `${duration(t.p50Ms)}, ${duration(t.p95Ms)}`}</dd></div>
       </dl>
       <div class="charts">
-        <Bars title={Words.runs} unit={texts.perInterval(u.interval)} empty={texts.noRunsInThisPeriod(u.interval)} points={u.data.map((p) => ({ label: label(p), parts: [
+        <Bars title={Words.runs} unit={texts.perInterval(interval)} empty={texts.noRunsInThisPeriod(interval)} points={u.data.map((p) => ({ label: label(p), parts: [
           { name: "completed", value: p.completed },
           { name: "failed", value: p.failed + p.timedOut },
           { name: "other", value: Math.max(0, p.runs - p.completed - p.failed - p.timedOut) },
         ] }))} />
-        <Lines title={Words.timeToAnswer} unit={texts.perInterval(u.interval)} empty={texts.noRunFinishedInThisPeriod(u.interval)} format={duration} points={u.data.map((p) => ({ label: label(p), values: { median: p.p50Ms, "95th percentile": p.p95Ms } }))} />
+        <Lines title={Words.timeToAnswer} unit={texts.perInterval(interval)} empty={texts.noRunFinishedInThisPeriod(interval)} format={duration} points={u.data.map((p) => ({ label: label(p), values: { median: p.p50Ms, "95th percentile": p.p95Ms } }))} />
       </div>
       <details class="fold">
         <summary>{Words.showAsTable}</summary>
-        <Table caption={texts.usageByInterval(u.interval)} rows={u.data.filter((p) => p.runs > 0)} id={(p) => p.startsAt} columns={[
+        <Table caption={texts.usageByInterval(interval)} rows={u.data.filter((p) => p.runs > 0)} id={(p) => p.startsAt} columns={[
           { head: u.interval === "day" ? Words.day : Words.hour, cell: label },
           { head: Words.runs, end: true, cell: (p) => count(p.runs) },
           { head: Words.failed, end: true, cell: (p) => count(p.failed + p.timedOut) },

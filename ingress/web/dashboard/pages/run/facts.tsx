@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { address } from "../../api";
 import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
+import { triggers, wordFor } from "../../texts/values";
 import type { Run } from "../../types";
 import { Copy } from "../../ui/copy";
 import { exactTime, Section, Time } from "../../ui/parts";
@@ -20,7 +21,7 @@ export function Facts({ run, name, known }: { run: Run; name: string; known: boo
           <Copy text={run.sessionId} label={Words.copySessionId} words="" />
         </Fact>
         {run.previousRunId && <Fact name={Words.continues}><a class="code" href={"/dashboard/runs/" + run.previousRunId}>{run.previousRunId}</a></Fact>}
-        <Fact name={Words.trigger}>{type}</Fact>
+        <Fact name={Words.trigger}>{wordFor(triggers, type)}</Fact>
         {automationId !== null && <Fact name={Words.automation}><a href={address("/dashboard/runs", { automation: automationId })}>{automationId}</a></Fact>}
         {run.usage.model !== "" && <Fact name={Words.model}><span class="code">{run.usage.model}</span></Fact>}
         {run.settings && Object.entries(run.settings).map(([name, value]) => (

@@ -1,6 +1,7 @@
 // The names and notes of the parts of a run.
 import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
+import { runErrors, statuses, wordFor } from "../../texts/values";
 import type { Span, Timeline, ToolCall } from "../../types";
 import { count, duration, money } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
@@ -38,8 +39,11 @@ export interface Part {
 
 const decisions: Record<string, string> = {
   approve: Words.approved, deny: Words.denied, happened: Words.markedAsDone, resend: Words.sentAgain, abandon: Words.runEnded,
-  approval: Words.waitingForApproval, unknown_outcome: Words.outcomeOfCallUnknown,
+  approval: Words.waitingForApproval, unknown_outcome: Words.outcomeOfCallUnknown, client_tools: Words.waitingForResults, results: Words.resultsArrived,
 };
+
+/** Whether the run waited for its client's tools. A decision is about a single call. */
+const ofClient = (s: Span): boolean => s.kind === "wait" && !s.toolCallId;
 
 /** Whether an attempt failed or was lost, so that the next attempt was delayed. */
 const unlucky = (t: Timeline, attempt: number): boolean =>
@@ -49,8 +53,8 @@ function nameOf(s: Span, t: Timeline): string {
   switch (s.kind) {
     case "queue": return unlucky(t, s.attempt - 1) ? texts.pauseBeforeAttempt(s.attempt) : s.attempt > 1 ? Words.queueAgain : Words.queue;
     case "attempt": return texts.attemptNumber(s.attempt);
-    case "turn": return s.status === "lost" ? Words.workLostWithItsWorker : s.name.charAt(0).toUpperCase() + s.name.slice(1);
-    case "wait": return s.name === "wait" ? Words.waitingForPerson : texts.decisionOnToolNamed(toolNamed(s.name));
+    case "turn": return s.status === "lost" ? Words.workLostWithItsWorker : texts.turnNumber(/\d+$/.exec(s.name)?.[0] ?? "");
+    case "wait": return ofClient(s) ? Words.waitingForClient : s.name === "wait" ? Words.waitingForPerson : texts.decisionOnToolNamed(toolNamed(s.name));
     default: return toolNamed(s.name);
   }
 }
@@ -60,7 +64,7 @@ function notesOf(s: Span): string[] {
   if (s.model) notes.push(s.model);
   if (s.inputTokens !== undefined || s.outputTokens !== undefined) notes.push(texts.tokensInAndOut(count(s.inputTokens ?? 0), count(s.outputTokens ?? 0)));
   if (s.costMicros) notes.push(texts.costOf(money(s.costMicros)));
-  if (s.message) notes.push(s.kind === "wait" ? (decisions[s.message] ?? s.message) : s.message);
+  if (s.message) notes.push(s.kind === "wait" ? wordFor({ ...runErrors, ...decisions }, s.message) : s.message);
   return notes;
 }
 
@@ -77,14 +81,14 @@ export function partsOf(t: Timeline, now: number, calls: ToolCall[] = []): Part[
     return {
       key: `${span.kind} ${span.attempt} ${span.toolCallId ?? span.name} ${i}`, span, name: nameOf(span, t), from,
       within: span.kind === "turn" || span.kind === "tool",
-      took: call && span.finishedAt !== null ? call.durationMs : overAt(span, now) - start - from, call, status: span.kind === "wait" && span.status === "completed" ? Words.decided : span.status, notes: notesOf(span),
+      took: call && span.finishedAt !== null ? call.durationMs : overAt(span, now) - start - from, call, status: span.kind === "wait" && span.status === "completed" && !ofClient(span) ? Words.decided : span.status, notes: notesOf(span),
       why: (span.kind === "attempt" || span.kind === "tool") && (span.status === "failed" || span.status === "lost") ? span.message : undefined,
     };
   });
 }
 
 /** Describes a part for screen readers, which cannot see its bar. */
-export const saidOf = (p: Part): string => ["", p.status, texts.fromAfter(after(p.from)), ...p.notes.filter((note) => note !== p.why)].join(", ");
+export const saidOf = (p: Part): string => ["", wordFor(statuses, p.status), texts.fromAfter(after(p.from)), ...p.notes.filter((note) => note !== p.why)].join(", ");
 
 /** Formats a time from the start of the run. */
 export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);
@@ -107,20 +111,23 @@ export function momentsOf(all: number[]): string[] {
   return all.map((ms) => (ms === 0 ? "0" : precisely(ms, digits)));
 }
 
+/** The kinds of work. The kind "wait" is for decisions, and "client" for results of the client's tools. */
+type Work = "queue" | "turn" | "wait" | "client" | "tool" | "lost";
+
 /**
  * Returns the kind of work on which the time of a part was spent. For a lost attempt the kind is
  * unknown.
  */
-function workOf(p: Part): "queue" | "turn" | "wait" | "tool" | "lost" | null {
+function workOf(p: Part): Work | null {
   if (p.span.status === "lost") return "lost";
-  return p.span.kind === "attempt" ? null : p.span.kind;
+  return p.span.kind === "attempt" ? null : ofClient(p.span) ? "client" : p.span.kind;
 }
 
 /** Returns the total time for each kind of work. Overlapping work counts once. */
-export function spentOf(parts: Part[]): { queue: number; turn: number; tool: number; wait: number; lost: number } {
+export function spentOf(parts: Part[]): Record<Work, number> {
   let counted: Interval[] = [];
-  const spent = { queue: 0, turn: 0, wait: 0, tool: 0, lost: 0 };
-  for (const kind of ["queue", "turn", "wait", "tool", "lost"] as const) {
+  const spent: Record<Work, number> = { queue: 0, turn: 0, wait: 0, client: 0, tool: 0, lost: 0 };
+  for (const kind of ["queue", "turn", "wait", "client", "tool", "lost"] as const) {
     const all = union([...counted, ...parts.filter((p) => workOf(p) === kind).map((p): Interval => [p.from, p.from + p.took])]);
     spent[kind] = length(all) - length(counted);
     counted = all;

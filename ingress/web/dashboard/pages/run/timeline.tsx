@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import * as texts from "../../texts/run";
 import { Words } from "../../texts/run";
+import { statuses, wordFor } from "../../texts/values";
 import type { Run, RunStatus, Timeline as Trace } from "../../types";
 import { Button } from "../../ui/button";
 import { duration, Section, Status } from "../../ui/parts";
@@ -44,13 +45,13 @@ export function Timeline({ trace, run }: { trace: Trace; run: Run }) {
   );
 }
 
-const outcomes: Partial<Record<RunStatus, string>> = { completed: Words.wasAnswered, failed: "failed", cancelled: Words.wasCancelled, timed_out: Words.timedOut };
+const outcomes: Partial<Record<RunStatus, string>> = { completed: Words.wasAnswered, failed: Words.failed, cancelled: Words.wasCancelled, timed_out: Words.timedOut };
 
 /** Describes where the time of the run was spent. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
-  const { queue, turn, tool, wait, lost } = spentOf(parts);
-  const words = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
-  const whole = open ? texts.endSoFar(duration(scale.end)) : texts.fromAcceptanceUntilItOfEnd(duration(scale.end), outcomes[status] ?? "ended");
+  const { queue, turn, tool, wait, client, lost } = spentOf(parts);
+  const words = ([[Words.waitingForAWorker, queue], [Words.inTheModel, turn], [Words.inTools, tool], [Words.waitingForAPerson, wait], [Words.waitingForTheClient, client], [Words.lostWithWorker, lost]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
+  const whole = open ? texts.endSoFar(duration(scale.end)) : texts.fromAcceptanceUntilItOfEnd(duration(scale.end), outcomes[status] ?? Words.ended);
   return words.length === 0 ? `${whole}.` : `${whole}: ${words.join(", ")}.`;
 }
 
@@ -145,7 +146,7 @@ function Detail({ part }: { part: Part | undefined }) {
   const { span } = part;
   return (
     <div class="detail shown" aria-hidden="true">
-      <span><strong>{part.name}</strong> {part.status} · {duration(part.took)}</span>
+      <span><strong>{part.name}</strong> {wordFor(statuses, part.status)} · {duration(part.took)}</span>
       <span class="quiet">{exact.format(new Date(span.startedAt))} – {span.finishedAt === null ? Words.now : clock.format(new Date(span.finishedAt))}</span>
       {part.notes.map((note) => <span key={note}>{note}</span>)}
     </div>

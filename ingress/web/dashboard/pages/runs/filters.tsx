@@ -6,6 +6,7 @@ import { useNarrow } from "../../narrow";
 import { setQuery } from "../../router";
 import * as texts from "../../texts/runs";
 import { Words } from "../../texts/runs";
+import { triggers, wordFor } from "../../texts/values";
 import type { RunStatus, RunSummary } from "../../types";
 import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
@@ -70,14 +71,12 @@ export const filtered = (f: Filter): boolean => Object.values(f).some((value) =>
 
 export const clearFilter = (): void => setQuery({ status: null, waitsFor: null, agent: null, automation: null, session: null, trigger: null, q: null, from: null, to: null });
 
-const triggers = ["chat", "schedule", "webhook", "api"]; // suggestions; callers of an automation choose the type of their trigger
-
 /**
  * Returns the triggers to choose from: the usual ones, those of the shown rows, and the chosen one.
  */
 function triggersOf(rows: RunSummary[], chosen: string): { value: string; label: string }[] {
-  const known = new Set([...triggers, ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
-  return [{ value: "", label: Words.anyTrigger }, ...[...known].map((value) => ({ value, label: value }))];
+  const known = new Set([...Object.keys(triggers), ...rows.map((run) => run.trigger.type), ...(chosen === "" ? [] : [chosen])]);
+  return [{ value: "", label: Words.anyTrigger }, ...[...known].map((value) => ({ value, label: wordFor(triggers, value) }))];
 }
 
 interface FiltersProps {

@@ -5,6 +5,7 @@ import { useNarrow } from "../../narrow";
 import { useQuery } from "../../query";
 import * as texts from "../../texts/runs";
 import { Words } from "../../texts/runs";
+import { periods, wordFor } from "../../texts/values";
 import type { Usage } from "../../types";
 import { Loaded } from "../../ui/parts";
 import { Bars } from "../org/chart";
@@ -54,7 +55,7 @@ function Rate({ filter }: { filter: Filter }) {
         const format = u.interval === "hour" ? hours : dates;
         const points = u.data.filter((p) => !(Date.parse(p.startsAt) >= Date.parse(filter.to)));
         return (
-          <Bars title={texts.runsPerInterval(u.interval)} unit={others ? Words.utcBeforeOtherFilters : Words.utc} empty={Words.noRunsInThisTime}
+          <Bars title={texts.runsPerInterval(wordFor(periods, u.interval))} unit={others ? Words.utcBeforeOtherFilters : Words.utc} empty={Words.noRunsInThisTime}
             points={points.map((p) => ({ label: format.format(new Date(p.startsAt)), parts: [
               { name: "completed", value: p.completed },
               { name: "failed", value: p.failed + p.timedOut },

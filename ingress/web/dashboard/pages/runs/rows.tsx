@@ -1,9 +1,10 @@
 // The rows of the list of runs.
 import { post } from "../../api";
-import { titleOf } from "../../chat/turn";
+import { titleOf, waitsForClient } from "../../chat/turn";
 import { markdown, type Make } from "../../../kit/markdown";
 import * as texts from "../../texts/runs";
 import { Words } from "../../texts/runs";
+import { triggers, wordFor } from "../../texts/values";
 import type { Run, RunSummary } from "../../types";
 import { Confirm } from "../../ui/confirm";
 import { count, money, Status, Time } from "../../ui/parts";
@@ -30,9 +31,6 @@ const words: Make<string> = (tag, props, ...children) => {
 
 /** Returns Markdown as a single line of plain text. */
 const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
-
-/** Reports whether a run waits for results of its client's tools, and not for a person. */
-export const waitsForClient = (run: Pick<RunSummary, "requiredAction">): boolean => run.requiredAction?.kind === "client_tools";
 
 /** Describes the state or result of a run in one line. */
 export function gist(run: RunSummary): string {
@@ -111,5 +109,5 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
 /** Shows the type of a run's trigger and its automation. */
 export function Trigger({ run }: { run: RunSummary }) {
   const { type, automationId } = run.trigger;
-  return <>{type}{automationId !== null && <span class="run-automation" title={automationId}>{automationId}</span>}</>;
+  return <>{wordFor(triggers, type)}{automationId !== null && <span class="run-automation" title={automationId}>{automationId}</span>}</>;
 }

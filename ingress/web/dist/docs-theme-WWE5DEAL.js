@@ -1,0 +1,2 @@
+/* Licences: /assets/licences.txt */
+"use strict";(()=>{var c="parley.theme",o="(prefers-color-scheme: dark)",l={system:o,light:"(prefers-color-scheme: dark) and (max-width: 0px)",dark:"(prefers-color-scheme: dark), all"};function r(){try{let e=localStorage.getItem(c);return e==="light"||e==="dark"?e:"system"}catch{return"system"}}function s(e){for(let m of document.styleSheets)for(let t of m.cssRules)t instanceof CSSMediaRule&&t.media.mediaText.startsWith(o)&&(t.media.mediaText=l[e]);document.documentElement.style.colorScheme=e==="system"?"":e}s(r());})();
