@@ -140,7 +140,7 @@ func TestDocumentsCapability(t *testing.T) {
 		{nil, readers{poppler: "22.12"}, Capability{Name: "documents", State: "poppler 22.12; no tesseract: scanned pages cannot be read", Ok: true}},
 		{nil, readers{}, Capability{Name: "documents", State: "all except PDF: poppler is missing"}},
 		{errors.New("no bwrap"), whole, Capability{Name: "documents", State: "none: no sandbox is available for reading documents"}},
-		{errSandboxOff, whole, Capability{Name: "documents", State: "none: SANDBOX is off, and documents are read in a sandbox"}},
+		{errSandboxOff, whole, Capability{Name: "documents", State: "none: SANDBOX is off, and reading documents needs a sandbox"}},
 	} {
 		if got := documentsCapability(c.noSandbox, c.readers); got != c.want {
 			t.Errorf("%+v", got)

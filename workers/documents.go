@@ -189,7 +189,7 @@ func documentsCapability(noSandbox error, r readers) Capability {
 	c := Capability{Name: "documents", Ok: true}
 	switch {
 	case errors.Is(noSandbox, errSandboxOff):
-		return Capability{Name: c.Name, State: "none: SANDBOX is off, and documents are read in a sandbox"}
+		return Capability{Name: c.Name, State: "none: SANDBOX is off, and reading documents needs a sandbox"}
 	case noSandbox != nil:
 		return Capability{Name: c.Name, State: "none: no sandbox is available for reading documents"}
 	// Without poppler, no PDF can be read. Without tesseract, only scanned pages cannot be read.
@@ -205,7 +205,7 @@ func documentsCapability(noSandbox error, r readers) Capability {
 
 // embeddingsCapability describes the embeddings model. If no model is configured, model is "".
 func embeddingsCapability(model string) Capability {
-	return Capability{Name: "embeddings", State: cmp.Or(model, "none: documents are searched by words"), Ok: true}
+	return Capability{Name: "embeddings", State: cmp.Or(model, "none: documents are searched by words only"), Ok: true}
 }
 
 // surveyEmbeddings returns the embeddings capability for the settings. If the settings are invalid,

@@ -176,7 +176,7 @@ func TestCodeReadsDocuments(t *testing.T) {
 	bound.CodeExecution = both.CodeExecution
 	program := fmt.Sprintf("files: %s\n```python\nprint(open('manual.txt').read().count('\\n'))\n```", doc)
 	for want, tools := range map[string]domain.Tools{
-		fmt.Sprint(len(manual) - 1): both, "No document": bound, "No document \"" + doc + "\"": {CodeExecution: both.CodeExecution},
+		fmt.Sprint(len(manual) - 1): both, "There is no document": bound, "There is no document \"" + doc + "\"": {CodeExecution: both.CodeExecution},
 	} {
 		run := r.result(r.start(r.agentWith("offline", tools), id.New(id.Run), program))
 		if run.Message == nil || !strings.Contains(*run.Message, want) {

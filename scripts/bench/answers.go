@@ -25,7 +25,7 @@ import (
 type answers struct {
 	Clients []int `default:"64,512,2000" help:"Numbers of clients, each with one answer at a time."`
 	Each    int   `default:"5" help:"Answers that a client reads in a round, one after another; the first one is not measured."`
-	Rounds  int   `default:"3" help:"Rounds of each side at each number of clients."`
+	Rounds  int   `default:"3" help:"Number of rounds for each side and each number of clients."`
 
 	Every time.Duration `default:"20ms" help:"Time between two of an answer's 50 pieces. With 100ms, two cores can serve 2,000 clients."`
 }

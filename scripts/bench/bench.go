@@ -29,9 +29,9 @@ type options struct {
 	NATS    string `name:"nats-server" env:"PARLEY_NATS_SERVER" default:"bin/nats-server" type:"path" help:"The nats-server binary."`
 	Ingress string `type:"existingfile" help:"An ingress binary to measure instead of this repository's; requires --worker."`
 	Worker  string `type:"existingfile" help:"A worker binary to measure instead of this repository's; requires --ingress."`
-	Profile string `type:"path" placeholder:"DIR" help:"Also write profiles of ingress and worker into this directory. Slows both a little."`
+	Profile string `type:"path" placeholder:"DIR" help:"Also write profiles of ingress and worker into this directory. This slows both a little."`
 
-	Statements bool `help:"Also report what each of Parley's SQL statements costs (pg_stat_statements). Slows PostgreSQL a little."`
+	Statements bool `help:"Also report what each of Parley's SQL statements costs (pg_stat_statements). This slows PostgreSQL a little."`
 }
 
 // Validate returns an error if the flags contradict each other. Kong calls it after parsing.

@@ -26,7 +26,7 @@ const (
 // next request when it has received the response to the previous one.
 type closedLoop struct {
 	Clients []int   `default:"1,16,64,128" help:"Numbers of clients, each with one request at a time."`
-	Rounds  int     `default:"3" help:"Rounds of each side at each number of clients."`
+	Rounds  int     `default:"3" help:"Number of rounds for each side and each number of clients."`
 	Seconds float64 `default:"2" help:"Measured seconds per round, after a warm-up of a quarter of that time."`
 }
 

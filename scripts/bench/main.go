@@ -27,11 +27,11 @@ type commands struct {
 	All   struct{} `cmd:"" default:"1" help:"All loads (the default)."`
 	Short struct{} `cmd:"" help:"The most informative loads, with fewer and shorter rounds: three minutes."`
 
-	Answers    answers    `cmd:"" help:"Streamed chats with a model that takes a second, compared with the floor and with direct requests: first piece, CPU time, memory."`
+	Answers    answers    `cmd:"" help:"Streamed chats with a model that takes a second, compared with a minimal baseline (floor) and with direct requests: time to the first piece, CPU time, memory."`
 	Inflight   inflight   `cmd:"" help:"Number of streamed runs that can be in flight with default settings, and the memory that each needs."`
 	Fairness   fairness   `cmd:"" help:"Streamed chats while another organization has thousands of runs, compared with the same chats alone."`
 	Tools      tools      `cmd:"" help:"Runs that call an HTTP tool twice, compared with runs without tools."`
-	Automation automation `cmd:"" help:"run-automation compared with the floor: runs/s, latency, commits and CPU time per run."`
+	Automation automation `cmd:"" help:"run-automation compared with a minimal baseline (floor): runs/s, latency, commits and CPU time per run."`
 	Waiting    waiting    `cmd:"" help:"Memory per request that waits for a run, compared with a bare handler."`
 	Hooks      hooks      `cmd:"" help:"Signed webhook deliveries, compared with a process that verifies the signature and inserts a row."`
 	Replay     replay     `cmd:"" help:"Requests whose run has finished, compared with a process that reads the answer through an index."`

@@ -24,7 +24,7 @@ type scale struct {
 	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, in ascending order."`
 	Slots   int           `default:"16" help:"Number of runs that a worker executes simultaneously."`
 	Answer  time.Duration `default:"400ms" help:"Time that the model takes for an answer."`
-	Rounds  int           `default:"3" help:"Rounds at each number of workers."`
+	Rounds  int           `default:"3" help:"Number of rounds for each number of workers."`
 	Seconds float64       `default:"5" help:"Measured seconds per round, after a warm-up of a quarter of that time."`
 }
 

@@ -12,7 +12,7 @@ import (
 // tools. The same Parley processes execute both kinds.
 type tools struct {
 	Clients []int   `default:"1,16,64" help:"Numbers of clients, each with one request at a time."`
-	Rounds  int     `default:"2" help:"Rounds of each kind of run at each number of clients."`
+	Rounds  int     `default:"2" help:"Number of rounds for each kind of run and each number of clients."`
 	Seconds float64 `default:"2" help:"Measured seconds per round, after a warm-up of a quarter of that time."`
 }
 

@@ -48,6 +48,6 @@ func TestSDKOnAnotherOrigin(t *testing.T) {
 	p.watch.expectForbiddenOrigin()
 	p.visitURL(server.URL)
 	p.sees("CrossOriginError: a page of " + server.URL + " cannot read the response")
-	p.sees("the browser withheld the response (CORS)")
+	p.sees("the browser blocked the response (CORS)")
 	p.sees("call Parley from your own server")
 }

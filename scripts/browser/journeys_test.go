@@ -49,8 +49,9 @@ var performed struct {
 	records []record
 }
 
-// begin begins a journey on this page and the others. The returned function ends the journey, and
-// fails the test if it took too many clicks or too much time. Time spent in inspect does not count.
+// begin begins a journey on this page and the given other pages. The returned function ends the
+// journey, and fails the test if it took too many clicks or too much time. Time spent in inspect
+// does not count.
 func (p *page) begin(number int, others ...*page) (end func()) {
 	used := func() (clicks int, aside time.Duration) {
 		for _, p := range append(others, p) {

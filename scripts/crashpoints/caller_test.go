@@ -260,8 +260,8 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	}
 }
 
-// settleAll awaits the calls and records the fingerprints of their rows. It then calls then, which
-// may return outcomes of further calls, and checks all calls.
+// settleAll awaits the calls and records the fingerprints of their rows. It calls the function
+// then, which may return outcomes of further calls. Finally it checks all calls.
 func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
 	b.Helper()
 	rows := map[string]string{}

@@ -128,14 +128,14 @@ type Ingress struct {
 	PublicURL              string        `name:"public-url" env:"PUBLIC_URL" help:"Public address of this service; default: http://HOST:PORT."`
 	MetricsToken           string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token for reading an ingress's /metrics from other machines; empty: not allowed."`
 	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is trusted."`
-	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests per minute of one demo client."`
+	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Maximum requests per minute from one demo client."`
 	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Maximum model tokens per day for all demo visitors together."`
-	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests per minute of one credential."`
-	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Requests per minute of all credentials of a user together, and of all keys of an organization; 0: twice LIMIT_USER."`
-	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Automation requests per minute of one organization."`
-	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Requests per minute of one visitor of an agent's widget; 0: none allowed."`
-	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests per minute of all widget visitors at one client address; 0: none allowed."`
-	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages per minute of all visitors of one agent's widget; the same limit applies to widget tokens; 0: none allowed."`
+	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Maximum requests per minute with one credential."`
+	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Maximum requests per minute with all credentials of a user together, and with all keys of an organization; 0: twice LIMIT_USER."`
+	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Maximum automation requests per minute of one organization."`
+	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Maximum requests per minute from one visitor of an agent's widget; 0: none allowed."`
+	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Maximum requests per minute from all widget visitors at one client address; 0: none allowed."`
+	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Maximum messages per minute from all visitors of one agent's widget; the same limit applies to widget tokens; 0: none allowed."`
 	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"5000" help:"Maximum open streams of one credential at an ingress."`
 	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"10000" help:"Maximum open streams of one organization at an ingress."`
 	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"5000" help:"Maximum open connections of one client address at an ingress, and maximum streams, also through a trusted proxy; 0: no limit."`

@@ -12,7 +12,7 @@ import (
 const ClockLeeway = 5 * time.Second
 
 // errTrailing is the error for claims that are followed by more text.
-var errTrailing = errors.New("unexpected text after the claims")
+var errTrailing = errors.New("unexpected text after the signed claims")
 
 // ReadClaims decodes claims whose signature has been verified. Unknown fields are an error, because
 // they may be restrictions that this release does not support.

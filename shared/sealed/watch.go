@@ -63,7 +63,7 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("registering metrics for sealed values: %w", err)
+		return nil, fmt.Errorf("registering metrics for encrypted values: %w", err)
 	}
 
 	for _, kind := range sealdb.Kinds {

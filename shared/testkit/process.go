@@ -90,7 +90,7 @@ func (p *Process) start() {
 
 	defer log.Close()
 	if p.logFrom, err = log.Seek(0, 2); err != nil {
-		p.tb.Fatalf("testkit: measuring output of %s: %v", p.command.Name, err)
+		p.tb.Fatalf("testkit: reading the size of the output of %s: %v", p.command.Name, err)
 	}
 
 	cmd := exec.CommandContext(context.WithoutCancel(p.tb.Context()), p.command.Path, p.command.Args...)

@@ -113,7 +113,7 @@ func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPe
 			continue
 		}
 		if pods, err := c.matching(peer.PodSelector); err != nil || len(pods) == 0 {
-			errs = append(errs, fmt.Errorf("network policy %s selects no existing pods", policy))
+			errs = append(errs, fmt.Errorf("a peer of network policy %s selects no existing pods", policy))
 		}
 	}
 	return errs

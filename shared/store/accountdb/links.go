@@ -17,8 +17,8 @@ import (
 
 // Errors of one-time login links.
 var (
-	ErrLinkUnknown = errors.New("login link does not exist")
-	ErrLinkSpent   = errors.New("login link was used or has expired")
+	ErrLinkUnknown = errors.New("the login link does not exist")
+	ErrLinkSpent   = errors.New("the login link was already used or has expired")
 )
 
 // CreateLoginLink stores a one-time link that logs the user in. The link is valid until the time

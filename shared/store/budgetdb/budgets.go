@@ -281,7 +281,7 @@ func exhaustedMessage(b domain.Budget) string {
 
 	state := "is used up"
 	if b.Used < b.Limit {
-		state = fmt.Sprintf("has too little left for another call (%d used)", b.Used)
+		state = fmt.Sprintf("has no room for another call (%d used)", b.Used)
 	}
 
 	return fmt.Sprintf("the budget of %d %s per %s of %s %s; its next period starts at %s (%s)",

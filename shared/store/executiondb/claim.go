@@ -175,7 +175,7 @@ func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, v
 		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims($1)`, pq.Array(void))
 	})
 	if err != nil {
-		return fmt.Errorf("reading runs that cannot be claimed: %w", err)
+		return fmt.Errorf("reading runs that cannot be started: %w", err)
 	}
 
 	found := make(map[string]int, len(rows))

@@ -117,7 +117,7 @@ func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("storing a provider's refusal: %w", err)
+		return fmt.Errorf("storing a provider's error response: %w", err)
 	}
 
 	return nil

@@ -39,7 +39,7 @@ func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[stri
 	}
 	if err := tx.SelectContext(ctx, &stored, `SELECT run_id, text FROM heard WHERE run_id = ANY ($1) AND org_id = ANY ($2)`,
 		pq.Array(runs), pq.Array(orgs)); err != nil {
-		return nil, fmt.Errorf("reading the played parts of answers: %w", err)
+		return nil, fmt.Errorf("reading the texts that clients have received: %w", err)
 	}
 	for _, s := range stored {
 		shown[s.RunID] = s.Text

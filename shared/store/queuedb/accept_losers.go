@@ -196,7 +196,7 @@ func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("releasing expired keys: %w", err)
+		return 0, fmt.Errorf("releasing expired idempotency keys: %w", err)
 	}
 
 	return freed, nil

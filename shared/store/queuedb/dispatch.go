@@ -314,7 +314,7 @@ func (s *Store) RepublishAll(ctx context.Context) error {
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp()
 			WHERE run_id IN (SELECT run_id FROM open_runs WHERE dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`)
 		if err != nil {
-			return fmt.Errorf("making runs due: %w", err)
+			return fmt.Errorf("scheduling dispatched runs for republication: %w", err)
 		}
 		return nil
 	})

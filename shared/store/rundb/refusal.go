@@ -26,7 +26,7 @@ func (s *Store) Refusal(ctx context.Context, org, runID, code string) (*domain.P
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("reading a provider's refusal: %w", err)
+		return nil, fmt.Errorf("reading a provider's error response: %w", err)
 	case !row.Status.Valid:
 		return nil, nil //nolint:nilnil // no provider refused a call
 	}

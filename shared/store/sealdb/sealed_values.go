@@ -58,7 +58,7 @@ func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit 
 	err := s.db.SelectContext(ctx, &values, `SELECT keys, org_id, id, part FROM sealed_values($1, $2, $3, $4, $5, $6)`,
 		string(kind), after.Keys, after.OrganizationID, after.ID, after.Part, limit)
 	if err != nil {
-		return nil, fmt.Errorf("listing sealed values: %w", err)
+		return nil, fmt.Errorf("listing encrypted values: %w", err)
 	}
 	for i := range values {
 		values[i].Kind = kind

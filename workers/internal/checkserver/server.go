@@ -18,7 +18,7 @@ const (
 	queue = 8 // maximum number of checks that wait for a slot
 )
 
-var errUnbound = errors.New("the claims have no agent or version")
+var errUnbound = errors.New("the signed request names no agent or no version")
 
 // Records reads the agents' configurations.
 type Records interface {

@@ -271,7 +271,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		}
 
 		if err != nil && !failed {
-			i.deps.Log.Warn().Err(err).Msg("cannot claim documents, retrying")
+			i.deps.Log.Warn().Err(err).Msg("cannot fetch queued documents, retrying")
 		}
 		failed = err != nil
 

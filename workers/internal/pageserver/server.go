@@ -26,7 +26,7 @@ const (
 	maxContent = 20 << 20  // maximum number of bytes of a document
 )
 
-var errUnbound = errors.New("the claims have no document or page")
+var errUnbound = errors.New("the signed request names no document or no page")
 
 // Failures, as sentences for users.
 const (

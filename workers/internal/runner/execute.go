@@ -283,7 +283,7 @@ func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, ca
 		case back.Locked:
 			return pg.ErrLocked
 		case !back.Done:
-			a.log.Info().Msg("another worker took over the run before it could be requeued")
+			a.log.Info().Msg("run was taken over by another worker before it could be requeued")
 			return nil
 		}
 		r.changed(a)

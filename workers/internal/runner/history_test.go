@@ -61,7 +61,7 @@ func TestHistoryAndInstructionsOfARequest(t *testing.T) {
 			said = append(said, m.Text)
 		}
 		if got := strings.Join(said, " "); got != tt.said || !strings.HasPrefix(requests[0].System, tt.prompt) || s.endings[0].Run.OmittedTurns != tt.omitted ||
-			tt.in.Instructions == "" && strings.Contains(requests[0].System, "Further instructions") {
+			tt.in.Instructions == "" && strings.Contains(requests[0].System, "Additional instructions") {
 			t.Errorf("%s: prompt %.200q, messages %.200q, %d omitted", name, requests[0].System, got, s.endings[0].Run.OmittedTurns)
 		}
 	}

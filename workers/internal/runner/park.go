@@ -58,7 +58,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		r.metrics.parked.WithLabelValues(string(action.Kind)).Inc()
 		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run is waiting for an action")
 	default:
-		a.log.Info().Msg("run was cancelled, or another worker took it over, before it could wait")
+		a.log.Info().Msg("run was cancelled, or taken over by another worker, before it could wait")
 	}
 }
 

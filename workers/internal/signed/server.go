@@ -19,9 +19,9 @@ const drainTime = 5 * time.Second
 
 // Reasons why a request is refused. They appear only in logs.
 var (
-	errExpired = errors.New("the claims have expired")
-	errKind    = errors.New("the claims are for another kind of request")
-	errUnbound = errors.New("the claims have no organization")
+	errExpired = errors.New("the signed request has expired")
+	errKind    = errors.New("the signature is for another kind of request")
+	errUnbound = errors.New("the signed request names no organization")
 )
 
 // Bus delivers requests.

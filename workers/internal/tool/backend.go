@@ -104,4 +104,4 @@ var ErrFilesFull = errors.New("the file quota of the session or the organization
 var ErrGone = errors.New("the document no longer exists")
 
 // ErrStale means that another worker has taken over the run. This worker must send nothing for it.
-var ErrStale = errors.New("another worker has taken over the run")
+var ErrStale = errors.New("this worker no longer holds the run")

@@ -31,7 +31,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_voice_lines", Help: "Voice sessions that this process is serving.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_voice_lines_refused_total", Help: "Voice sessions rejected because of invalid claims.",
+			Name: "parley_voice_lines_refused_total", Help: "Voice sessions rejected because their signed request is invalid.",
 		}),
 		speech: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_voice_speech_seconds_total", Help: "Seconds of speech transcribed (in) and synthesized (out).",

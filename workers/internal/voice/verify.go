@@ -10,12 +10,12 @@ import (
 
 // Reasons why a session is rejected. They are logged but not sent to the ingress.
 var (
-	errExpired  = errors.New("the claims have expired")
-	errKind     = errors.New("the claims are not for voice")
-	errNotBound = errors.New("the claims have no organization or no voice session")
-	errLine     = errors.New("the claims are for another voice session")
-	errOrg      = errors.New("the claims are for another organization")
-	errRange    = errors.New("numbers in the voice session's claims are out of range")
+	errExpired  = errors.New("the signed request has expired")
+	errKind     = errors.New("the signed request is not for a voice session")
+	errNotBound = errors.New("the signed request names no organization or no voice session")
+	errLine     = errors.New("the signed request is for another voice session")
+	errOrg      = errors.New("the signed request is for another organization")
+	errRange    = errors.New("numbers in the request for a voice session are out of range")
 )
 
 // admit returns the id of the session that a request opens. It fails unless a process of this

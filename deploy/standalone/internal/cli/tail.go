@@ -90,8 +90,8 @@ func (t *tail) once(ctx context.Context) error {
 	return nil
 }
 
-// follow reads the list of runs after every event about runs. Before these, the stream reports that
-// the subscription is active.
+// follow reads the list of runs after every event about runs. The first event in the stream reports
+// that the subscription is active.
 func (t *tail) follow(ctx context.Context) error {
 	for event, err := range t.service.Events(ctx, parley.Request{Method: "GET", Path: "/api/events"}) {
 		if err != nil {

@@ -52,7 +52,8 @@ func ReadDocuments(dir string) ([]Document, error) {
 	return all, nil
 }
 
-// Ask creates questions about the sections of the documents: each is the number per section.
+// Ask creates questions about the sections of the documents. The parameter each is the number of
+// questions per section.
 func Ask(documents []Document, each int, seed uint64) (all []Question) {
 	rng := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // intentionally the same questions each time
 	for _, document := range documents {

@@ -166,7 +166,7 @@ func TestAnswersThatAreNoTranscript(t *testing.T) {
 		"null":        {answer(200, inJSON, `{"text":null}`), "could not be read", false},
 		"nothing":     {answer(200, inJSON, ""), "was interrupted", true},
 		"broken off":  {breakOff(inJSON, `{"text":"he`), "was interrupted", true},
-		"too large":   {answer(200, inJSON, `{"text":"`+strings.Repeat("a", 26<<20)+`"}`), "larger than allowed", false},
+		"too large":   {answer(200, inJSON, `{"text":"`+strings.Repeat("a", 26<<20)+`"}`), "exceeded the size limit", false},
 		"sound, then": {answer(200, "audio/pcm", "aabb"), "could not be read", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 		"half a sample": {answer(200, "audio/pcm", "a"), "was interrupted", true, 0},
 		"broken off":    {breakOff("audio/pcm", "aabbc"), "was interrupted", true, 4},
 		"JSON":          {answer(200, inJSON, "{}"), "could not be read", false, 0},
-		"endless":       {endless, "larger than allowed", false, 25 << 20},
+		"endless":       {endless, "exceeded the size limit", false, 25 << 20},
 		"stalls": {func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("Content-Type", "application/octet-stream")
 			_, _ = w.Write([]byte("aabb"))

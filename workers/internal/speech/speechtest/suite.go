@@ -138,7 +138,7 @@ func nothingSaid(t *testing.T, p Pair) {
 	t.Helper()
 	for _, size := range []int{0, 2, 200, speech.BytesPerSecond} {
 		if got, err := p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, size)}); got != "" || err != nil {
-			t.Errorf("%d bytes of silence: %q, %v", size, got, err)
+			t.Errorf("transcribing %d bytes of silence returned %q, %v", size, got, err)
 		}
 	}
 }

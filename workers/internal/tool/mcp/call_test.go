@@ -144,10 +144,10 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 		"broken off":             {breakOff, "unknown: The connection was lost."},
 		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection was lost."},
 		"broken off, resumable":  {unfinished("id: 1\ndata:\n\n"), "unknown: The connection was lost."},
-		"events without answer":  {answer(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"), "unknown: The connection to the server was lost before its answer."},
-		"no JSON":                {answer(200, "application/json", "Oops"), "unknown: The connection to the server was lost before its answer."},
-		"a page":                 {answer(200, "text/html", "<html>"), "unknown: The connection to the server was lost before its answer."},
-		"accepted":               {answer(202, "", ""), "unknown: The connection to the server was lost before its answer."},
+		"events without answer":  {answer(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"), "unknown: The connection to the server was lost before a valid response arrived."},
+		"no JSON":                {answer(200, "application/json", "Oops"), "unknown: The connection to the server was lost before a valid response arrived."},
+		"a page":                 {answer(200, "text/html", "<html>"), "unknown: The connection to the server was lost before a valid response arrived."},
+		"accepted":               {answer(202, "", ""), "unknown: The connection to the server was lost before a valid response arrived."},
 		"too much":               {answer(200, "application/json", strings.Repeat(" ", 3<<20)), "unknown: The response is too large."},
 		"too much, in an event":  {answer(200, "text/event-stream", "data: "+strings.Repeat("x", 3<<20)), "unknown: The response is too large."},
 		"fault":                  {answer(500, "text/plain", "x"), "unknown: The server responded with status 500."},
@@ -197,9 +197,9 @@ func TestAnswersThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	tools := `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
 	for result, want := range map[string]string{
-		`{"content":[{"type":"hologram"}]}`: "unknown: The connection to the server was lost before its answer.",
-		`{"content":[null]}`:                "unknown: The connection to the server was lost before its answer.",
-		`"done"`:                            "unknown: The connection to the server was lost before its answer.",
+		`{"content":[{"type":"hologram"}]}`: "unknown: The connection to the server was lost before a valid response arrived.",
+		`{"content":[null]}`:                "unknown: The connection to the server was lost before a valid response arrived.",
+		`"done"`:                            "unknown: The connection to the server was lost before a valid response arrived.",
 		`{"content":[],"structuredContent":{"a\u0000":["\u0000b"]}}`:                   `{"structuredContent":{"a":["b"]}}`,
 		`{"content":[],"resultType":"inputRequired"}`:                                  `{}`,
 		`{"content":[],"resultType":"input_required","inputRequests":{}}`:              `{"error":"The tool asks for further input, which is not supported."}`,

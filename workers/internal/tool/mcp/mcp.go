@@ -152,7 +152,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	cause := outbound.Error{Message: "The connection to the server was lost before its answer."}
+	cause := outbound.Error{Message: "The connection to the server was lost before a valid response arrived."}
 	if d.err != nil {
 		cause = *outbound.AsError(d.err)
 	}
