@@ -93,7 +93,7 @@ func TestPicturesOfPages(t *testing.T) {
 			t.Errorf("%s: %s", query, seen)
 		}
 	}
-	a.from("GET", target+"&page=4&picture=1", "", h.key).want(t, "a missing page", 404, "not_found").says(t, "the document has 3")
+	a.from("GET", target+"&page=4&picture=1", "", h.key).want(t, "a missing page", 404, "not_found").says(t, "the last page is 3")
 	a.from("GET", "/api/knowledge?id="+a.document(h)+"&page=1&picture=1", "", h.key).want(t, "a text", 404, "not_found").says(t, "not a PDF")
 
 	// The pictures of a deleted document are removed from memory. Another organization never gets

@@ -332,7 +332,7 @@ func TestPagesAndPassages(t *testing.T) {
 		a.from("GET", target+query, "", h.key).want(t, query, 404, "not_found").says(t, says)
 	}
 	a.exec(`UPDATE documents SET pages = NULL WHERE id = $1`, documentID)
-	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what has none", 404, "not_found").says(t, "has no pages: use chunk for one of its 4 passages")
+	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what has none", 404, "not_found").says(t, "has no pages; use the parameter chunk to read one of its 4 passages")
 	// The error for another organization's document does not reveal its number of pages.
 	other := a.newTestOrg("other")
 	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document)+"&page=1", "", other.key).shown()

@@ -77,7 +77,7 @@ var (
 		Unverified: transfer.Bounds{
 			PerCredential: strangersPerHook, PerOrganization: strangersPerOrganization, PerAddress: strangersPerAddress, AtOnce: strangersAtOnce,
 		}, Pace: deliveryPace, Patience: transfer.PaceTime, Queue: transfer.QueueTime, QueueOwn: true,
-		Doing: "this %s is receiving too many large deliveries simultaneously", TooMany: "too many simultaneous large deliveries",
+		Doing: "too many simultaneous large deliveries for this %s", TooMany: "too many simultaneous large deliveries",
 		Limit: transfer.LimitArrival,
 	}
 	MediumDeliveries = &transfer.Policy{
@@ -99,7 +99,7 @@ var (
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
 	policy.QueueOwn = true
-	policy.Doing, policy.TooMany = "this %s is receiving too many deliveries simultaneously", "too many simultaneous deliveries"
+	policy.Doing, policy.TooMany = "too many simultaneous deliveries for this %s", "too many simultaneous deliveries"
 	return &policy
 }
 

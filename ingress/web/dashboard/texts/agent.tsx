@@ -71,7 +71,7 @@ export enum Words {
   chosenDocuments = "Chosen documents",
   theChoice = "The choice",
   onlyDocumentsWithThisMetadata = "Only documents with this metadata",
-  documentMustMatch = "Only documents with all of these names and values are searched. If the list is empty, all documents are searched.",
+  documentMustMatch = "Only documents that have all of these names and values are searched. An empty list excludes no documents.",
   addMetadata = "Add metadata",
   chooseDocuments = "Choose documents",
   deletedDocument = "Deleted document",

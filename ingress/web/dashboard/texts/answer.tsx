@@ -85,7 +85,7 @@ export const downloadNameBytes = (name: string, bytes: string): string => `Downl
 export const pagePagePart = (page: number): string => `, page ${page}`;
 export const sourceIdPartPart = (id: number, part: string, part2: string): string => `Source ${id}${part}${part2}`;
 export const openPageInNew = () => <>Open the page<span class="visually-hidden"> in a new window</span></>;
-export const theseAreCitedWords = (part: string): string => `${part} Only the cited words are shown.`;
+export const theseAreCitedWords = (part: string): string => `${part} These are the cited words.`;
 export const textAsItWasRead = (readAt: ComponentChildren) => <>The text as it was read{readAt}. The page may have changed since.</>;
 export const onlyFirstCharacters = (text: string): string => ` Only the first ${text} characters are stored.`;
 
