@@ -56,7 +56,6 @@ export enum Words {
   widget = "Widget",
   allowedOrigins = "Allowed origins",
   identitySecret = "Identity secret",
-  jsonSchema = "JSON Schema",
   settingsThatRequests = "Settings that requests may change",
   attachments = "Attachments",
 
@@ -108,11 +107,6 @@ export enum Words {
   answers = "Answers",
   textOrJson = "Text, or JSON that matches a schema. Each answer is checked before its run completes.",
   leaveEmptyForAnswers = "Leave empty for answers in text. A request may ask for another schema.",
-  messageToTry = "Message to try it with",
-  runsAgentAsItWasLast = "Runs the agent as it was last saved, with this schema. It counts as a run.",
-  tryWord = "Try",
-  data = "Data",
-  runHasNotFinished = "The run has not finished. See it on the page of runs.",
 
   // Texts of the module pages/agent/preview.
   previewThePrompt = "Preview the prompt",
@@ -173,7 +167,6 @@ export const removeFallbackModelN = (n: number): string => `Remove fallback mode
 export const fallbackModelNumber = (number: number): string => `Fallback model ${number}`;
 
 // Texts of the module pages/agent/draft.
-export const mustBeValidJson = (message: string): string => `must be valid JSON: ${message}`;
 
 // Texts of the module pages/agent/knowledge.
 export const andIdsMore = (ids: number): string => `and ${ids} more`;
