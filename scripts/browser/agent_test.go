@@ -62,6 +62,7 @@ func TestSuggestedQuestions(t *testing.T) {
 	p.sees("Question 2 is given twice")
 	p.inspect("suggestions-wrong")
 	p.fill("Suggested questions", "When do you open?\n\nWhere are you?")
+	p.seesNot("Question 2 is given twice")
 	p.click("button", "Save changes")
 	p.is("region", "Saved changes")
 	p.click("link", "Playground")

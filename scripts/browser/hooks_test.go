@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -119,6 +120,64 @@ func TestWebhookSettings(t *testing.T) {
 	p.in("dialog", "Delete Issues?").click("button", "Delete")
 	p.arrives("/dashboard/automations")
 	p.sees("No webhooks yet")
+}
+
+// TestWebhookSchema creates a hook whose answers must match a schema, tries the schema, and removes
+// it in the settings.
+func TestWebhookSchema(t *testing.T) {
+	t.Parallel()
+	a := signUp(t)
+	a.agent(t, "Cashier", map[string]any{"model": "offline"})
+	a.agent(t, "Robot", map[string]any{"model": "offline", "allowedCallers": []string{"system"}})
+	p := open(t).signIn(a)
+	p.visit("/dashboard/automations/new")
+	p.choose("Agent", "Cashier")
+	p.fill("Name", "Orders")
+	p.fill("JSON Schema", `{"type":"object",`)
+	p.sees("JSON Schema must be valid JSON")
+	p.in("button", "Try").disabled(true)
+	p.fill("JSON Schema", `{"type":"sum"}`)
+	p.watch.expect(http.StatusBadRequest)
+	p.click("button", "Create webhook")
+	p.sees("JSON Schema is not a usable JSON Schema")
+	p.focusIs("textbox", "JSON Schema")
+	p.inspect("hook-schema-wrong")
+
+	p.fill("JSON Schema", schemaOfTotal)
+	p.seesNot("JSON Schema is not a usable JSON Schema")
+	p.fill("Message to try it with", "The total is 42 euros.")
+	p.click("button", "Try")
+	p.in("group", "Data").sees(`"total": 42`)
+	p.inspect("hook-schema")
+	p.choose("Agent", "Robot")
+	p.sees("only automations may run this agent")
+	p.choose("Agent", "Cashier")
+	p.click("button", "Create webhook")
+	p.in("dialog", "Set up Orders at the sender").click("button", "Done")
+
+	var hooks struct {
+		Data []struct {
+			ID           string
+			OutputSchema json.RawMessage
+		}
+	}
+	a.call(t, http.MethodGet, "/api/hooks", nil, &hooks)
+	if len(hooks.Data) != 1 || string(hooks.Data[0].OutputSchema) != schemaOfTotal {
+		t.Fatalf("stored: %+v", hooks.Data)
+	}
+	a.deliver(t, hooks.Data[0].ID, "The total is 7 euros.")
+	p.visit("/dashboard/automations/" + hooks.Data[0].ID)
+	p.first("link", "Open run").hit()
+	p.sees(`"total"`)
+
+	p.visit("/dashboard/automations/" + hooks.Data[0].ID + "/settings")
+	p.fill("JSON Schema", "")
+	p.click("button", "Save")
+	p.sees("Saved.")
+	a.call(t, http.MethodGet, "/api/hooks", nil, &hooks)
+	if string(hooks.Data[0].OutputSchema) != "null" {
+		t.Errorf("after removal: %s", hooks.Data[0].OutputSchema)
+	}
 }
 
 // delivered runs a command in a shell and returns its output. The environment variable that the

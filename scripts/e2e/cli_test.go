@@ -246,6 +246,7 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not 
 	left := s.parley(t, "", "trigger", s.stub, "--no-wait", "left alone").wants(t, 0)
 	s.parley(t, "", "runs", "show", strings.TrimSpace(left.out)).wants(t, 0, "agent     "+s.stub)
 	triggersWithAFile(t, s)
+	triggersWithASchema(t, s)
 }
 
 // triggersWithAFile sends a file with the message. A repetition of the command with the same
@@ -271,6 +272,25 @@ func triggersWithAFile(t *testing.T, s *terminal) {
 		t.Errorf("the model received the file %d times, want once", read)
 	}
 	s.parley(t, "", "trigger", s.stub, "--attach", report+".none", "x").wants(t, 80, "cannot read the file to attach")
+}
+
+// triggersWithASchema requests answers that match the schema in a file.
+func triggersWithASchema(t *testing.T, s *terminal) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "lamp.json")
+	write := func(schema string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(schema), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"type":"object","required":["watts"],"properties":{"watts":{"type":"integer"}}}`)
+	s.parley(t, "", "trigger", "--schema", file, "Demo agent", "a lamp of 7 watts").wants(t, 0, `{"watts":7}`)
+	s.parley(t, "", "trigger", "--schema", file, s.stub, "prose").wants(t, 2, "The answer does not match the output schema")
+	write(`{"type":"sum"}`)
+	s.parley(t, "", "trigger", "--schema", file, s.stub, "x").wants(t, 3, "output.schema")
+	write(`{`)
+	s.parley(t, "", "trigger", "--schema", file, s.stub, "x").wants(t, 1, "is not JSON")
 }
 
 // cliTriggerRetries runs trigger against a service whose response is lost after it has accepted the

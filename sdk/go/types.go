@@ -1154,6 +1154,17 @@ type ClientCall struct {
 	Input any `json:"input"`
 }
 
+// An answer of the model that called tools of the client, with the results.
+type ClientRound struct {
+	// The text of the answer; absent if there was none.
+	Text  *string      `json:"text,omitzero"`
+	Calls []ClientCall `json:"calls"`
+	// One for each call, in the same order.
+	Results []ToolResult `json:"results"`
+	// The run that made the calls; absent if another service did.
+	RunID *string `json:"runId,omitzero"`
+}
+
 // The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
 // `input`. With the kind `client_tools`: the `calls` whose results the client must send.
 type RequiredAction struct {
@@ -1506,11 +1517,9 @@ type TimelineInput struct {
 	// The images and documents of the request.
 	Attachments []Attachment `json:"attachments,omitzero"`
 	// The form of the answer that the request asked for.
-	Output map[string]any `json:"output,omitzero"`
+	Output *TimelineInputOutput `json:"output,omitzero"`
 	// The tools of the client.
-	ClientTools map[string]any `json:"clientTools,omitzero"`
-	// The fields of a response that repeat its request, of `/v1/responses`.
-	Echo map[string]any `json:"echo,omitzero"`
+	ClientTools *TimelineInputClientTools `json:"clientTools,omitzero"`
 	// The model settings of the request.
 	Settings *ModelSettings `json:"settings,omitzero"`
 	// Instructions of the request, in addition to the agent's.
@@ -1519,9 +1528,26 @@ type TimelineInput struct {
 	History []TimelineInputHistoryItem `json:"history,omitzero"`
 }
 
+// The form of the answer that the request asked for.
+type TimelineInputOutput struct {
+	// The JSON Schema of the answer; null for an answer in text.
+	Schema map[string]any `json:"schema"`
+}
+
+// The tools of the client.
+type TimelineInputClientTools struct {
+	Tools []ClientTool `json:"tools"`
+	// What the first model call must do: `auto`, `none`, `required`, or the name of the tool to call.
+	// Absent if the request did not say.
+	Choice *string `json:"choice,omitzero"`
+}
+
 type TimelineInputHistoryItem struct {
+	// Empty in a last item that contains only rounds. Those follow the run's own message.
 	Message string `json:"message"`
-	Answer  string `json:"answer"`
+	// The answers to the message that called tools of the client; absent if there are none.
+	Rounds []ClientRound `json:"rounds,omitzero"`
+	Answer string        `json:"answer"`
 }
 
 // A name under which runs were triggered, with its newest run.

@@ -57,24 +57,17 @@ const MaxSpanText = 4_000
 type TimelineInput struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`
-	Settings     *RunSettings    `json:"settings,omitempty"`
 	Instructions string          `json:"instructions,omitempty"`
-	History      []Said          `json:"history,omitempty"`
+	History      []Exchange      `json:"history,omitempty"`
+	RunOptions
 }
 
-// Said is a message in the history that a request contained, and the answer to it.
-type Said struct {
-	Message string `json:"message"`
-	Answer  string `json:"answer"`
-}
-
-// Shown returns the part of the input that a timeline shows.
+// Shown returns the part of the input that a timeline shows. It lacks the fields that only a
+// protocol's adapter reads.
 func (in *Input) Shown() TimelineInput {
-	out := TimelineInput{Message: in.Message, Data: in.Data, Settings: in.Settings, Instructions: in.Instructions}
-	for _, e := range in.History {
-		if e.Message != "" || e.Answer != "" {
-			out.History = append(out.History, Said{Message: e.Message, Answer: e.Answer})
-		}
+	out := TimelineInput{Message: in.Message, Data: in.Data, Instructions: in.Instructions, History: in.History, RunOptions: in.RunOptions}
+	if tools := in.ClientTools; tools != nil {
+		out.ClientTools = &ClientTools{Tools: tools.Tools, Choice: tools.Choice}
 	}
 	return out
 }

@@ -34,6 +34,7 @@ var (
 // Schema is a compiled JSON Schema. It is safe for concurrent use; checks run one at a time.
 type Schema struct {
 	compiled *jsonschema.Schema
+	quick    *quickPart // nil if not supported
 
 	mu     sync.Mutex
 	effort int // remaining effort of the running check
@@ -61,6 +62,7 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
 
+	s.quick = newQuickPart(s.compiled) // before countEffort, which adds formats
 	if err := s.countEffort(); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
@@ -113,6 +115,10 @@ func (s *Schema) Check(arguments json.RawMessage) error {
 
 // validate checks a decoded value. A mismatch is a *jsonschema.ValidationError.
 func (s *Schema) validate(value any, effort int) (err error) {
+	if quickMatch(s.quick, value, effort) {
+		return nil
+	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {

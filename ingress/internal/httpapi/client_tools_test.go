@@ -180,6 +180,10 @@ func TestFunctionsOfACompletion(t *testing.T) {
 		t.Fatalf("%s", got.body)
 	}
 	callID, runID := got.text(t, "choices.0.message.tool_calls.0.id"), got.text(t, "parley.runId")
+	if shown := a.ok("GET", "/api/runs?timeline=1&id="+runID, "", h.key); shown.text(t, "input.clientTools.choice") != "required" ||
+		shown.text(t, "input.clientTools.tools.0.name") != "weather" {
+		t.Errorf("timeline: %s", shown.body)
+	}
 	if in := a.storedInput(runID); !in.ClientTools.Return || in.ClientTools.Choice != "required" {
 		t.Errorf("the worker reads %+v", in.ClientTools)
 	}
@@ -193,6 +197,11 @@ func TestFunctionsOfACompletion(t *testing.T) {
 	got = a.ok("POST", "/v1/chat/completions", `{"model":"`+agentID+`","messages":[`+messages+`,`+result(callID)+`]}`, h.key)
 	if got.text(t, "choices.0.message.content") != "7 degrees" {
 		t.Errorf("%s", got.body)
+	}
+	shown := a.ok("GET", "/api/runs?timeline=1&id="+got.text(t, "parley.runId"), "", h.key)
+	if shown.text(t, "input.history.0.rounds.0.calls.0.toolCallId") != "call_x" || shown.json(t, "input.history.0.rounds.0.runId") != nil ||
+		shown.text(t, "input.history.1.rounds.0.runId") != runID || shown.json(t, "input.history.1.rounds.0.results.0.output.degrees") == nil {
+		t.Errorf("timeline: %s", shown.body)
 	}
 	in := a.storedInput(got.text(t, "parley.runId"))
 	earlier, open := in.OpenRounds()

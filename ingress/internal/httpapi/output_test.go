@@ -137,7 +137,7 @@ func TestFaultsOfSchemasNameTheirField(t *testing.T) {
 	hook := strings.TrimSuffix(hookBody(agentID, "github", `"keyId":"`+h.keyID+`"`), "}")
 	for _, schema := range []string{
 		`[]`, `7`, `{"type":"strin"}`, `{"$ref":"https://example.com/x"}`, `{"$ref":"#/$defs/x"}`, `{"$ref":"#"}`, `{"type":"string","pattern":"("}`,
-		`{"description":"` + strings.Repeat("x", 64<<10) + `"}`,
+		`{"description":"` + strings.Repeat("x", 64<<10) + `"}`, nestedSchema(17),
 	} {
 		for _, c := range []struct{ method, path, body, field string }{
 			{"POST", "/api/agents?action=chat&id=" + agentID, `{"sessionId":"s","message":"m","output":{"schema":` + schema + `}}`, "output.schema"},
@@ -154,6 +154,32 @@ func TestFaultsOfSchemasNameTheirField(t *testing.T) {
 		`{"schema":{},"strict":true}`: "output.strict:unknown_field",
 	} {
 		a.from("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"m","output":`+body+`}`, h.key).want(t, body, 400, "invalid_request "+field)
+	}
+}
+
+// nestedSchema returns a schema of an object with the given number of levels.
+func nestedSchema(levels int) string {
+	return strings.Repeat(`{"type":"object","properties":{"a":`, levels-1) + `{"type":"object"}` + strings.Repeat(`}}`, levels-1)
+}
+
+// TestNestedSchemas sends a schema with the maximum number of levels to every endpoint.
+func TestNestedSchemas(t *testing.T) {
+	t.Parallel()
+	a, h, agentID := newOutputEnv(t)
+	schema, v1 := nestedSchema(16), `{"model":"`+agentID+`",`
+	hook := strings.TrimSuffix(hookBody(agentID, "github", `"keyId":"`+h.keyID+`"`), "}")
+	for _, c := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/api/agents?action=chat&id=" + agentID, `{"sessionId":"s","message":"m","output":{"schema":` + schema + `}}`, 200},
+		{"/api/internal/run-automation", `{"target":"` + agentID + `","input":{"message":"m"},"output":{"schema":` + schema + `}}`, 200},
+		{"/v1/chat/completions", v1 + `"messages":[{"role":"user","content":"m"}],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":` + schema + `}}}`, 200},
+		{"/v1/responses", v1 + `"input":"m","text":{"format":{"type":"json_schema","name":"n","schema":` + schema + `}}}`, 200},
+		{"/api/agents", `{"name":"n","systemPrompt":"p","outputSchema":` + schema + `}`, 201},
+		{"/api/hooks", hook + `,"outputSchema":` + schema + `}`, 201},
+	} {
+		a.from("POST", c.path, c.body, h.key).want(t, c.path, c.status, "")
 	}
 }
 

@@ -44,6 +44,34 @@ func TestTimelinesAreAsOpenAsTheirRuns(t *testing.T) {
 	a.from("GET", path, "", h.key).want(t, "erased", 410, "erased")
 }
 
+func TestTimelineHasTheRequest(t *testing.T) {
+	t.Parallel()
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	agentID := a.newAgent(h)
+	input := func(options string) answer {
+		t.Helper()
+		runID := a.ok("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"s","message":"m"`+options+`}`, h.key, "Prefer: respond-async").text(t, "id")
+		return a.ok("GET", "/api/runs?timeline=1&id="+runID, "", h.key)
+	}
+	shown := input(`,"output":{"schema":{"type":"object"}},"temperature":1,"attachments":[{"data":"aGk=","name":"notes.md"}],
+		"tools":[{"name":"locate","description":"Returns the position."}]`)
+	for path, want := range map[string]string{
+		"message": "m", "output.schema.type": "object", "attachments.0.name": "notes.md",
+		"clientTools.tools.0.name": "locate", "clientTools.tools.0.description": "Returns the position.",
+	} {
+		if got := shown.text(t, "input."+path); got != want {
+			t.Errorf("%s = %q", path, got)
+		}
+	}
+	if shown.json(t, "input.settings.temperature") == nil || shown.json(t, "input.history") != nil {
+		t.Errorf("input with options: %s", shown.body)
+	}
+	if shown := input(`,"output":null`); !strings.Contains(string(shown.body), `"input":{"message":"m","output":{"schema":null}}`) {
+		t.Errorf("input without a schema: %s", shown.body)
+	}
+}
+
 func TestTimelineParameters(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -50,7 +50,7 @@ func TestOpenBodies(t *testing.T) {
 		`{"name":1,"flag":"x","list":[1]}`: "name invalid_type; flag invalid_type; list[0] invalid_type",
 		`{"name":"n","zz":{"a":}}`:         "body invalid_json",
 		`{"name":"n"} x`:                   "body invalid_json",
-		`{"name":"n","zz":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`: "body too_deep",
+		`{"name":"n","zz":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}`: "body too_deep",
 		"{\"name\":\"\xff\"}": "body invalid_json",
 	} {
 		found, got := &httpx.Problems{}, openBody{}

@@ -25,6 +25,17 @@ export class ApiError extends Error {
   }
 }
 
+/**
+ * Returns an error without its entries for a field that is being edited: those about the field, or
+ * about one text of a field that is a list of texts. Returns undefined if that leaves no entry.
+ */
+export function withoutField(error: ApiError | undefined, field: string): ApiError | undefined {
+  const about = ({ field: at }: FieldError) => at === field || (at.startsWith(`${field}[`) && /^\[\d+\]$/.test(at.slice(field.length)));
+  if (!error?.errors.some(about)) return error;
+  const rest = error.errors.filter((e) => !about(e));
+  return rest.length === 0 ? undefined : new ApiError(error.status, error.code, error.detail, rest, error.requestId, error.retryAfter);
+}
+
 export type Params = Record<string, string | number | boolean | null | undefined>;
 
 const chosen = "parley.organization";

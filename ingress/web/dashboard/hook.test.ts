@@ -10,7 +10,7 @@ const sample = { event: "issues", deliveryId: "d-1", payload };
 
 const hook: Hook = {
   id: "hook_1", name: "Issues", agentId: "ag_1", keyId: "key_1", source: "hmac", url: "https://a.example/api/hooks/receive/hook_1", secret: "***", previousSecretUntil: null,
-  signatureHeader: "X-Signature", deliveryIdHeader: "", messageTemplate: "{{action}}", coalesce: { key: "{{issue.number}}", windowSeconds: 5, maxWaitSeconds: 30 }, enabled: true,
+  signatureHeader: "X-Signature", deliveryIdHeader: "", messageTemplate: "{{action}}", outputSchema: null, coalesce: { key: "{{issue.number}}", windowSeconds: 5, maxWaitSeconds: 30 }, enabled: true,
   filter: [
     { path: "@event", op: "in", value: ["issues", "12", "a,b", 3] }, { path: "n", op: "eq", value: "12" }, { path: "n", op: "ne", value: 12 },
     { path: "t", op: "contains", value: "lamp" }, { path: "u", op: "exists", value: false }, { path: "w", op: "in", value: ["x", "12"] },
@@ -62,9 +62,20 @@ export const tests: Test[] = [
     run: () => {
       const draft = draftOf(hook);
       equal(filtersOf(draft.filter), hook.filter);
-      const { name, agentId, keyId, messageTemplate, filter, coalesce, signatureHeader, deliveryIdHeader } = hook;
-      equal(changeOf(draft), { name, agentId, keyId, messageTemplate, filter, coalesce, signatureHeader, deliveryIdHeader });
+      const { name, agentId, keyId, messageTemplate, outputSchema, filter, coalesce, signatureHeader, deliveryIdHeader } = hook;
+      equal(changeOf(draft), { name, agentId, keyId, messageTemplate, outputSchema, filter, coalesce, signatureHeader, deliveryIdHeader });
       equal(filtersOf([nextRow("a", "in", "x, 1, true"), nextRow("b", "eq", "12"), nextRow("c", "eq", '"12"')]).map((f) => f.value), [["x", 1, true], 12, "12"]);
+    },
+  },
+  {
+    name: "an empty schema is removed, and one that is not JSON is sent as typed",
+    run: () => {
+      const schema = { type: "object", required: ["n"] };
+      const draft = draftOf({ ...hook, outputSchema: schema });
+      equal(changeOf(draft).outputSchema, schema);
+      equal(changeOf({ ...draft, outputSchema: " \n" }).outputSchema, null);
+      equal("outputSchema" in bodyOf({ ...draft, outputSchema: "" }), false);
+      equal(bodyOf({ ...draft, outputSchema: "{" }).outputSchema, "{");
     },
   },
   {

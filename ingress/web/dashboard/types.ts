@@ -388,6 +388,8 @@ export interface Hook {
   signatureHeader: string;
   deliveryIdHeader: string;
   messageTemplate: string;
+  /** The JSON Schema of the answers, or null if the agent's own applies. */
+  outputSchema: Record<string, unknown> | null;
   filter: HookFilter[];
   coalesce: HookCoalesce | null;
   enabled: boolean;

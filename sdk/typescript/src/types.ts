@@ -1446,6 +1446,17 @@ export interface ClientCall {
   input: unknown;
 }
 
+/** An answer of the model that called tools of the client, with the results. */
+export interface ClientRound {
+  /** The text of the answer; absent if there was none. */
+  text?: string;
+  calls: Array<ClientCall>;
+  /** One for each call, in the same order. */
+  results: Array<ToolResult>;
+  /** The run that made the calls; absent if another service did. */
+  runId?: string;
+}
+
 /**
  * The decision that the run needs before it continues, about one call: `toolCallId`, `name` and
  * `input`. With the kind `client_tools`: the `calls` whose results the client must send.
@@ -1832,11 +1843,9 @@ export interface TimelineInput {
   /** The images and documents of the request. */
   attachments?: Array<Attachment>;
   /** The form of the answer that the request asked for. */
-  output?: Record<string, unknown>;
+  output?: TimelineInputOutput;
   /** The tools of the client. */
-  clientTools?: Record<string, unknown>;
-  /** The fields of a response that repeat its request, of `/v1/responses`. */
-  echo?: Record<string, unknown>;
+  clientTools?: TimelineInputClientTools;
   /** The model settings of the request. */
   settings?: ModelSettings;
   /** Instructions of the request, in addition to the agent's. */
@@ -1845,8 +1854,27 @@ export interface TimelineInput {
   history?: Array<TimelineInputHistoryItem>;
 }
 
+/** The form of the answer that the request asked for. */
+export interface TimelineInputOutput {
+  /** The JSON Schema of the answer; null for an answer in text. */
+  schema: Record<string, unknown> | null;
+}
+
+/** The tools of the client. */
+export interface TimelineInputClientTools {
+  tools: Array<ClientTool>;
+  /**
+   * What the first model call must do: `auto`, `none`, `required`, or the name of the tool to call.
+   * Absent if the request did not say.
+   */
+  choice?: string;
+}
+
 export interface TimelineInputHistoryItem {
+  /** Empty in a last item that contains only rounds. Those follow the run's own message. */
   message: string;
+  /** The answers to the message that called tools of the client; absent if there are none. */
+  rounds?: Array<ClientRound>;
   answer: string;
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -85,10 +86,7 @@ func (c *Contract) requestSchema(cites bool) json.RawMessage {
 func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cited []valueCitation, wrong []schema.Mismatch) {
 	answer := []byte(unfenced(text))
 	if enveloped {
-		var e envelope
-		d := json.NewDecoder(bytes.NewReader(answer))
-		d.DisallowUnknownFields()
-		if d.Decode(&e) == nil && len(e.Data) > 0 {
+		if e, err := readEnvelope(answer); err == nil && len(e.Data) > 0 {
 			if wrong = c.Schema.Mismatches(e.Data); len(wrong) == 0 {
 				return compact(e.Data), e.Citations, nil
 			}
@@ -105,6 +103,37 @@ func (c *Contract) read(text string, enveloped bool) (data json.RawMessage, cite
 		wrong = bare
 	}
 	return nil, nil, wrong
+}
+
+// errNoEnvelope means that an answer is not an envelope.
+var errNoEnvelope = errors.New("not an envelope")
+
+// readEnvelope reads an envelope at the beginning of an answer. It reads the answer only once.
+func readEnvelope(answer []byte) (e envelope, err error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(answer))
+	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
+		return e, errNoEnvelope
+	}
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return e, errNoEnvelope
+		}
+		name := token.String()
+		value, err := d.ReadValue()
+		switch {
+		case err != nil:
+			return e, errNoEnvelope
+		case name == "data":
+			e.Data = bytes.Clone(value)
+		case name != "citations" || json.Unmarshal(value, &e.Citations) != nil:
+			return e, errNoEnvelope
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return e, errNoEnvelope
+	}
+	return e, nil
 }
 
 // unfenced removes the white space and the Markdown code fence around a text.

@@ -3,8 +3,6 @@ package agentloop
 import (
 	"encoding/json"
 	"fmt"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,32 +117,6 @@ func (v validation) run(tb testing.TB) (took time.Duration) {
 		tb.Fatalf("mismatches %v, %d citations and %d removed of %d", wrong, len(valid), removed, len(cited))
 	}
 	return took
-}
-
-// percentile returns the given percentile of durations.
-func percentile(took []time.Duration, of int) time.Duration {
-	took = slices.Sorted(slices.Values(took))
-	return took[(len(took)-1)*of/100]
-}
-
-// BenchmarkValidation measures how much a schema adds to the duration of a run whose answer has 10
-// KiB. The heap is as large as that of a worker, so that garbage is collected as often.
-func BenchmarkValidation(b *testing.B) {
-	heap := make([]byte, 64<<20)
-	defer runtime.KeepAlive(heap)
-	for _, s := range answerShapes {
-		for _, cites := range []bool{false, true} {
-			b.Run(s.name+map[bool]string{true: "/cited"}[cites], func(b *testing.B) {
-				v := newValidation(b, s, cites)
-				var took []time.Duration
-				for b.Loop() {
-					took = append(took, v.run(b))
-				}
-				b.ReportMetric(float64(percentile(took, 50).Microseconds()), "p50-µs")
-				b.ReportMetric(float64(percentile(took, 99).Microseconds()), "p99-µs")
-			})
-		}
-	}
 }
 
 // Maximum durations of a validation, as multiples of the time that encoding/json takes to parse the

@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	maxDepth = 32
+	// maxDepth is the maximum nesting of a body. The schema of an answer may have 16 levels, each of
+	// which is up to two levels of the body.
+	maxDepth = 48
 	// BodyPath is the name of the whole body in problems.
 	BodyPath = "body"
 )

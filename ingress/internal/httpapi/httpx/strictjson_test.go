@@ -95,8 +95,8 @@ func TestDecodeStrictFindsProblems(t *testing.T) {
 		"cut short":              {`{"name":"x`, "body invalid_json"},
 		"a list":                 {`[]`, "body invalid_type"},
 		"null":                   {`null`, "body invalid_type"},
-		"32 levels":              {`{"name":"x","raw":` + deep(31) + `}`, ""},
-		"33 levels":              {`{"name":"x","raw":` + deep(32) + `}`, "body too_deep"},
+		"48 levels":              {`{"name":"x","raw":` + deep(47) + `}`, ""},
+		"49 levels":              {`{"name":"x","raw":` + deep(48) + `}`, "body too_deep"},
 		"very deep":              {strings.Repeat(`{"raw":`, 100_000), "body too_deep"},
 	} {
 		var body strictBody

@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"fmt"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -17,7 +18,7 @@ func (d *Decoder) down() *apierr.Field {
 	d.pos++
 	d.depth++
 	if d.depth > maxDepth {
-		return &apierr.Field{Field: BodyPath, Code: CodeTooDeep, Message: "is nested more than 32 levels deep"}
+		return &apierr.Field{Field: BodyPath, Code: CodeTooDeep, Message: fmt.Sprintf("is nested more than %d levels deep", maxDepth)}
 	}
 	return nil
 }

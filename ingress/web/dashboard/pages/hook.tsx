@@ -1,6 +1,6 @@
 // The page of a webhook: its deliveries, its setup, and its settings.
 import { useState } from "preact/hooks";
-import { ApiError, del, get, put } from "../api";
+import { ApiError, del, get, put, withoutField } from "../api";
 import { useLive } from "../live";
 import { useQuery } from "../query";
 import { go } from "../router";
@@ -116,7 +116,10 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
   if (unnamed) return <Problem error={unnamed} retry={reload} />;
   if (unloaded) return <Problem error={unloaded} retry={reloadKeys} />;
 
-  const set = (part: Partial<HookDraft>) => setDraft((before) => ({ ...before, ...part }));
+  const set = (part: Partial<HookDraft>) => {
+    setDraft((before) => ({ ...before, ...part }));
+    setError((before) => Object.keys(part).reduce(withoutField, before));
+  };
   const agent = agents.find((a) => a.id === draft.agentId);
 
   const save = async () => {

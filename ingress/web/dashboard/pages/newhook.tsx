@@ -1,6 +1,6 @@
 // The page that creates a webhook.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, del, post } from "../api";
+import { ApiError, del, post, withoutField } from "../api";
 import { go } from "../router";
 import { useMay } from "../state";
 import * as texts from "../texts/hooks";
@@ -71,7 +71,10 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
   const unsaved = useUnsaved(made === undefined && JSON.stringify(bodyOf(draft)) !== JSON.stringify(bodyOf(beginning(draft.source, draft.agentId))));
   useFaultFocus(error);
 
-  const set = (part: Partial<HookDraft>) => setDraft((before) => ({ ...before, ...part }));
+  const set = (part: Partial<HookDraft>) => {
+    setDraft((before) => ({ ...before, ...part }));
+    setError((before) => Object.keys(part).reduce(withoutField, before));
+  };
   const choose = (s: HookSource) => {
     setDraft((before) => beginning(s, first, before));
     setError(undefined);

@@ -56,7 +56,6 @@ export enum Words {
   widget = "Widget",
   allowedOrigins = "Allowed origins",
   identitySecret = "Identity secret",
-  jsonSchema = "JSON Schema",
   settingsThatRequests = "Settings that requests may change",
   attachments = "Attachments",
 
@@ -109,11 +108,6 @@ export enum Words {
   answers = "Answers",
   textOrJson = "Text, or JSON that matches a schema. Each answer is checked before its run completes.",
   leaveEmptyForAnswers = "Leave empty for text answers. A request can specify another schema.",
-  messageToTry = "Test message",
-  runsAgentAsItWasLast = "Runs the last saved version of the agent with this schema. The test counts as a run.",
-  tryWord = "Try",
-  data = "Data",
-  runHasNotFinished = "The run has not finished yet. Follow it under Runs.",
 
   // Texts of the module pages/agent/preview.
   previewThePrompt = "Preview the prompt",
@@ -175,7 +169,6 @@ export const removeFallbackModelN = (n: number): string => `Remove fallback mode
 export const fallbackModelNumber = (number: number): string => `Fallback model ${number}`;
 
 // Texts of the module pages/agent/draft.
-export const mustBeValidJson = (message: string): string => `must be valid JSON: ${message}`;
 
 // Texts of the module pages/agent/knowledge.
 export const andIdsMore = (ids: number): string => `and ${ids} more`;

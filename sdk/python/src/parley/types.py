@@ -54,6 +54,7 @@ __all__ = [
     "CitationAddedEvent",
     "CitationAddedEventData",
     "ClientCall",
+    "ClientRound",
     "ClientTool",
     "CodeExecution",
     "CodeExecutionChange",
@@ -561,7 +562,9 @@ __all__ = [
     "Time",
     "Timeline",
     "TimelineInput",
+    "TimelineInputClientTools",
     "TimelineInputHistoryItem",
+    "TimelineInputOutput",
     "ToolCall",
     "ToolCallSummary",
     "ToolEvent",
@@ -2527,6 +2530,21 @@ class Run(TypedDict):
     """When the result expires; null if not known yet or never."""
 
 
+class ClientRound(TypedDict):
+    """An answer of the model that called tools of the client, with the results."""
+
+    text: NotRequired[str]
+    """The text of the answer; absent if there was none."""
+
+    calls: list[ClientCall]
+
+    results: list[ToolResult]
+    """One for each call, in the same order."""
+
+    runId: NotRequired[str]
+    """The run that made the calls; absent if another service did."""
+
+
 class Source(TypedDict):
     """A text as a run read it."""
 
@@ -2798,8 +2816,31 @@ class Span(TypedDict):
     """Only for admins, for an attempt: the provider's response that ended its work."""
 
 
+class TimelineInputOutput(TypedDict):
+    """The form of the answer that the request asked for."""
+
+    schema: dict[str, Any] | None
+    """The JSON Schema of the answer; null for an answer in text."""
+
+
+class TimelineInputClientTools(TypedDict):
+    """The tools of the client."""
+
+    tools: list[ClientTool]
+
+    choice: NotRequired[str]
+    """What the first model call must do: `auto`, `none`, `required`, or the name of the tool
+    to call. Absent if the request did not say.
+    """
+
+
 class TimelineInputHistoryItem(TypedDict):
     message: str
+    """Empty in a last item that contains only rounds. Those follow the run's own message."""
+
+    rounds: NotRequired[list[ClientRound]]
+    """The answers to the message that called tools of the client; absent if there are none."""
+
     answer: str
 
 
@@ -2814,14 +2855,11 @@ class TimelineInput(TypedDict):
     attachments: NotRequired[list[Attachment]]
     """The images and documents of the request."""
 
-    output: NotRequired[dict[str, Any]]
+    output: NotRequired[TimelineInputOutput]
     """The form of the answer that the request asked for."""
 
-    clientTools: NotRequired[dict[str, Any]]
+    clientTools: NotRequired[TimelineInputClientTools]
     """The tools of the client."""
-
-    echo: NotRequired[dict[str, Any]]
-    """The fields of a response that repeat its request, of `/v1/responses`."""
 
     settings: NotRequired[ModelSettings]
     """The model settings of the request."""

@@ -1,10 +1,11 @@
 // The unsaved settings of an agent. Fields have the names that the API's errors use, so that one
 // name identifies a change, a field in the request body, and the position of an error.
-import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
+import { Words as SchemaWords } from "../../texts/schema";
 import { toolWords, type ToolName } from "../../toolnames";
 import type { FieldError } from "../../api";
 import type { Agent, Approval, Endpoint, MCPServer, SideEffect } from "../../types";
+import { jsonFault, schemaText } from "../../ui/json";
 
 export type Caller = "user" | "system";
 
@@ -133,7 +134,7 @@ export function draftOf(agent: Agent): Draft {
     "tools.voice.enabled": voice?.enabled ?? false, "tools.voice.voice": voice?.voice ?? "",
     "widget.enabled": agent.widget.enabled, "widget.allowedOrigins": agent.widget.allowedOrigins,
     "widget.attachments": agent.widget.attachments, "widget.identitySecret": agent.widget.identitySecret ?? "",
-    outputSchema: agent.outputSchema === null ? "" : JSON.stringify(agent.outputSchema, null, 2),
+    outputSchema: schemaText(agent.outputSchema),
     appendSources: agent.appendSources, suggestions: agent.suggestions.join("\n"),
     temperature: typed(agent.temperature), topP: typed(agent.topP), maxOutputTokens: typed(agent.maxOutputTokens),
     reasoningEffort: agent.reasoningEffort ?? "", seed: typed(agent.seed), stop: (agent.stop ?? []).map(escaped).join("\n"),
@@ -264,23 +265,13 @@ function pairFaults(at: string, rows: Pair[], add: (field: string, message: stri
   });
 }
 
-/** Returns why a text is not JSON, or an empty string. */
-export function jsonFault(text: string): string {
-  try {
-    JSON.parse(text);
-    return "";
-  } catch (error) {
-    return texts.mustBeValidJson(error instanceof Error ? error.message : String(error));
-  }
-}
-
 export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeExecution", "httpRequest", "mcp", "voice"];
 
 /** The form's labels of the fields that belong to no tool. */
 export const fieldWords: Partial<Record<Field, string>> = {
   name: Words.name, description: Words.description, systemPrompt: Words.systemPrompt, model: Words.model, fallbackModels: Words.fallbackModels, allowedCallers: Words.whoMayCallIt,
   "widget.enabled": Words.widget, "widget.allowedOrigins": Words.allowedOrigins, "widget.attachments": Words.attachments, "widget.identitySecret": Words.identitySecret,
-  outputSchema: Words.jsonSchema, appendSources: Words.listOfSources, suggestions: Words.suggestedQuestions, ...settingWords, overridable: Words.settingsThatRequests,
+  outputSchema: SchemaWords.jsonSchema, appendSources: Words.listOfSources, suggestions: Words.suggestedQuestions, ...settingWords, overridable: Words.settingsThatRequests,
 };
 
 /** Returns the labels of fields, each once. */

@@ -1,6 +1,6 @@
 // The editor of an agent: its unsaved changes, saving, and conflicts with other people's changes.
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, get, put } from "../../api";
+import { ApiError, get, put, withoutField } from "../../api";
 import { useGuard } from "../../router";
 import { useMay } from "../../state";
 import { Words } from "../../texts/agent";
@@ -123,7 +123,7 @@ export function useEditor(loaded: Agent): Editor {
     agent, draft, base, changed, mayEdit, saving, saved: saved > 0 && !dirty, error, refused, theirs, leaving, save, adopt,
     set: (field, value) => {
       setWork((before) => ({ ...before, draft: { ...before.draft, [field]: value } }));
-      setError((before) => (before?.errors.some((e) => e.field === field) ? without(before, field) : before));
+      setError((before) => withoutField(before, field));
     },
     fault: (field) => error?.errors.find((e) => e.field === field)?.message,
     clearFaults: () => setError(undefined),
@@ -132,15 +132,6 @@ export function useEditor(loaded: Agent): Editor {
     keepMine: () => theirs && adopt(theirs),
     loadTheirs: () => theirs && settle({ agent: theirs, draft: draftOf(theirs) }),
   };
-}
-
-/**
- * Returns the error without its entry for a field that is being edited, or undefined if no entry is
- * left.
- */
-function without(error: ApiError, field: string): ApiError | undefined {
-  const rest = error.errors.filter((e) => e.field !== field);
-  return rest.length === 0 ? undefined : new ApiError(error.status, error.code, error.detail, rest, error.requestId, error.retryAfter);
 }
 
 async function findTheirs(id: string, found: (agent: Agent) => void, failed: (error: ApiError) => void): Promise<void> {

@@ -5,7 +5,7 @@ import * as texts from "../../texts/agent";
 import { Words } from "../../texts/agent";
 import { Button } from "../../ui/button";
 import { faultOf, TextArea, TextField } from "../../ui/field";
-import { jsonFault } from "./draft";
+import { jsonFault } from "../../ui/json";
 
 export function PromptPreview({ agentId, prompt }: { agentId: string; prompt: string }) {
   const [input, setInput] = useState("{}");

@@ -1,5 +1,6 @@
 // Converts a webhook between the API's fields and the form's.
 import type { FilterOp, Hook, HookFilter, HookSource } from "../../types";
+import { schemaText } from "../../ui/json";
 import { sources, usualHeader } from "./sources";
 
 export interface Row {
@@ -23,6 +24,8 @@ export interface HookDraft {
   signatureHeader: string;
   deliveryIdHeader: string;
   messageTemplate: string;
+  /** The JSON Schema of the answers as typed. An empty text means the agent's own. */
+  outputSchema: string;
   filter: Row[];
   coalesces: boolean;
   coalesceKey: string;
@@ -76,7 +79,7 @@ export function beginning(source: HookSource, agentId: string, before?: HookDraf
   const { template, filter, key } = sources[source];
   return {
     source, agentId: before?.agentId ?? agentId, name: before?.name ?? "", keyId: before?.keyId ?? newKey, secret: "",
-    signatureHeader: usualHeader(source), deliveryIdHeader: "", messageTemplate: template, filter: rowsOf(filter),
+    signatureHeader: usualHeader(source), deliveryIdHeader: "", messageTemplate: template, outputSchema: before?.outputSchema ?? "", filter: rowsOf(filter),
     coalesces: before?.coalesces ?? false, coalesceKey: key, windowSeconds: before?.windowSeconds ?? "10", maxWaitSeconds: before?.maxWaitSeconds ?? "60",
   };
 }
@@ -84,7 +87,7 @@ export function beginning(source: HookSource, agentId: string, before?: HookDraf
 export function draftOf(hook: Hook): HookDraft {
   return {
     source: hook.source, name: hook.name, agentId: hook.agentId, keyId: hook.keyId, secret: "", signatureHeader: hook.signatureHeader,
-    deliveryIdHeader: hook.deliveryIdHeader, messageTemplate: hook.messageTemplate, filter: rowsOf(hook.filter), coalesces: hook.coalesce !== null,
+    deliveryIdHeader: hook.deliveryIdHeader, messageTemplate: hook.messageTemplate, outputSchema: schemaText(hook.outputSchema), filter: rowsOf(hook.filter), coalesces: hook.coalesce !== null,
     coalesceKey: hook.coalesce?.key ?? sources[hook.source].key,
     windowSeconds: String(hook.coalesce?.windowSeconds ?? 10), maxWaitSeconds: String(hook.coalesce?.maxWaitSeconds ?? 60),
   };
@@ -93,17 +96,23 @@ export function draftOf(hook: Hook): HookDraft {
 /** Returns a typed number. Other text is returned unchanged, and the service rejects it. */
 const numberOf = (text: string): number | string => (/^\d+$/.test(text.trim()) ? Number(text) : text);
 
+/**
+ * Returns a typed schema, or null if there is none. Text that is not JSON is returned unchanged, and
+ * the service rejects it.
+ */
+const schemaOf = (text: string): unknown => (text.trim() === "" ? null : valueOf(text));
+
 /** Returns the body of a PUT. */
 export function changeOf(d: HookDraft) {
   const headers = usualHeader(d.source) === "" ? {} : { signatureHeader: d.signatureHeader.trim(), deliveryIdHeader: d.deliveryIdHeader.trim() };
   return {
-    name: d.name.trim(), agentId: d.agentId, keyId: d.keyId, messageTemplate: d.messageTemplate, filter: filtersOf(d.filter),
+    name: d.name.trim(), agentId: d.agentId, keyId: d.keyId, messageTemplate: d.messageTemplate, outputSchema: schemaOf(d.outputSchema), filter: filtersOf(d.filter),
     coalesce: d.coalesces ? { key: d.coalesceKey, windowSeconds: numberOf(d.windowSeconds), maxWaitSeconds: numberOf(d.maxWaitSeconds) } : null, ...headers,
   };
 }
 
 /** Returns the body of a POST. keyId is the id of the new key, if one was created. */
 export function bodyOf(d: HookDraft, keyId = d.keyId) {
-  const { coalesce, ...rest } = changeOf({ ...d, keyId });
-  return { source: d.source, ...rest, ...(coalesce && { coalesce }), ...(d.secret !== "" && { secret: d.secret }) };
+  const { coalesce, outputSchema, ...rest } = changeOf({ ...d, keyId });
+  return { source: d.source, ...rest, ...(outputSchema !== null && { outputSchema }), ...(coalesce && { coalesce }), ...(d.secret !== "" && { secret: d.secret }) };
 }

@@ -6,6 +6,7 @@ import { Words } from "../../texts/hooks";
 import type { Agent, HookSource, Key } from "../../types";
 import { faultOf, Select, TextField } from "../../ui/field";
 import { Section } from "../../ui/parts";
+import { SchemaEditor } from "../../ui/schema";
 import { Coalesce, Filters } from "./conditions";
 import { filtersOf, newKey, type HookDraft } from "./draft";
 import { Message, sampleOf, type Typed } from "./message";
@@ -28,7 +29,7 @@ export interface FormProps {
 const exampleOf = (source: HookSource): Typed => ({ event: sources[source].example.event, text: JSON.stringify(sources[source].example.payload, null, 2) });
 
 export function HookForm(props: FormProps) {
-  const { draft, set, error } = props;
+  const { draft, set, error, agents } = props;
   const [own, setOwn] = useState<Typed>();
   const typed = own ?? props.sample ?? exampleOf(draft.source);
   const sample = sampleOf(typed);
@@ -38,6 +39,10 @@ export function HookForm(props: FormProps) {
       <Section title={Words.messageToAgent} intro={Words.textWithValues}>
         <Message template={draft.messageTemplate} onChange={(messageTemplate) => set({ messageTemplate })} fault={faultOf(error, "messageTemplate")}
           filter={filtersOf(draft.filter)} typed={typed} onSample={setOwn} />
+      </Section>
+      <Section title={Words.answers} intro={Words.textOrJson}>
+        <SchemaEditor value={draft.outputSchema} onChange={(outputSchema) => set({ outputSchema })} fault={faultOf(error, "outputSchema")} hint={Words.leaveEmptyForAgentsAnswers}
+          agent={agents.find((a) => a.id === draft.agentId)} />
       </Section>
       <Section title={Words.whenToRun}>
         <div class="stack">
