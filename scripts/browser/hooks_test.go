@@ -39,6 +39,7 @@ func TestWebhook(t *testing.T) {
 	p.inspect("new-hook")
 	p.click("button", "Create webhook")
 	made := p.in("dialog", "Set up Orders at the sender")
+	made.sees("in the header X-Signature of each delivery")
 	secret := made.in("region", "the secret").snippet()
 	made.click("button", "Done")
 	p.is("heading", "Orders")

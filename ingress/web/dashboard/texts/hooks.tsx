@@ -135,9 +135,9 @@ export enum Words {
 
   // Texts of the module pages/hooks/setup.
   theSender = "the sender",
-  address = "Address",
-  theAddress = "the address",
-  sendDeliveryFromShell = "Send a delivery from a shell, with the secret in SECRET",
+  address = "URL",
+  theAddress = "the URL",
+  sendDeliveryFromShell = "Send a delivery from a shell, with the secret in the variable SECRET",
   commandThatSendsDelivery = "a command that sends a delivery",
   verifiesSenderItWasShown = "Verifies the sender. It was shown once, when it was created.",
   setTheSecret = "Set the secret",
@@ -192,11 +192,9 @@ export enum Words {
   signedHmac = "Signed (HMAC)",
   anySenderThatSignsBody = "Any sender that signs the body with HMAC-SHA256, in its own header.",
   enterWebhooksUrlAndSecret = "Enter the webhook's URL and secret in the sender's webhook settings.",
-  senderMustSendHmac = "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
   ifSenderHasHeader = "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery starts no second run. Without this header, the body identifies the delivery: equal bodies start only one run.",
   token = "Token",
   anySenderThatCanSend = "Any sender that can send a fixed header, for example GitLab or a script.",
-  senderMustSendToken = "The sender must send the token in the token header of each delivery.",
   tokenAuthenticatesSender = "A token authenticates the sender, but does not prove that the payload is unchanged. Prefer a signature if the sender supports it.",
   inRepositoryFullName = "In {{repository.full_name}} the issue {{issue.title}} was {{action}} by {{sender.login}}:\n\n{{issue.body}}\n\nSummarize it in two sentences and say which part of the shop it is about.",
   inChannelEventChannel = "In the channel {{event.channel}} the user {{event.user}} wrote to you:\n\n{{event.text}}\n\nAnswer in a few sentences.",
@@ -274,6 +272,10 @@ export const textBetweenAndComes = (part: string): string => `${part} Text betwe
 export const atPart = (part: string): string => `At ${part}`;
 export const previousSecretIsAlso = (time: ComponentChildren) => <>The previous secret is also accepted. It expires {time}.</>;
 export const secretThatShows = (title: string): string => `The secret that ${title} shows. If empty, a secret is generated.`;
+
+// Texts of the module pages/hooks/sources.
+export const senderMustSendHmac = (header: string): string => `The sender must send the HMAC-SHA256 of the raw body, as hex, in the header ${header} of each delivery.`;
+export const senderMustSendToken = (header: string): string => `The sender must send the token in the header ${header} of each delivery.`;
 
 // Texts of the module pages/newhook.
 export const webhookName = (name: string): string => `Webhook ${name}`;
