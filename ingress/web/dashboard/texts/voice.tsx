@@ -97,7 +97,7 @@ export const couldntTranscribeYourSpeech = (part: string): string => `Couldn't t
 
 // Texts of the module voice/panel.
 export const muteM = () => <>Mute<kbd aria-hidden="true">M</kbd></>;
-export const offlineSpeechRecognitionExpect = () => <>Offline speech recognition: expect wrong words, and English only. For better recognition, the operator sets <code>TRANSCRIPTION_MODEL</code>. You can always continue by text.</>;
+export const offlineSpeechRecognitionExpect = () => <>Offline speech recognition: expect wrong words, and English only. For better recognition, the operator sets <code>TRANSCRIPTION_MODEL</code>. To continue by text, choose End.</>;
 export const connectionLostReconnectingTries = (tries: number, pauses: number): string => `Connection lost, reconnecting (${tries}/${pauses})`;
 export const connectionLostReconnectingOf = (tries: number, pauses: number): string => `Connection lost. Reconnecting, ${tries} of ${pauses}.`;
 export const lastAnswerStarted = (took: string): string => `Last answer started after ${took} s`;
