@@ -117,7 +117,7 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
 		return "", err
 	}
-	// Only sessions of the person appear in the list of login sessions.
+	// Otherwise, the owner's list of login sessions would contain the sign-up as an unknown program.
 	if err := s.store.Accounts.LogOut(ctx, secrets.Hash(account.Token)); err != nil {
 		return "", err
 	}
