@@ -24,7 +24,10 @@ var texts = map[string]string{
 	"noAccountYet": `No account yet? <a href="/signup">Sign up</a>, or <a href="/dashboard/templates?token=demo">try the demo</a> ` +
 		`without one.`,
 	"oneTimeLink": `You can also sign in with a one-time link. Parley prints it when it starts, and stores it as <code>loginUrl</code> in ` +
-		`<code>credentials.json</code> in its data directory. Forgot your password? Ask an admin for a link to set a new one.`,
+		`<code>credentials.json</code> in its data directory.`,
+	"forgotPassword": `Forgot your password, or never set one? Ask an admin for a link to set a new one. On the server, ` +
+		`<code>parley reset-password <var>email</var></code> prints such a link; the account of <code>make run</code> is ` +
+		`<code>owner@parley.local</code>.`,
 
 	// Texts of the template signup.html.
 	"signUp":             "Sign up",

@@ -128,7 +128,9 @@ func TestPreviewOfWidget(t *testing.T) {
 
 	p.fill("Add an origin", a.s.url)
 	p.click("button", "Add")
+	p.sees("The widget is off, so no page can show it.")
 	p.click("switch", "Widget")
+	p.seesNot("The widget is off")
 	p.click("switch", "Attachments")
 	preview.in("region", "Greeter").upload(file(t, "note.txt", "A note."))
 	preview.is("button", "Remove note.txt")

@@ -106,6 +106,11 @@ func TestAttachments(t *testing.T) {
 	turn := p.in("article", "Message: How many days…")
 	turn.sees("45 days")
 	turn.is("image", "lamp.png")
+	var height string
+	p.js(&height, `() => getComputedStyle(document.querySelector(".turn-attachments img")).maxHeight`)
+	if height != "256px" {
+		t.Errorf("maximum height of an attached picture = %s, want 256px", height)
+	}
 	turn.is("button", "Download lamp.png…")
 	turn.is("button", "Download returns.md…")
 	turn.is("link", "Run details")

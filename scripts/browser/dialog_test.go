@@ -77,6 +77,24 @@ func (p *page) outside() {
 	p.must(p.mouse(5, 5), "clicking outside")
 }
 
+// TestDialogFocusesFirstField opens dialogs with forms. The first field has the focus, so that
+// people can type immediately.
+func TestDialogFocusesFirstField(t *testing.T) {
+	t.Parallel()
+	p := open(t).signIn(signUp(t))
+	for _, c := range []struct{ path, open, role, field string }{
+		{"/dashboard/agents", "New agent", "radio", "An empty agent"},
+		{"/dashboard/knowledge", "Add text or a URL", "combobox", "Source"},
+		{"/dashboard/org", "New key", "textbox", "Name"},
+		{"/dashboard/org", "Invite a member", "textbox", "Email address"},
+		{"/dashboard/org/notifications", "New endpoint", "textbox", "URL"},
+	} {
+		p.visit(c.path)
+		p.click("button", c.open)
+		p.focusIs(c.role, c.field)
+	}
+}
+
 // TestDialogLeadsToFault submits dialogs with invalid input. Each time, the first invalid field
 // receives the focus.
 func TestDialogLeadsToFault(t *testing.T) {

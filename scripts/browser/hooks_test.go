@@ -40,6 +40,7 @@ func TestWebhook(t *testing.T) {
 	p.inspect("new-hook")
 	p.click("button", "Create webhook")
 	made := p.in("dialog", "Set up Orders at the sender")
+	made.sees("in the header X-Signature of each delivery")
 	secret := made.in("region", "the secret").snippet()
 	made.click("button", "Done")
 	p.is("heading", "Orders")
@@ -145,7 +146,7 @@ func TestWebhookSchema(t *testing.T) {
 
 	p.fill("JSON Schema", schemaOfTotal)
 	p.seesNot("JSON Schema is not a usable JSON Schema")
-	p.fill("Message to try it with", "The total is 42 euros.")
+	p.fill("Test message", "The total is 42 euros.")
 	p.click("button", "Try")
 	p.in("group", "Data").sees(`"total": 42`)
 	p.inspect("hook-schema")

@@ -218,6 +218,7 @@ func TestApprovalInChat(t *testing.T) {
 	p.click("button", "Send message")
 	turn := p.in("article", "Message: Use payBill…")
 	turn.sees("Allow the agent to use payBill?")
+	turn.sees("Without a decision, the run fails in 24 hours.")
 	if paid := a.s.outside.payments(bill); paid != 0 {
 		t.Errorf("paid %d times before the decision, want 0", paid)
 	}

@@ -20,7 +20,7 @@ func TestAgentSchema(t *testing.T) {
 	p.visit("/dashboard/agents/" + agent + "/settings")
 	p.isNot("button", "Try")
 	p.fill("JSON Schema", `{"type":"object",`)
-	p.fill("Message to try it with", "The total is 42 euros.")
+	p.fill("Test message", "The total is 42 euros.")
 	p.sees("JSON Schema must be valid JSON")
 	p.in("button", "Try").disabled(true)
 

@@ -42,6 +42,7 @@ func TestTour(t *testing.T) {
 	p.js(nil, `() => scrollTo(0, 0)`)
 	p.screenshot("chat")
 
+	turn.in("list", "").sees("“You may return any lamp within 45 days") // several sources are from this document
 	turn.in("list", "").click("button", "Source 1: returns-and-refunds.md…")
 	p.in("dialog", "returns-and-refunds.md").sees("within 45 days")
 	p.press("Escape")
@@ -58,6 +59,11 @@ func TestTour(t *testing.T) {
 	call(p, emulation.SetDeviceMetricsOverride, size)
 	p.js(nil, `() => [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith("Timeline")).closest("section").scrollIntoView()`)
 	p.screenshot("timeline")
+
+	p.visit("/dashboard/org")
+	logins := p.in("table", "Your login sessions")
+	logins.sees("this one")
+	logins.seesNot("Go-http-client") // Parley's own sessions, which created the account and the key, are over
 }
 
 // screenshot saves screenshots of the window in light and dark mode to docs/images if the flag

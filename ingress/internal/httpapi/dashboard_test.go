@@ -121,6 +121,19 @@ func TestSignupForm(t *testing.T) {
 	}
 }
 
+// TestLoginPageExplainsLinks reads the login page of a person who has no password and has used the
+// login link.
+func TestLoginPageExplainsLinks(t *testing.T) {
+	t.Parallel()
+	w := newTestEnv(t, manyRequests)
+	page := string(w.do("GET", "/login", "").body)
+	for _, way := range []string{"prints a new link at each start", "<code>parley reset-password <var>email</var></code>", "owner@parley.local"} {
+		if !strings.Contains(page, way) {
+			t.Errorf("the page does not contain %q:\n%s", way, page)
+		}
+	}
+}
+
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -244,7 +244,7 @@ func TestPlainSourcesVerify(t *testing.T) {
 		wantErr(t, "hmac "+value, err, want)
 	}
 	for value, want := range map[string]error{
-		secret: nil, "Bearer " + secret: nil, "": ErrUnsigned, "a secret ": ErrSignature, "a secre": ErrSignature, "bearer " + secret: ErrSignature,
+		secret: nil, "Bearer " + secret: nil, "": ErrNoToken, "a secret ": ErrToken, "a secre": ErrToken, "bearer " + secret: ErrToken,
 	} {
 		err := Verify(domain.HookToken, "X-Sig", []string{"other", secret}, http.Header{"X-Sig": {value}}, body, time.Now())
 		wantErr(t, "token "+value, err, want)

@@ -19,10 +19,12 @@ import (
 // source, but do not help a sender to guess a secret.
 var (
 	ErrUnsigned  = errors.New("the delivery has no signature")
+	ErrNoToken   = errors.New("the delivery has no token in the hook's header")
 	ErrDoubled   = errors.New("a signature header was sent more than once")
 	ErrMalformed = errors.New("a signature header is malformed")
 	ErrStale     = errors.New("the time of the signature differs from the current time by more than five minutes")
 	ErrSignature = errors.New("the signature does not match the body and the hook's secret")
+	ErrToken     = errors.New("the token does not match the hook's secret")
 )
 
 const (
@@ -59,10 +61,13 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 	for _, secret := range secrets { // all secrets are checked, so that the duration does not reveal which one matched
 		good |= signed.by(source, secret, body)
 	}
-	if good != 1 {
-		return ErrSignature
+	switch {
+	case good == 1:
+		return nil
+	case source == domain.HookToken:
+		return ErrToken
 	}
-	return nil
+	return ErrSignature
 }
 
 // VerifyHeaders performs the checks of Verify that do not need the body. It checks that a signature
@@ -101,6 +106,9 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 	case domain.HookToken:
 		// The source sends the secret itself, so there is no signature to parse.
 		token, err := one(header, signatureHeader)
+		if errors.Is(err, ErrUnsigned) {
+			err = ErrNoToken
+		}
 		return signed{token: token}, err
 	}
 	return signed{}, ErrUnsigned

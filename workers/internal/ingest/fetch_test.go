@@ -104,7 +104,7 @@ func TestWhatCannotBeFetched(t *testing.T) {
 		base + "/inside":                 {Code: document.NotFetched, Message: "The URL leads to a host that is not allowed."},
 		base + "/large":                  {Code: document.TooLarge, Message: "The document at the URL is larger than 20 MiB."},
 		base + "/quota":                  {Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. Delete documents, or raise DOCUMENT_BYTES_PER_ORGANIZATION."},
-		"http://127.0.0.1:1/secret-path": {Code: document.NotFetched, Message: "The URL has a port that is not allowed."},
+		"http://127.0.0.1:1/secret-path": {Code: document.NotFetched, Message: "The URL has a port that is not allowed. Use port 80 or 443, or allow the host and port in OUTBOUND_ALLOW."},
 		"http://nobody.invalid/":         {Code: document.NotFetched, Message: "The host could not be reached."},
 	} {
 		t.Run(address[strings.LastIndexByte(address, '/')+1:], func(t *testing.T) {

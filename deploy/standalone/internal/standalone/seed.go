@@ -107,13 +107,18 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	}
 
 	var account struct {
-		User struct {
+		Token string `json:"token"`
+		User  struct {
 			ID string `json:"id"`
 		} `json:"user"`
 	}
 
 	user := map[string]any{"email": ownerEmail, "password": rand.Text(), "name": "Owner"}
 	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
+		return "", err
+	}
+	// Otherwise, the owner's list of login sessions would contain the sign-up as an unknown program.
+	if err := s.store.Accounts.LogOut(ctx, secrets.Hash(account.Token)); err != nil {
 		return "", err
 	}
 	return account.User.ID, s.store.Accounts.ProveAddress(ctx, account.User.ID)
@@ -141,8 +146,11 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 
 	bearer := header{"Authorization", "Bearer " + token}
 	err = s.call(ctx, http.MethodPost, "/api/keys", bearer, map[string]any{"name": "first key", "scope": "organization"}, &key)
+	if err != nil {
+		return err
+	}
 	creds.APIKey, creds.OrganizationID = key.Key, account.Organization.ID
-	return err
+	return s.store.Accounts.LogOut(ctx, secrets.Hash(token))
 }
 
 // ensureAgent creates the demo agents, unless the first of them already exists.

@@ -65,7 +65,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		if h.redirectLoggedIn(c, shown.Next) { // a second click on the link that logged the person in
 			return
 		}
-		refuse(http.StatusGone, "This login link was already used or has expired. Get a new one.")
+		refuse(http.StatusGone, "This login link was already used or has expired. Restart Parley to get a new one, or sign in with a password.")
 	case errors.Is(err, accountdb.ErrLinkUnknown):
 		refuse(http.StatusBadRequest, "This login link is not valid here. Get a new one.")
 	case err != nil:

@@ -153,7 +153,9 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
             <button type="button" onClick={() => onOpen(c)}>
               <span class="cite" aria-hidden="true">{c.id}</span><span class="visually-hidden">{texts.sourceId(c.id)}{" "}</span>
               <span class="source-name">{c.title || c.url}</span>
-              <span class="quiet small">{whence(c)}</span>
+              {sharesPlace(c, each)
+                ? <span class="source-quote quiet small">{texts.quoted(c.citedText)}</span>
+                : <span class="quiet small">{whence(c)}</span>}
             </button>
           </li>
         ))}
@@ -161,6 +163,10 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
     </div>
   );
 }
+
+/** Reports whether another citation has the same title and page, so that only the cited words tell them apart. */
+const sharesPlace = (citation: Citation, all: Citation[]): boolean =>
+  citation.documentId !== null && citation.citedText !== "" && all.some((c) => c.id !== citation.id && c.title === citation.title && c.page === citation.page);
 
 function whence(citation: Citation): ComponentChildren {
   if (citation.documentId !== null) return citation.page === null ? Words.document : texts.pagePage(citation.page);

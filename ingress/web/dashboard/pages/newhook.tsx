@@ -129,7 +129,7 @@ function Made({ hook, given }: { hook: Hook; given: boolean }) {
         {!given && !source.theirs && (
           <div class="piece"><p class="small">{texts.secretShownOnlyOnce(source.secret)}</p><Snippet label={Words.theSecret} text={hook.secret} /></div>
         )}
-        <Steps source={hook.source} />
+        <Steps hook={hook} />
         {!given && source.theirs && <p class="note warn">{Words.deliveriesAreRefusedUntilYou}</p>}
       </div>
     </Dialog>

@@ -67,6 +67,7 @@ export const codeInLanguage = (language: string): string => `Code in ${language}
 export const sourceIdTitle = (id: number, title: string): string => `Source ${id}: ${title}`;
 export const sourceId = (id: number): string => `Source ${id}:`;
 export const pagePage = (page: number): string => `page ${page}`;
+export const quoted = (words: string): string => `“${words}”`;
 
 // Texts of the module answer/approval.
 export const inputIsTooLong = (href: string) => <>The input is too long to show here. <a href={href}>Read it on the run’s page</a> before you decide.</>;

@@ -44,6 +44,7 @@ export enum Words {
   scriptTagWithSigned = "Script tag with a signed visitor",
   allowedOrigins = "Allowed origins",
   noOriginYet = "No origin yet, so no page can show the widget. Add an origin.",
+  widgetIsOff = "The widget is off, so no page can show it. Switch it on above.",
   theOrigin = "The origin",
   theList = "The list",
   addAnOrigin = "Add an origin",

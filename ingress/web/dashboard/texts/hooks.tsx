@@ -138,9 +138,9 @@ export enum Words {
 
   // Texts of the module pages/hooks/setup.
   theSender = "the sender",
-  address = "Address",
-  theAddress = "the address",
-  sendDeliveryFromShell = "Send a delivery from a shell, with the secret in SECRET",
+  address = "URL",
+  theAddress = "the URL",
+  sendDeliveryFromShell = "Send a delivery from a shell, with the secret in the variable SECRET",
   commandThatSendsDelivery = "a command that sends a delivery",
   verifiesSenderItWasShown = "Parley uses the secret to verify the sender. It was shown once, when it was created.",
   setTheSecret = "Set the secret",
@@ -195,11 +195,9 @@ export enum Words {
   signedHmac = "Signed (HMAC)",
   anySenderThatSignsBody = "Any sender that signs the body with HMAC-SHA256, in its own header.",
   enterWebhooksUrlAndSecret = "Enter the webhook's URL and secret in the sender's webhook settings.",
-  senderMustSendHmac = "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
   ifSenderHasHeader = "If the sender sends the delivery's id in a header, enter the header's name under Settings, so that a repeated delivery does not start a second run. Otherwise, deliveries with equal bodies start only one run.",
   token = "Token",
   anySenderThatCanSend = "Any sender that can send a header with a fixed value, for example GitLab or a script.",
-  senderMustSendToken = "The sender must send the token in the token header of each delivery.",
   tokenAuthenticatesSender = "A token authenticates the sender, but does not prove that the payload is unchanged. Prefer a signature if the sender supports it.",
   inRepositoryFullName = "In {{repository.full_name}} the issue {{issue.title}} was {{action}} by {{sender.login}}:\n\n{{issue.body}}\n\nSummarize it in two sentences and say which part of the shop it is about.",
   inChannelEventChannel = "In the channel {{event.channel}} the user {{event.user}} wrote to you:\n\n{{event.text}}\n\nAnswer in a few sentences.",
@@ -277,6 +275,10 @@ export const textBetweenAndComes = (part: string): string => `${part} Text betwe
 export const atPart = (part: string): string => `At ${part}`;
 export const previousSecretIsAlso = (time: ComponentChildren) => <>The previous secret is also accepted. It expires {time}.</>;
 export const secretThatShows = (title: string): string => `The secret that ${title} shows. If empty, a secret is generated.`;
+
+// Texts of the module pages/hooks/sources.
+export const senderMustSendHmac = (header: string): string => `The sender must send the HMAC-SHA256 of the raw body, as hex, in the header ${header} of each delivery.`;
+export const senderMustSendToken = (header: string): string => `The sender must send the token in the header ${header} of each delivery.`;
 
 // Texts of the module pages/newhook.
 export const webhookName = (name: string): string => `Webhook ${name}`;

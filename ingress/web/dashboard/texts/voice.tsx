@@ -98,7 +98,7 @@ export const couldntTranscribeYourSpeech = (reason: string): string => `Couldn't
 
 // Texts of the module voice/panel.
 export const muteM = () => <>Mute<kbd aria-hidden="true">M</kbd></>;
-export const offlineSpeechRecognitionExpect = () => <>Speech is recognized offline: only English, and with more errors. For better recognition, the operator can set <code>TRANSCRIPTION_MODEL</code>. You can always continue by text.</>;
+export const offlineSpeechRecognitionExpect = () => <>Speech is recognized offline: only English, and with more errors. For better recognition, the operator can set <code>TRANSCRIPTION_MODEL</code>. To continue by text, choose End.</>;
 export const connectionLostReconnectingTries = (tries: number, pauses: number): string => `Connection lost, reconnecting (${tries}/${pauses})`;
 export const connectionLostReconnectingOf = (tries: number, pauses: number): string => `Connection lost. Reconnecting, ${tries} of ${pauses}.`;
 export const lastAnswerStarted = (took: string): string => `Last answer started after ${took} s`;

@@ -21,8 +21,13 @@ function faulty(dialog: HTMLElement | null): HTMLElement | null {
   return null;
 }
 
+/** Returns the first field of a dialog, or null. In a group of radio buttons, it is the checked one. */
+const firstField = (dialog: HTMLElement | null): HTMLElement | null =>
+  dialog?.querySelector<HTMLElement>(".dialog-body :is(input:not([type=radio], [type=file]), input[type=radio]:checked, textarea, select):enabled") ?? null;
+
 /**
- * A modal dialog, open while mounted. Esc, the backdrop and the close button call onClose, after a
+ * A modal dialog, open while mounted. When it opens, the element with autofocus receives the focus,
+ * or else its first field. In a side panel, the browser chooses the element. Esc, the backdrop and the close button call onClose, after a
  * confirmation if input would be lost.
  */
 export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
@@ -50,6 +55,8 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   useEffect(() => {
     const opener = document.activeElement;
     dialog.current?.showModal();
+    if (!side && !dialog.current?.querySelector("[autofocus]")) firstField(dialog.current)?.focus();
+
     return () => {
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
     };

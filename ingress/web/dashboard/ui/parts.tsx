@@ -116,6 +116,12 @@ const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle:
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
+/** Formats a time relative to now. A past time is rounded down, a future time to the nearest unit. */
+function since(seconds: number): string {
+  const [unit, size] = steps.find(([, n]) => Math.abs(seconds) >= n) ?? ["second", 1];
+  return relative.format(seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size), unit);
+}
+
 /** Shows a time relative to now. A tooltip shows the exact time. */
 export function Time({ at }: { at: string | null | undefined }) {
   const [, tick] = useState(0);
@@ -126,8 +132,7 @@ export function Time({ at }: { at: string | null | undefined }) {
   if (!at) return <span class="quiet">{Words.never}</span>;
   const when = new Date(at);
   const seconds = (when.getTime() - Date.now()) / 1000;
-  const [unit, size] = steps.find(([, n]) => Math.abs(seconds) >= n) ?? ["second", 1];
-  const shown = Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? Words.justNow : relative.format(Math.trunc(seconds / size), unit);
+  const shown = Math.abs(seconds) > 30 * 86_400 ? exact.format(when) : Math.abs(seconds) < 5 ? Words.justNow : since(seconds);
   return <time dateTime={at} title={exact.format(when)}>{shown}</time>;
 }
 

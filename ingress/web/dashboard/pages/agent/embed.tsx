@@ -69,6 +69,7 @@ export function Embed({ editor }: { editor: Editor }) {
 function Origins({ editor }: { editor: Editor }) {
   const field = "widget.allowedOrigins";
   const origins = editor.draft[field];
+  const enabled = editor.draft["widget.enabled"];
   const [text, setText] = useState("");
   const [refused, setRefused] = useState("");
   const change = (next: string[]) => {
@@ -103,6 +104,7 @@ function Origins({ editor }: { editor: Editor }) {
               ))}
             </ul>
           )}
+        {origins.length > 0 && !enabled && <p class="note warn">{Words.widgetIsOff}</p>}
         {editor.fault(field) && <div class="fault">{saidOf(Words.theList, editor.fault(field) ?? "")}</div>}
       </div>
       {origins.length < most && (

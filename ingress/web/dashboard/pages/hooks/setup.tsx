@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { post, type ApiError } from "../../api";
 import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
-import type { Hook, HookSource } from "../../types";
+import type { Hook } from "../../types";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
@@ -11,13 +11,13 @@ import { Dialog } from "../../ui/dialog";
 import { Select, TextField, faultOf } from "../../ui/field";
 import { Problem, Section, Time } from "../../ui/parts";
 import { toast } from "../../ui/toast";
-import { commandOf, sources } from "./sources";
+import { commandOf, sources, usualHeader } from "./sources";
 
-export function Steps({ source }: { source: HookSource }) {
-  const { steps, note } = sources[source];
+export function Steps({ hook }: { hook: Hook }) {
+  const { steps, note } = sources[hook.source];
   return (
     <div class="stack tight">
-      <ol class="steps">{steps.map((s) => <li key={s}>{s}</li>)}</ol>
+      <ol class="steps">{steps(hook.signatureHeader || usualHeader(hook.source)).map((s) => <li key={s}>{s}</li>)}</ol>
       <p class="small quiet">{note}</p>
     </div>
   );
@@ -32,7 +32,7 @@ export function HookSetUp({ hook, reload }: { hook: Hook; reload: () => void }) 
       <Section title={texts.atPart(source.title === "GitHub" || hook.source === "stripe" || hook.source === "slack" ? source.title : Words.theSender)}>
         <div class="stack">
           <div class="piece"><p class="small">{Words.address}</p><Snippet label={Words.theAddress} text={hook.url} /></div>
-          <Steps source={hook.source} />
+          <Steps hook={hook} />
           {command && (
             <div class="piece">
               <p class="small">{Words.sendDeliveryFromShell}</p>

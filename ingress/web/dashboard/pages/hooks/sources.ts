@@ -1,4 +1,5 @@
 // The services that send webhooks: their setup, example payloads, and default messages.
+import * as texts from "../../texts/hooks";
 import { Words } from "../../texts/hooks";
 import type { HookFilter, HookSource } from "../../types";
 
@@ -14,8 +15,11 @@ export interface Source {
   theirs: boolean;
   /** The name that the sending service uses for the secret. */
   secret: string;
-  /** The steps at the sending service, after the webhook exists in Parley. */
-  steps: string[];
+  /**
+   * Returns the steps at the sending service, after the webhook exists in Parley. header is the
+   * header of the signature or the token, or empty if the sender determines it.
+   */
+  steps: (header: string) => string[];
   /** A note about how the service delivers. */
   note: string;
   example: Example;
@@ -31,7 +35,7 @@ const ordered = { type: "order.paid", timestamp: "2026-11-22T08:00:00Z", data: o
 export const sources: Record<HookSource, Source> = {
   github: {
     title: Words.github, what: Words.issuesPullRequestsPushes, theirs: false, secret: Words.secret,
-    steps: [
+    steps: () => [
       Words.inRepositoryOrOrganization,
       Words.payloadUrlWebhooksUrl,
       Words.chooseEventsGithubImmediately,
@@ -50,7 +54,7 @@ export const sources: Record<HookSource, Source> = {
   },
   stripe: {
     title: Words.stripe, what: Words.paymentsDisputesInvoices, theirs: true, secret: Words.signingSecret,
-    steps: [
+    steps: () => [
       Words.inStripesDashboardOpen,
       Words.chooseEvents,
       Words.stripeShowsEndpointsSigning,
@@ -65,7 +69,7 @@ export const sources: Record<HookSource, Source> = {
   },
   slack: {
     title: Words.slack, what: Words.mentionsAndMessagesThrough, theirs: true, secret: Words.signingSecret,
-    steps: [
+    steps: () => [
       Words.inAppsSettingsOpen,
       Words.openEventSubscriptionsEnable,
       Words.subscribeToBotEvents,
@@ -80,7 +84,7 @@ export const sources: Record<HookSource, Source> = {
   },
   standard: {
     title: Words.standardWebhooks, what: Words.anySenderThatSigns, theirs: false, secret: Words.signingSecret,
-    steps: [
+    steps: () => [
       Words.enterWebhooksUrl,
       Words.secretIsWhsecEnter,
     ],
@@ -91,9 +95,9 @@ export const sources: Record<HookSource, Source> = {
   },
   hmac: {
     title: Words.signedHmac, what: Words.anySenderThatSignsBody, theirs: false, secret: Words.secret,
-    steps: [
+    steps: (header) => [
       Words.enterWebhooksUrlAndSecret,
-      Words.senderMustSendHmac,
+      texts.senderMustSendHmac(header),
     ],
     note: Words.ifSenderHasHeader,
     example: { event: "", payload: ordered },
@@ -102,7 +106,7 @@ export const sources: Record<HookSource, Source> = {
   },
   token: {
     title: Words.token, what: Words.anySenderThatCanSend, theirs: false, secret: Words.token,
-    steps: [Words.enterWebhooksUrl, Words.senderMustSendToken],
+    steps: (header) => [Words.enterWebhooksUrl, texts.senderMustSendToken(header)],
     note: Words.tokenAuthenticatesSender,
     example: { event: "", payload: ordered },
     template: Words.typeOrderDataId,
