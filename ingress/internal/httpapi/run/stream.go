@@ -7,6 +7,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/offload"
 	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/uistream"
@@ -23,7 +24,9 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistr
 	}
 	defer h.LeaveStreams(seats)
 
-	reader, run, err := h.OpenSubmitted(c, s)
+	var reader *stream.Reader
+	var run *rundb.StoredRun
+	offload.Do(func() { reader, run, err = h.OpenSubmitted(c, s) })
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -97,7 +100,9 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 		from = domain.EventID{} // the encoder needs all events
 	}
 
-	run, reader, err := h.openRun(c, runID, from)
+	var run *rundb.StoredRun
+	var reader *stream.Reader
+	offload.Do(func() { run, reader, err = h.openRun(c, runID, from) })
 	if err != nil {
 		httpx.Fail(c, err)
 		return
