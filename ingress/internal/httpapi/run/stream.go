@@ -33,12 +33,19 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistr
 	}
 
 	if to.Format != "" {
-		h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
+		h.streamChat(c, s, run, reader, to)
 		return
 	}
 
 	defer reader.Close()
 	h.sendEvents(c, reader.RunID(), reader)
+}
+
+// streamChat sends the events of a chat's run in another protocol's format, and closes the reader.
+//
+//go:noinline
+func (h *Handler) streamChat(c *gin.Context, s *dispatch.Submission, run *rundb.StoredRun, reader *stream.Reader, to *uistream.Reader) {
+	h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
 }
 
 // streamFormatted sends a run's events in another protocol's format, and closes the reader.
