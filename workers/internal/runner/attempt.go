@@ -52,8 +52,7 @@ func (r *Runner) runAttempt(ctx context.Context, a *attempt) (*agentloop.Output,
 		return &agentloop.Output{}, err
 	}
 	r.keepHistory(a, room, in.History)
-	steps, events := agentloop.Journal(journal{r.records, a}), a.events.loop // evaluated first, so that the stack has one copy of the input
-	out, err := r.loop.Run(ctx, *in, steps, events)
+	out, err := r.loop.Run(ctx, *in, journal{r.records, a}, a.events.loop)
 	return &out, err
 }
 
