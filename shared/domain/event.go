@@ -151,7 +151,7 @@ func eventType(kind []byte) string {
 }
 
 // CreatedEvent returns the first event of every log, which is derived from the run's row.
-func CreatedEvent(run Run) (Event, error) {
+func CreatedEvent(run *Run) (Event, error) {
 	data, err := json.Marshal(struct {
 		AgentID    *string `json:"agentId"`
 		TemplateID *string `json:"templateId"`

@@ -101,7 +101,7 @@ func TestChunksAreReadAsTheyAreWritten(t *testing.T) {
 func TestDerivedEventsSayWhatTheirRowSays(t *testing.T) {
 	t.Parallel()
 	agent, at := "ag_1", domain.At(time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC))
-	created, err := domain.CreatedEvent(domain.Run{AgentID: &agent, SessionID: "s", Trigger: domain.Trigger{Type: "chat"}, CreatedAt: at})
+	created, err := domain.CreatedEvent(&domain.Run{AgentID: &agent, SessionID: "s", Trigger: domain.Trigger{Type: "chat"}, CreatedAt: at})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,8 +41,8 @@ type watched struct {
 	org string
 
 	since time.Time // when the first request began to wait
-	waits map[*wait]struct{}
-	stop  func() // ends the subscription to the run's done notice; nil: no subscription
+	waits []*wait   // a slice, because nearly all runs have one waiting request
+	stop  func()    // ends the subscription to the run's done notice; nil: no subscription
 }
 
 // wait is one request's wait for a run. The channel result is buffered, so sending to it never
@@ -75,10 +76,10 @@ func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	// If several requests wait for the same run, they share one entry and one subscription.
 	run := ws.runs[of.RunID]
 	if run == nil {
-		run = &watched{org: of.OrganizationID, since: time.Now(), waits: map[*wait]struct{}{}}
+		run = &watched{org: of.OrganizationID, since: time.Now()}
 		ws.runs[of.RunID] = run
 	}
-	run.waits[w] = struct{}{}
+	run.waits = append(run.waits, w)
 	return w
 }
 
@@ -122,7 +123,7 @@ func (ws *waiters) remove(w *wait) {
 	run := ws.runs[w.runID]
 	var stop func()
 	if run != nil {
-		delete(run.waits, w)
+		run.waits = slices.DeleteFunc(run.waits, func(other *wait) bool { return other == w })
 		if len(run.waits) == 0 {
 			delete(ws.runs, w.runID)
 			stop = run.stop
@@ -163,7 +164,7 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	r := &Result{Ended: true, Run: ended}
 
 	failpoint.Here(failpoint.AnswerBefore)
-	for w := range run.waits {
+	for _, w := range run.waits {
 		select {
 		case w.result <- r:
 		default: // the wait has ended already
@@ -184,7 +185,7 @@ func (ws *waiters) parked(run domain.Run) {
 	// A request that began to wait when the run was parked already knows this action. It continues
 	// to wait for the next state.
 	action := waitsFor(run)
-	for w := range watched.waits {
+	for _, w := range watched.waits {
 		if w.known == action {
 			continue
 		}

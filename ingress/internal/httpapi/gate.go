@@ -7,19 +7,27 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/offload"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
 
-// gate returns a handler that checks a request with admit and then calls the route's handler. The
-// route is passed by pointer: a waiting request keeps its stack, and a Route is large.
+// gate returns a handler that checks a request with admit and then calls the route's handler. If
+// the handler may wait, admit runs on a goroutine of package offload. The route is passed by pointer:
+// a waiting request keeps its stack, and a Route is large.
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer httpx.EndReservation(c)
 		defer httpx.ReleaseBody(c) // releases the slot if no run was accepted
 
-		if err := a.admit(c, &r); err != nil {
+		var err error
+		if r.Waits {
+			offload.Do(func() { err = a.admit(c, &r) })
+		} else {
+			err = a.admit(c, &r)
+		}
+		if err != nil {
 			httpx.Fail(c, err)
 			return
 		}

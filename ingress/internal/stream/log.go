@@ -12,7 +12,7 @@ import (
 // row and of the chunks of the last attempt that has chunks. The same row and chunks always produce
 // the same events.
 func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
-	run := log.Run.Run
+	run := &log.Run.Run
 
 	// The first two events are not stored, because the run's row contains their data.
 	created, err := domain.CreatedEvent(run)

@@ -47,7 +47,7 @@ type Claimed struct {
 }
 
 // TargetID is the id of the run's agent or template.
-func (c Claimed) TargetID() string {
+func (c *Claimed) TargetID() string {
 	if c.AgentID != nil {
 		return *c.AgentID
 	}
@@ -55,7 +55,7 @@ func (c Claimed) TargetID() string {
 }
 
 // Input decodes the run's input.
-func (c Claimed) Input() (domain.Input, error) {
+func (c *Claimed) Input() (domain.Input, error) {
 	var in domain.Input
 	if err := json.Unmarshal(c.RawInput, &in); err != nil {
 		return in, fmt.Errorf("reading run input: %w", err)
@@ -64,7 +64,7 @@ func (c Claimed) Input() (domain.Input, error) {
 }
 
 // Run returns the run object at the time of the claim.
-func (c Claimed) Run() domain.Run {
+func (c *Claimed) Run() domain.Run {
 	return domain.Run{
 		ID: c.RunID, Status: domain.RunRunning, AgentID: c.AgentID, TemplateID: c.TemplateID, SessionID: c.SessionID,
 		PreviousRunID: rundb.NamedRun(c.PreviousRun),
@@ -75,7 +75,7 @@ func (c Claimed) Run() domain.Run {
 }
 
 // agentVersion returns the version of the run's agent, or nil for a template.
-func (c Claimed) agentVersion() *int {
+func (c *Claimed) agentVersion() *int {
 	if c.AgentID == nil {
 		return nil
 	}
@@ -202,7 +202,7 @@ func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, v
 }
 
 // Held identifies the run and the claim's fence.
-func (c Claimed) Held() lease.Held {
+func (c *Claimed) Held() lease.Held {
 	return lease.Held{RunID: c.RunID, OrganizationID: c.OrganizationID, Fence: c.Fence}
 }
 

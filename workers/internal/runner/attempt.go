@@ -23,46 +23,51 @@ import (
 // agentloop.Fit then selects the turns that fit into the model's context.
 const maxHistory = 200
 
-// runAttempt runs one attempt, from the claimed run to its output.
-func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, error) {
+// runAttempt runs one attempt, from the claimed run to its output. The output is not nil.
+//
+// Thousands of attempts wait for their models, and each keeps its stack. The garbage collector
+// halves a stack only while less than a quarter of it is used. Large values are therefore passed by
+// pointer here.
+func (r *Runner) runAttempt(ctx context.Context, a *attempt) (*agentloop.Output, error) {
 	// If several workers were lost while they executed a run, the run itself may be the cause, so
 	// it must not be given to another worker.
 	if a.claim.Deaths >= lease.MaxDeaths {
-		return agentloop.Output{}, &agentloop.Error{Code: executiondb.WorkerLost.Code, Message: executiondb.WorkerLost.Message}
+		return &agentloop.Output{}, &agentloop.Error{Code: executiondb.WorkerLost.Code, Message: executiondb.WorkerLost.Message}
 	}
 	// The agent's permissions may have changed while the run was queued.
 	if !a.claim.CallerAllowed {
-		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
+		return &agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
 	}
 
 	// The memory stays reserved until the attempt ends, because the agent loop refers to the input
 	// and the history.
 	turns, room, err := r.load(ctx, a)
 	if err != nil {
-		return agentloop.Output{}, err
+		return &agentloop.Output{}, err
 	}
 	defer r.inputs.leave(room)
 
 	in, err := r.input(ctx, a, turns)
 	defer func() { r.images.leave(a.imageRoom) }()
 	if err != nil {
-		return agentloop.Output{}, err
+		return &agentloop.Output{}, err
 	}
 	r.keepHistory(a, room, in.History)
-	return r.loop.Run(ctx, in, journal{r.records, a}, a.events.loop)
+	out, err := r.loop.Run(ctx, *in, journal{r.records, a}, a.events.loop)
+	return &out, err
 }
 
 // input builds the agent loop's input. turns are the session's earlier turns.
-func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) (agentloop.Input, error) {
+func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) (*agentloop.Input, error) {
 	asked, err := a.claim.Input()
 	if err != nil {
-		return agentloop.Input{}, err
+		return nil, err
 	}
 	a.attachments = asked.Attachments
 	// The run's row pins the version, so all attempts of a run use the same configuration.
 	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
 	if err != nil {
-		return agentloop.Input{}, retryable(err)
+		return nil, retryable(err)
 	}
 
 	// Each model is wrapped separately, because the price of a call depends on its model.
@@ -71,7 +76,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	runBudget := r.newRunBudget(a)
 	model, err := r.models.ResolveAll(first, fallbacks, runBudget.model)
 	if err != nil {
-		return agentloop.Input{}, agentloop.Classify(err)
+		return nil, agentloop.Classify(err)
 	}
 
 	// The first attempt asks the MCP servers for their tools, and later attempts use the same set.
@@ -82,30 +87,30 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	}
 	tools, err := r.tools.For(ctx, run, cfg.Tools)
 	if err != nil {
-		return agentloop.Input{}, asRetry(err)
+		return nil, asRetry(err)
 	}
 
 	// Set these fields before anything else can fail, because a failed run reports them, too.
 	a.warnings, a.appendSources, a.settings = tools.Absent, cfg.AppendSources, asked.Settings.Over(cfg.Answer.ModelSettings)
 	prompt, err := r.systemPrompt(ctx, a, cfg, asked)
 	if err != nil {
-		return agentloop.Input{}, err
+		return nil, err
 	}
-	in := agentloop.Input{
+	in := &agentloop.Input{
 		Settings: a.settings,
 		System:   prompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
 		Message:  asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
 
 	if in.Contract, err = contractFor(asked, cfg); err != nil {
-		return agentloop.Input{}, err
+		return nil, err
 	}
 	if in.Client, err = r.clientTools(a, asked.ClientTools, tools.Registry); err != nil {
-		return agentloop.Input{}, err
+		return nil, err
 	}
 
 	// The history is selected last: its budget depends on the prompt and the tools.
-	err = r.addHistory(ctx, a, run, &in, turns, &asked)
+	err = r.addHistory(ctx, a, run, in, turns, &asked)
 	return in, err
 }
 

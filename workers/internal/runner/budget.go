@@ -145,14 +145,15 @@ type budgetedModel struct {
 }
 
 // Stream reserves the maximum usage of the call, makes the call, and settles its actual usage. If
-// little of a budget is left, Stream lowers the token limit of the answer.
-func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+// little of a budget is left, Stream lowers the token limit of the answer. The results are named
+// because a copy of the response would stay on the stack during the call.
+func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	// Settle the hold even if the call fails, because a failed call may have used tokens, too.
 	r, err := m.reserve(ctx, &req)
 	if err != nil {
 		return llm.Response{}, err
 	}
-	res, err := m.Model.Stream(ctx, req, emit)
+	res, err = m.Model.Stream(ctx, req, emit)
 	r.settle(ctx, m.amounts(llm.ChargedUsage(&req, &res, err)))
 	return res, err
 }

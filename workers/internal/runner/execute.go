@@ -51,14 +51,20 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
 	span.Str("parley.run.id", d.RunID)
+	if a := r.begin(ctx, d, span); a != nil {
+		r.executeClaimed(ctx, a)
+	}
+}
 
+// begin claims the run of a job message. It returns nil if there is nothing to execute.
+func (r *Runner) begin(ctx context.Context, d *bus.JobMessage, span tracing.Span) *attempt {
 	failpoint.Here(failpoint.ClaimBefore)
 
 	claim, asked, err := r.claim(ctx, d.RunID)
 	if err != nil {
 		span.Fail("not claimed")
 		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim run; the sweeper will publish its job again")
-		return
+		return nil
 	}
 	// The run has already finished. Publish its result again, because the caller may have missed
 	// it.
@@ -66,7 +72,7 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 		if claim.Ended {
 			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)
 		}
-		return
+		return nil
 	}
 
 	// The run now belongs to this worker. Its lease and its fence replace the acknowledged message.
@@ -74,11 +80,10 @@ func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	r.changed(a)
 	a.describe(span)
 	failpoint.Here(failpoint.ClaimAfter)
-	r.executeClaimed(ctx, a)
+	return a
 }
 
-// newAttempt returns the attempt at a run that was just claimed. A separate function keeps its
-// copies of the claim off the stack of execute while the attempt waits for its model.
+// newAttempt returns the attempt at a run that was just claimed.
 func (r *Runner) newAttempt(claimed *executiondb.Claimed, d *bus.JobMessage, asked time.Time) *attempt {
 	return &attempt{claim: *claimed, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
 		Str("org_id", claimed.OrganizationID).Str("agent_id", claimed.TargetID()).Str("run_id", d.RunID).Logger()}
@@ -145,24 +150,29 @@ func (r *Runner) executeClaimed(ctx context.Context, a *attempt) {
 	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
 	out, err := r.runAttempt(deadlineCtx, a)
 	stop()
+	r.finalize(ctx, a, out, err, context.Cause(deadlineCtx))
+}
 
+// finalize saves the outcome of an attempt. cause is the cause with which the attempt's context
+// ended.
+func (r *Runner) finalize(ctx context.Context, a *attempt, out *agentloop.Output, err, cause error) {
 	// A successful attempt finishes its run even if its context has ended meanwhile: the fence
 	// rejects a stale result. Otherwise, the cause of a cancellation takes precedence over the
 	// error to which the cancellation led.
 	var parked *agentloop.Parked
-	switch cause := context.Cause(deadlineCtx); {
+	switch {
 	case err == nil:
-		r.finish(ctx, a, out, domain.RunCompleted, nil)
+		r.finish(ctx, a, *out, domain.RunCompleted, nil)
 	case errors.Is(cause, errTaken), errors.Is(err, errTaken):
 		a.log.Info().Msg("run was cancelled or taken over; attempt dropped")
 	case errors.Is(cause, errDraining), errors.Is(cause, errLease):
 		r.requeue(ctx, a, 0, nil)
 	case errors.Is(cause, context.DeadlineExceeded):
-		r.finish(ctx, a, out, domain.RunTimedOut, executiondb.DeadlineExceeded)
+		r.finish(ctx, a, *out, domain.RunTimedOut, executiondb.DeadlineExceeded)
 	case errors.As(err, &parked):
-		r.park(ctx, a, out, parked)
+		r.park(ctx, a, *out, parked)
 	default:
-		r.fail(ctx, a, out, err)
+		r.fail(ctx, a, *out, err)
 	}
 }
 

@@ -24,6 +24,7 @@ type Route struct {
 	Person bool        // the caller must be a person or a person's key
 	Login  bool        // the caller must have a login session
 	Stream bool        // GET responds with an endless stream, and HEAD is not offered
+	Waits  bool        // thousands of requests may wait in the handler, for runs or for their events
 	Open   bool        // unknown parameters are ignored, because another protocol defines the query
 	Match  bool        // the handler compares If-Match with the resource's version
 

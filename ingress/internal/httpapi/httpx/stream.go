@@ -60,39 +60,65 @@ var frames = sync.Pool{New: func() any { return new([]byte) }}
 // SendStream writes events until the source ends, the client disconnects or the session check
 // fails. A client that does not read blocks only its own stream, until the write timeout ends the
 // stream.
+//
+// Thousands of streams wait in Next, so the stack frame contains little.
 func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit *SessionCheck) {
+	w := newEventWriter(c, frame)
+	next, end := events.Next(c.Request.Context(), time.Now()) // does not wait, so that the response begins immediately
+	for w.write(next, end != nil) == nil && end == nil {
+		if next, end = events.Next(c.Request.Context(), permit.Earlier(w.ping)); end != nil || !permit.Holds(time.Now()) {
+			return
+		}
+	}
+}
+
+// eventWriter writes the events of one stream.
+type eventWriter[E any] struct {
+	c     *gin.Context
+	frame func([]byte, E) []byte
+	out   *http.ResponseController
+	begun bool
+	ping  time.Time // time of the next ping
+	renew time.Time // time at which the write deadline must be set again
+}
+
+// newEventWriter sets the headers of a stream and returns its writer.
+func newEventWriter[E any](c *gin.Context, frame func([]byte, E) []byte) *eventWriter[E] {
 	header := c.Writer.Header()
 	header.Set("Content-Type", ContentEvents)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
 	c.Status(http.StatusOK)
+	return &eventWriter[E]{c: c, frame: frame, out: http.NewResponseController(c.Writer), ping: time.Now().Add(PingEvery)}
+}
 
-	out := http.NewResponseController(c.Writer)
-	ping, renew := time.Now().Add(PingEvery), time.Time{}
-	next, end := events.Next(c.Request.Context(), time.Now()) // does not wait, so that the response begins immediately
-	for begun := false; ; begun = true {
-		now := time.Now()
-		beat := !now.Before(ping)
-		if beat {
-			ping = now.Add(PingEvery)
-		}
-
-		// Write at the first pass even if there are no events: the headers show the client that the
-		// stream is open.
-		if !begun || beat || len(next) > 0 {
-			if !now.Before(renew) {
-				renew = now.Add(writesShare)
-				_ = out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
-			}
-			if err := writeFrames(c, next, frame, beat); err != nil || end != nil {
-				return
-			}
-			c.Writer.Flush()
-		}
-		if next, end = events.Next(c.Request.Context(), permit.Earlier(ping)); end != nil || !permit.Holds(time.Now()) {
-			return
-		}
+// write writes events, and a ping if one is due. If the events are the last ones, they are not
+// flushed, because the end of the response does that.
+func (w *eventWriter[E]) write(events []E, last bool) error {
+	now := time.Now()
+	beat := !now.Before(w.ping)
+	if beat {
+		w.ping = now.Add(PingEvery)
 	}
+
+	// The first call writes even if there are no events: the headers show the client that the stream
+	// is open.
+	if w.begun && !beat && len(events) == 0 {
+		return nil
+	}
+	w.begun = true
+
+	if !now.Before(w.renew) {
+		w.renew = now.Add(writesShare)
+		_ = w.out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
+	}
+	if err := writeFrames(w.c, events, w.frame, beat); err != nil {
+		return err
+	}
+	if !last {
+		w.c.Writer.Flush()
+	}
+	return nil
 }
 
 // writeFrames writes events, and a ping if requested. Many events at once, such as a log that is

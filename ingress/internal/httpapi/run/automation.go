@@ -10,6 +10,7 @@ import (
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/runbody"
+	"parley/ingress/internal/offload"
 	"parley/shared/domain"
 )
 
@@ -33,7 +34,9 @@ type automationBody struct {
 // runAutomation handles POST /api/internal/run-automation: it runs an agent on behalf of another
 // system.
 func (h *Handler) runAutomation(c *gin.Context) {
-	if s := h.automationFor(c); s != nil {
+	var s *dispatch.Submission
+	offload.Do(func() { s = h.automationFor(c) })
+	if s != nil {
 		h.submit(c, s)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/runbody"
+	"parley/ingress/internal/offload"
 	"parley/ingress/internal/uistream"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -43,7 +44,12 @@ func (b *chatBody) Check(found *httpx.Problems) {
 // of the run's events. Thousands of requests may wait for their runs. The functions that read the
 // request therefore return before the wait, so that their stack frames are gone.
 func (h *Handler) chat(c *gin.Context) {
-	s, to, err := h.chatSubmission(c)
+	var (
+		s   *dispatch.Submission
+		to  *uistream.Reader
+		err error
+	)
+	offload.Do(func() { s, to, err = h.chatSubmission(c) })
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -72,7 +72,7 @@ func (h *Handler) Routes() []httpx.Route {
 	sessions, files := sessionHandler{h.Deps}, h.Files()
 	return []httpx.Route{
 		{
-			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
+			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true, Waits: true,
 			Find: h.findTarget, List: httpx.Params{"template", "format"}, Beside: httpx.Params{"template", "format"},
 			Handle: h.chat,
 		},
@@ -87,9 +87,12 @@ func (h *Handler) Routes() []httpx.Route {
 			Find: sessions.find, Beside: httpx.Params{"agentId", "templateId", "principal"},
 			Handle: sessions.erase,
 		},
-		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: h.runAutomation},
 		{
-			Method: "GET", Path: "/api/runs", Need: auth.NeedUser, Role: member,
+			Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Waits: true,
+			Handle: h.runAutomation,
+		},
+		{
+			Method: "GET", Path: "/api/runs", Need: auth.NeedUser, Role: member, Waits: true,
 			Find: run,
 			List: httpx.Params{
 				"agentId", "sessionId", "automationId", "triggerType", "status", "waitsFor", "from", "to", "q", "export", "limit", "cursor",
@@ -106,7 +109,7 @@ func (h *Handler) Routes() []httpx.Route {
 			Method: "POST", Path: "/api/runs", Action: "tool-results", Need: auth.NeedUser, Role: member,
 			Find: run, Handle: h.takeResults,
 		},
-		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: h.streamChanges},
+		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Waits: true, Handle: h.streamChanges},
 
 		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: source, Handle: files.getSource},
 		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: httpx.ByID(files.find, id.File), Handle: files.get},

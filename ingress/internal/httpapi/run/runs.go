@@ -12,6 +12,7 @@ import (
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/runbody"
+	"parley/ingress/internal/offload"
 	"parley/ingress/internal/uistream"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -203,7 +204,8 @@ func (h *Handler) requestedRun(c *gin.Context) (*runRequest, error) {
 
 // awaitRun waits until a run has finished or the time is over, and responds with the run.
 func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
-	sub := h.showRun(c, runID, wait)
+	var sub *dispatch.Submitted
+	offload.Do(func() { sub = h.showRun(c, runID, wait) })
 	if sub == nil {
 		return
 	}
@@ -212,7 +214,7 @@ func (h *Handler) awaitRun(c *gin.Context, runID string, wait time.Duration) {
 		httpx.Fail(c, err)
 		return
 	}
-	h.showRun(c, runID, 0) // the result of the wait may lack parts of the run, so read it again
+	offload.Do(func() { h.showRun(c, runID, 0) }) // the result of the wait may lack parts of the run, so read it again
 }
 
 // showRun responds with a run. If the run has not finished and the request waits for it, showRun

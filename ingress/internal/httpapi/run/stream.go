@@ -7,6 +7,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/offload"
 	"parley/ingress/internal/readers"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/uistream"
@@ -23,19 +24,28 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to *uistr
 	}
 	defer h.LeaveStreams(seats)
 
-	reader, run, err := h.OpenSubmitted(c, s)
+	var reader *stream.Reader
+	var run *rundb.StoredRun
+	offload.Do(func() { reader, run, err = h.OpenSubmitted(c, s) })
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 
 	if to.Format != "" {
-		h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
+		h.streamChat(c, s, run, reader, to)
 		return
 	}
 
 	defer reader.Close()
 	h.sendEvents(c, reader.RunID(), reader)
+}
+
+// streamChat sends the events of a chat's run in another protocol's format, and closes the reader.
+//
+//go:noinline
+func (h *Handler) streamChat(c *gin.Context, s *dispatch.Submission, run *rundb.StoredRun, reader *stream.Reader, to *uistream.Reader) {
+	h.streamFormatted(c, reader, h.Readers.Begin(run, formatRules(s, to.Format)), to)
 }
 
 // streamFormatted sends a run's events in another protocol's format, and closes the reader.
@@ -97,7 +107,9 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked *uistream.Reader
 		from = domain.EventID{} // the encoder needs all events
 	}
 
-	run, reader, err := h.openRun(c, runID, from)
+	var run *rundb.StoredRun
+	var reader *stream.Reader
+	offload.Do(func() { run, reader, err = h.openRun(c, runID, from) })
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -11,6 +11,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/offload"
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -20,11 +21,15 @@ import (
 // submit handles a submission from its idempotency key to the response. The key is checked before
 // limits, agent and permissions. A replay is therefore free and returns the original result.
 //
-// Thousands of requests wait in Await. The functions before and after the wait are separate,
-// because their stack frames would double the stack of a waiting request.
+// Thousands of requests wait in Await. The functions before and after the wait run on goroutines of
+// package offload, so that the stack of a waiting request stays small.
 func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
-	wait := preferredWait(c.Request.Header, h.WaitDefault)
-	sub := h.accept(c, s, wait)
+	var wait time.Duration
+	var sub *dispatch.Submitted
+	offload.Do(func() {
+		wait = preferredWait(c.Request.Header, h.WaitDefault)
+		sub = h.accept(c, s, wait)
+	})
 	if sub == nil {
 		return
 	}
@@ -34,7 +39,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 		httpx.Fail(c, err)
 		return
 	}
-	h.sendResult(c, sub, result)
+	offload.Do(func() { h.sendResult(c, sub, result) })
 }
 
 // accept finds or creates the submission's run. It returns nil if it has already responded and

@@ -147,8 +147,9 @@ type model struct {
 	circuit *circuit
 }
 
-// Stream makes a call if the breaker allows it; see [llm.Model].
-func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+// Stream makes a call if the breaker allows it; see [llm.Model]. The results are named because a copy
+// of the response would stay on the stack during the call.
+func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	if ctx.Err() != nil {
 		return m.Model.Stream(ctx, req, emit) // returns the context's error
 	}
@@ -172,7 +173,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		}
 	}
 
-	res, err := m.Model.Stream(ctx, req, emit)
+	res, err = m.Model.Stream(ctx, req, emit)
 	outcome = err
 	if fault, failed := errors.AsType[*llm.Error](err); failed && isFault(err) {
 		m.circuit.broken.Store(fault.Kind == llm.KindTruncated)

@@ -80,30 +80,37 @@ type model struct {
 	name     string // name of the model at the provider
 }
 
-// Stream makes a call and records it.
-func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
+// Stream makes a call and records it. The results are named because a copy of the response would stay
+// on the stack during the call.
+func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (res llm.Response, err error) {
 	began, first := time.Now(), time.Duration(0)
 	ctx, span := tracing.Child(ctx, tracing.Client, "chat", m.name)
 	defer span.End()
-	m.begin(span, req)
-	res, err := m.Model.Stream(ctx, req, func(d llm.Delta) {
+	m.begin(span, &req)
+	res, err = m.Model.Stream(ctx, req, func(d llm.Delta) {
 		if first == 0 {
 			first = time.Since(began)
 		}
 		emit(d)
 	})
 
+	m.record(ctx, span, time.Since(began), first, &res, err)
+	return res, err
+}
+
+// record records the outcome of a call in the metrics and in its span. A separate function keeps its
+// variables off the stack of the call.
+func (m *model) record(ctx context.Context, span tracing.Span, took, first time.Duration, res *llm.Response, err error) {
 	// Count failed calls, but do not include them in the durations of answered calls.
 	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {
 		span.Fail(outcome)
-		return res, err
+		return
 	}
 
-	m.observer.answered(m.provider, time.Since(began), first, res.Usage)
+	m.observer.answered(m.provider, took, first, res.Usage)
 	m.end(span, res)
-	return res, nil
 }
 
 // outcomeFor returns the value of the label "outcome" for a call that returned err.

@@ -8,7 +8,7 @@ import (
 )
 
 // begin sets the attributes of the request on the span.
-func (m *model) begin(span tracing.Span, req llm.Request) {
+func (m *model) begin(span tracing.Span, req *llm.Request) {
 	if !span.On() {
 		return
 	}
@@ -30,7 +30,7 @@ func (m *model) begin(span tracing.Span, req llm.Request) {
 }
 
 // end sets the attributes of the response on the span.
-func (m *model) end(span tracing.Span, res llm.Response) {
+func (m *model) end(span tracing.Span, res *llm.Response) {
 	if !span.On() {
 		return
 	}
