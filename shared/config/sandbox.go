@@ -23,7 +23,7 @@ type Sandbox struct {
 	SandboxWall        time.Duration `name:"sandbox-wall" env:"SANDBOX_WALL" default:"30s" help:"Time limit of a call."`
 	SandboxMemory      int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Memory limit of a call in bytes, for all its processes together."`
 	SandboxProcesses   int           `name:"sandbox-processes" env:"SANDBOX_PROCESSES" default:"64" help:"Maximum processes and threads of a call."`
-	SandboxFiles       int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Maximum bytes of files in a call's working folder."`
+	SandboxFiles       int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Maximum total bytes of the files in a call's working folder."`
 	SandboxOutput      int64         `name:"sandbox-output" env:"SANDBOX_OUTPUT" default:"1048576" help:"Maximum bytes that a call prints."`
 }
 

@@ -77,7 +77,7 @@ func (s segment) expand(args map[string]any) (string, error) {
 	case hasSlash(values.String()): // every value was checked for slashes before this point
 		return "", errors.New("the arguments together must not form a slash or backslash in the path, escaped or not")
 	case leavesSegment(plain.String()):
-		return "", errors.New("the arguments must not form a path segment . or ..")
+		return "", errors.New(`the arguments must not form the path segment "." or ".."`)
 	}
 
 	return b.String(), nil

@@ -212,7 +212,7 @@ func trigrams(word string) map[string]bool {
 	return set
 }
 
-// common returns the share of the trigrams of two words that both words have.
+// common returns the fraction of the trigrams of two words that occur in both words.
 func common(a, b map[string]bool) float64 {
 	both := 0
 	for t := range a {

@@ -39,8 +39,8 @@ type Kill struct {
 }
 
 // schedule draws the kills as a pure function of its arguments. All kills are due during the first
-// half of the answers. The runs of a killed worker wait until their leases expire, and enough other
-// triggers must be answered until the last kill is due.
+// half of the answers, because the runs of a killed worker wait until their leases expire. Enough
+// other triggers then remain that can be answered before the last kill is due.
 func schedule(seed uint64, triggers, workers int, kinds []string) []Kill {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: the seed must reproduce the kills
 	var kills []Kill

@@ -89,7 +89,7 @@ func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("looking for the folders that sandboxes contain: %w", err)
+			return nil, fmt.Errorf("reading the host folders that sandboxes contain: %w", err)
 		case is.IsDir():
 			mounts = append(mounts, specs.Mount{Destination: name, Type: "bind", Source: name, Options: []string{"rbind", "ro", "nosuid", "nodev"}})
 			continue

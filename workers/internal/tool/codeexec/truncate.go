@@ -45,7 +45,8 @@ func begins(text string, maximum int) (n int) {
 	return n
 }
 
-// ends returns the length of the longest end of a text that has at most maximum bytes as JSON.
+// ends returns the length of the longest suffix of a text whose JSON encoding has at most maximum
+// bytes.
 func ends(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeLastRuneInString(text[:len(text)-n])

@@ -79,7 +79,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 func (r *reader) read(ctx context.Context, address string) (p *page, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // untrusted data is parsed here, and a panic in a goroutine would end the process
-			p, err = nil, fmt.Errorf("%w: reading it: %v", errUnread, cause)
+			p, err = nil, fmt.Errorf("%w: reading the page: %v", errUnread, cause)
 		}
 	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)

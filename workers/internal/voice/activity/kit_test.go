@@ -132,7 +132,8 @@ func pink(seconds float64, seed uint64) sound {
 	})
 }
 
-// fan returns the noise of a fan: noise that is low-passed twice at about 300 Hz, and the tone of a blade.
+// fan returns the sound of a fan: noise that is low-passed twice at about 300 Hz, and the tone of
+// the rotating blades.
 func fan(seconds float64, seed uint64) sound {
 	r := rand.New(rand.NewPCG(seed, 3))
 	var a, b float64
