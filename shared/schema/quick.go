@@ -159,21 +159,15 @@ func (c *quickParts) part(s *jsonschema.Schema) *quickPart {
 
 // isQuick reports whether a part has only keywords that quick checks support.
 func isQuick(s *jsonschema.Schema) bool {
-	if s.DraftVersion != 2020 || s.Format != nil || len(s.Extensions) > 0 || s.DynamicRef != nil || s.RecursiveRef != nil {
-		return false
+	unsupported := []bool{
+		s.DraftVersion != 2020, s.Format != nil, len(s.Extensions) > 0, s.DynamicRef != nil, s.RecursiveRef != nil,
+		s.PropertyNames != nil, s.Dependencies != nil, s.DependentRequired != nil, s.DependentSchemas != nil,
+		s.UniqueItems, s.Contains != nil, s.Items != nil, s.AdditionalItems != nil, s.UnevaluatedItems != nil,
+		s.ContentEncoding != nil, s.ContentMediaType != nil, s.MultipleOf != nil, s.Enum != nil && s.Const != nil,
+		// Without other parts for the same value, unevaluatedProperties is additionalProperties.
+		s.UnevaluatedProperties != nil && len(sameValueParts(s)) > 0,
 	}
-	if s.PropertyNames != nil || s.Dependencies != nil || s.DependentRequired != nil || s.DependentSchemas != nil {
-		return false
-	}
-	if s.UniqueItems || s.Contains != nil || s.Items != nil || s.AdditionalItems != nil || s.UnevaluatedItems != nil {
-		return false
-	}
-	if s.ContentEncoding != nil || s.ContentMediaType != nil || s.MultipleOf != nil || s.Enum != nil && s.Const != nil {
-		return false
-	}
-
-	// Without other parts for the same value, unevaluatedProperties is additionalProperties.
-	return s.UnevaluatedProperties == nil || len(sameValueParts(s)) == 0
+	return !slices.Contains(unsupported, true)
 }
 
 // object converts the keywords for objects.
@@ -260,21 +254,38 @@ func (c *quickCheck) matches(q *quickPart, value any) bool {
 
 // typed checks the keywords for the value's own type.
 func (c *quickCheck) typed(q *quickPart, value any) bool {
+	if q.literals != nil && !q.literals.contain(value) {
+		return false
+	}
 	switch v := value.(type) {
 	case nil:
-		return q.allows(quickNull) && (q.literals == nil || q.literals.null)
+		return q.allows(quickNull)
 	case bool:
-		return q.allows(quickBoolean) && (q.literals == nil || v && q.literals.yes || !v && q.literals.no)
+		return q.allows(quickBoolean)
 	case string:
-		return q.allows(quickString) && (q.literals == nil || q.literals.texts[v]) && c.text(q, v)
+		return q.allows(quickString) && c.text(q, v)
 	case json.Number:
-		return q.literals == nil && c.number(q, string(v))
+		return c.number(q, string(v))
 	case []any:
-		return q.allows(quickArray) && q.literals == nil && c.list(q, v)
+		return q.allows(quickArray) && c.list(q, v)
 	case map[string]any:
-		return q.allows(quickObject) && q.literals == nil && c.object(q, v)
+		return q.allows(quickObject) && c.object(q, v)
 	default:
 		return c.giveUp()
+	}
+}
+
+// contain reports whether a value is one of the literals.
+func (l *literalSet) contain(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return l.null
+	case bool:
+		return v && l.yes || !v && l.no
+	case string:
+		return l.texts[v]
+	default:
+		return false
 	}
 }
 
@@ -282,36 +293,32 @@ func (q *quickPart) allows(t quickType) bool { return q.types == 0 || q.types&t 
 
 // combined checks the parts that apply to the same value.
 func (c *quickCheck) combined(q *quickPart, value any) bool {
-	if q.ref != nil && !c.matches(q.ref, value) || q.not != nil && c.matches(q.not, value) {
+	matches := func(sub *quickPart) bool { return c.matches(sub, value) }
+	fails := func(sub *quickPart) bool { return !matches(sub) }
+	switch {
+	case q.ref != nil && fails(q.ref), q.not != nil && matches(q.not):
 		return false
-	}
-	for _, sub := range q.allOf {
-		if !c.matches(sub, value) {
-			return false
-		}
-	}
-	if len(q.anyOf)+len(q.oneOf) == 0 && q.condition == nil {
+	case slices.ContainsFunc(q.allOf, fails):
+		return false
+	case len(q.anyOf) > 0 && !slices.ContainsFunc(q.anyOf, matches):
+		return false
+	case len(q.oneOf) > 0 && !matchesOne(q.oneOf, matches):
+		return false
+	case q.condition == nil:
 		return true
 	}
 
-	matches := func(sub *quickPart) bool { return c.matches(sub, value) }
-	if len(q.anyOf) > 0 && !slices.ContainsFunc(q.anyOf, matches) {
-		return false
-	}
-	if len(q.oneOf) > 0 {
-		first := slices.IndexFunc(q.oneOf, matches)
-		if first < 0 || slices.ContainsFunc(q.oneOf[first+1:], matches) {
-			return false
-		}
-	}
-	if q.condition == nil {
-		return true
-	}
 	branch := q.otherwise
 	if matches(q.condition) {
 		branch = q.then
 	}
 	return branch == nil || matches(branch)
+}
+
+// matchesOne reports whether exactly one part matches.
+func matchesOne(parts []*quickPart, matches func(*quickPart) bool) bool {
+	first := slices.IndexFunc(parts, matches)
+	return first >= 0 && !slices.ContainsFunc(parts[first+1:], matches)
 }
 
 func (c *quickCheck) text(q *quickPart, text string) bool {
