@@ -9,7 +9,7 @@ import (
 // ErrEnded means that a component returned without an error before it was stopped.
 var ErrEnded = errors.New("exited unexpectedly")
 
-// ErrLocked means that another process holds the lock.
+// ErrLocked means that another process holds the lock file.
 var ErrLocked = errors.New("locked by another process")
 
 // PanicError is a panic of a component, with the stack of its goroutine.

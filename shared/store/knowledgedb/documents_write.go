@@ -49,15 +49,15 @@ type NewDocument struct {
 	CreatedBy string
 }
 
-// QueuedDocument is an added document and the job to publish for it. Job is nil if there
-// is nothing to do.
+// QueuedDocument is an added document and the job to publish for it. Job is nil if the document
+// need not be processed.
 type QueuedDocument struct {
 	Document domain.Document
 	Job      *domain.Job
 }
 
-// queued converts the row. now means that the document has just been queued, so the result has a
-// job.
+// queued converts the row to a QueuedDocument. now means that the document has just been queued, so
+// that the result has a job.
 func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	doc, err := row.Document()
 	out := QueuedDocument{Document: doc}
@@ -69,9 +69,9 @@ func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 
 // AddDocuments stores either all of the documents or none. Their contents must have been uploaded
 // within the last hour. If the organization already has a document with the same content or URL,
-// that document is returned and keeps its name. If it had failed, it is queued again; if it has a
-// URL, it is fetched again. AddDocuments returns ErrDocumentsFull if a quota is exceeded, and then
-// removes the contents.
+// that document is returned and keeps its name. If the existing document had failed, it is queued
+// again; if it has a URL, it is fetched again. AddDocuments returns ErrDocumentsFull if a quota is
+// exceeded, and then removes the contents.
 func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	for i := range docs {
 		if err := docs[i].check(); err != nil {
@@ -95,7 +95,8 @@ func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, cont
 	case errors.Is(err, ErrDocumentsFull):
 		left := blobs.DropUnlinked(ctx, org, pg.Column(contents, func(b *blobdb.Blob) []byte { return b.Hash })...)
 		err = errors.Join(err, left)
-	// The upload was removed because it was not linked in time. Only the caller has the content.
+	// The upload was removed because it was not linked in time. The caller must send the content
+	// again.
 	case errors.Is(err, blobdb.ErrBlobGone):
 		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed concurrently; send it again")
 		again.RetryAfter = time.Second
