@@ -141,8 +141,8 @@ func (row *DocumentRow) source() string {
 	return "url " + *row.URL
 }
 
-// addDocuments locks the organization's documents, so that concurrent additions neither exceed
-// a quota nor add duplicates.
+// addDocuments implements AddDocuments in one transaction. It locks the organization's documents,
+// so that concurrent additions neither exceed a quota nor add duplicates.
 func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return nil, err
@@ -161,10 +161,10 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	for i := range docs {
 		row, found := there[docs[i].source()]
 		switch {
-		// A document that is being deleted must not be returned as added.
+		// A document that is being deleted cannot be returned as added.
 		case row.isBeingDeleted():
 			return nil, errBeingDeleted()
-		// A later entry of the call with the same source then finds the row of this entry.
+		// The row of this entry is also for later entries of the call with the same source.
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
@@ -186,7 +186,7 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	return readQueued(ctx, tx, org, ids, now)
 }
 
-// needsQueueing reports whether adding an existing document again must queue it.
+// needsQueueing reports whether an existing document must be queued when it is added again.
 func (row *DocumentRow) needsQueueing() bool {
 	return row.Status == string(domain.DocumentFailed) || row.URL != nil && row.Status != "" && row.Status != string(domain.DocumentQueued)
 }
@@ -199,7 +199,7 @@ func (row *DocumentRow) isBeingDeleted() bool {
 	return row.ErrorCode.Valid && row.ErrorCode.String == deletingCode
 }
 
-// errBeingDeleted is the error of changing a document that is being deleted.
+// errBeingDeleted is the error for a change to a document that is being deleted.
 func errBeingDeleted() error {
 	return apierr.New(apierr.Conflict, "the document is being deleted; send it again later, or delete it again if it remains")
 }
@@ -259,7 +259,7 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	return nil
 }
 
-// DocumentUsage is the part of its document quotas that an organization uses.
+// DocumentUsage is the part of an organization's document quotas that is used.
 type DocumentUsage struct {
 	Documents int   `db:"documents"`
 	Bytes     int64 `db:"bytes"` // of the originals, as sent
@@ -359,7 +359,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 		return err
 	}
 
-	// The documents' rows no longer link to the fetched contents.
+	// The rows no longer link to the contents that were fetched, so these contents can be removed.
 	var fetched [][]byte
 	for _, row := range rows {
 		if row.URL != nil && row.Hash != nil {
