@@ -192,7 +192,7 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that could not be claimed is looked up afterwards, and the lookup does not wait for locks
+// A run that could not be claimed is looked up afterwards. This lookup does not wait for locks
 // either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()

@@ -183,7 +183,7 @@ func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	}
 	kept := r.said(r.chat("usr_1", "kept", "q"), "a")
 	r.heard(kept, domain.Playback{Text: "stays"})
-	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes to a run do not remove the playback record
+	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes to a run keep its record
 	if n := r.number(`SELECT count(*) FROM heard`); n != 1 {
 		t.Errorf("%d rows", n)
 	}

@@ -97,7 +97,7 @@ func failure(kind, message string) []byte {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("encoding answer: %v", err)) // only for invalid scripted arguments in a request without streaming; such arguments can only be streamed
+		panic(fmt.Sprintf("encoding answer: %v", err)) // only for a whole answer with invalid scripted arguments, which must be streamed
 	}
 	return b
 }
