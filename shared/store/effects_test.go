@@ -335,8 +335,8 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// If a worker writes while its run is being requeued, the write waits for the requeue and then
-// changes nothing.
+// If a worker writes while another transaction takes its run away, the write waits for that
+// transaction and then changes nothing.
 func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -351,8 +351,9 @@ func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	}
 }
 
-// A write that shares a statement with writes for other runs waits for no lock. It is repeated
-// until its run has been requeued, and then changes nothing.
+// A write that shares a statement with writes for other runs does not wait for the lock of a
+// transaction that takes its run away. It is repeated until that transaction is committed, and then
+// changes nothing.
 func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
