@@ -144,7 +144,7 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 }
 
 // collect returns the next batch: the first call, the calls already waiting and, if several calls
-// arrive, those that arrive within the duration of the previous batch. It stops earlier if no
+// arrive, the calls that arrive within the duration of the previous batch. It stops earlier if no
 // call arrives for half of that time.
 func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	calls := append(make([]call[Q, A], 0, min(g.max, max(int(g.last.Load()), len(g.calls)+1))), first)

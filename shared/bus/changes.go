@@ -127,8 +127,8 @@ func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 	}
 }
 
-// due removes and returns the changes to publish now, and forgets those that were
-// quiet for changeInterval.
+// due removes and returns the changes to publish now. It also forgets the changes that were quiet
+// for changeInterval.
 func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -123,8 +123,8 @@ func (s *RunSettings) Names() []Setting {
 	return names
 }
 
-// Over returns an agent's settings, overridden by those of the request. A nil RunSettings changes
-// nothing.
+// Over returns an agent's settings, overridden by the settings of the request. A nil RunSettings
+// changes nothing.
 func (s *RunSettings) Over(agent ModelSettings) ModelSettings {
 	for _, name := range s.Names() {
 		agent.Copy(name, s.ModelSettings)

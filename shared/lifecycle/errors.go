@@ -21,7 +21,7 @@ type PanicError struct {
 // Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
-// SignalError is the cause of a context that was cancelled by a signal.
+// SignalError is the cause of a context that a signal has cancelled.
 type SignalError struct{ Signal os.Signal }
 
 // Error returns the name of the signal.

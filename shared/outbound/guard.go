@@ -68,8 +68,8 @@ func newGuard(allow []string, own []int) (*guard, error) {
 	return g, nil
 }
 
-// permit contains the destinations that one use of the client may reach, in addition to those that
-// the guard allows.
+// permit contains the destinations that one use of the client may reach, in addition to the
+// destinations that the guard allows.
 type permit struct {
 	port    uint16 // port of the origin; 0: no origin
 	trusted string // host:port; "": no trusted host

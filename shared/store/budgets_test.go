@@ -399,8 +399,8 @@ func TestChecksCount(t *testing.T) {
 	}
 	settle(none, "")
 
-	// Five calls have reported usage: three checks of the agent, one of another agent, and a call
-	// without an agent.
+	// Five calls have reported usage: three checks of the agent, a check of another agent, and a
+	// call without an agent.
 	cost := b.budget(domain.BudgetOrganization, "", domain.BudgetCost, 1000)
 	if got := b.budgetState(cost); got != [2]int64{5 * 60, 0} {
 		t.Errorf("a new budget begins at %v", got)

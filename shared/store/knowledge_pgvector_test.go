@@ -47,7 +47,7 @@ func wantSame(t *testing.T, what string, got, want []knowledgedb.Hit) {
 	}
 }
 
-// spread returns chunks with vectors of length 1, except the first one, whose vector is zero.
+// spread returns chunks with unit vectors. Only the vector of the first chunk is zero.
 func spread(chunks, dimensions int) []knowledgedb.NewChunk {
 	random := rand.New(rand.NewPCG(7, 7))
 	out := make([]knowledgedb.NewChunk, chunks)

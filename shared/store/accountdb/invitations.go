@@ -272,8 +272,8 @@ func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.
 }
 
 // spendInvitation deletes an invitation of the transaction's organization and returns its current
-// role. If two transactions use an invitation concurrently, the second one waits here for the first
-// and then returns not_found.
+// role. If two transactions use an invitation concurrently, the second transaction waits here for
+// the first and then gets not_found.
 func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (domain.Role, error) {
 	var role domain.Role
 	err := tx.GetContext(ctx, &role, `DELETE FROM invitations WHERE `+where+` RETURNING role`, arg)

@@ -192,7 +192,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	return nil
 }
 
-// RemoveUnlinkedBlobs removes those of the given blobs that have no link left.
+// RemoveUnlinkedBlobs removes the given blobs that have no link left. It keeps all other blobs.
 func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) error {
 	if len(contents) == 0 {
 		return nil

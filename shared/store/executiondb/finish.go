@@ -142,7 +142,7 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 }
 
 // saveEndings saves outcomes with one statement. After a batch in which a run was locked,
-// saveEndings first locks the runs and omits those that another transaction has locked.
+// saveEndings first locks the runs, and omits the runs that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
 	// Usually no run is locked. Then one statement on the reserved connection is enough, without a
 	// transaction around it.

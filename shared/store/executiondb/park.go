@@ -106,7 +106,8 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 	return out, err
 }
 
-// openEffects locks the effects of calls, and returns those that wait or whose outcome is unknown.
+// openEffects locks the effects of calls, and returns the effects that wait or whose outcome is
+// unknown.
 func openEffects(ctx context.Context, tx *sqlx.Tx, held lease.Held, callIDs []string) (open []domain.Effect, err error) {
 	var rows []effectRow
 	err = tx.SelectContext(ctx, &rows, effectsSelect+` FOR UPDATE`, held.RunID, pq.Array(callIDs), held.OrganizationID)

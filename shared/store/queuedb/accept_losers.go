@@ -214,7 +214,7 @@ func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptC
 		return nil, errors.Join(cause, err)
 	}
 
-	// Rows that exist are accepted, and only the others are tried again.
+	// Rows that exist are accepted, and only the remaining rows are tried again.
 	out := make([]Accepted, len(rows))
 	missing := fillCreated(out, rows, created)
 	if len(missing) == 0 {

@@ -44,7 +44,8 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 		return first + second, errors.Join(err, err2)
 	}
 
-	// Without the postponement, the same run would fail in every pass and delay the others.
+	// Without the postponement, the same run would fail in every pass and delay the removal of
+	// other runs.
 	later := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE runs SET sweep_after = now() + interval '1 hour' WHERE id = ANY ($1)`, pq.Array(expired.Runs))
 		return err
