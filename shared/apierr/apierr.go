@@ -62,7 +62,7 @@ type Error struct {
 	Err        error
 }
 
-// Error joins the code, the detail and the cause, for logs.
+// Error returns the code, the detail and the cause as one string, for logs.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("%s: %s", e.Code, e.Detail)
@@ -96,8 +96,7 @@ func InvalidFields(fields []Field) error {
 		return nil
 	}
 
-	// The error's sentence describes only the first invalid field. Its list contains all invalid
-	// fields.
+	// Detail describes only the first invalid field. Fields contains all invalid fields.
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 

@@ -1,7 +1,7 @@
-// Package batch combines concurrent calls into batches: while one batch is executed, the next
-// one collects calls. A single caller does not wait. When several calls arrive, the group waits
-// briefly for more, but not longer than the previous batch took. Many callers then share one
-// round trip and one commit.
+// Package batch combines concurrent calls into batches. While a batch is executed, the next batch
+// collects calls. A single caller does not wait. When several calls arrive, the group waits briefly
+// for more calls, but not longer than the previous batch took. Many callers then share one round
+// trip and one commit.
 package batch
 
 import (
@@ -38,7 +38,7 @@ type Group[Q, A any] struct {
 	eager bool // do not wait for further calls
 	lanes int  // maximum number of batches that are executed at the same time
 
-	collecting chan struct{} // holds a value while a batch is collected; guards overflow
+	collecting chan struct{} // a semaphore: holds a value while a batch is collected; guards overflow
 	last       atomic.Int64  // number of calls in the previous batch
 	took       atomic.Int64  // duration of the previous batch in nanoseconds
 }
@@ -108,7 +108,8 @@ func (g *Group[Q, A]) batch(ctx context.Context) []call[Q, A] {
 	g.collecting <- struct{}{}
 	defer func() { <-g.collecting }()
 
-	// If batches are executed in parallel, one lane collects calls while the others execute.
+	// If batches are executed in parallel, one goroutine collects calls while the other goroutines
+	// execute their batches.
 	first, ok := g.next(ctx)
 	if !ok {
 		return nil
@@ -126,7 +127,8 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 		return first, true
 	}
 
-	// After ctx has ended, Run still executes the calls in the queue, because their callers wait.
+	// After ctx has ended, Run still executes the queued calls, because their callers are waiting
+	// for the results.
 	select {
 	case first = <-g.calls:
 		return first, true
@@ -142,7 +144,7 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 }
 
 // collect returns the next batch: the first call, the calls already waiting and, if several calls
-// arrive, those that arrive within the duration of the previous batch. It stops earlier if no
+// arrive, the calls that arrive within the duration of the previous batch. It stops earlier if no
 // call arrives for half of that time.
 func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	calls := append(make([]call[Q, A], 0, min(g.max, max(int(g.last.Load()), len(g.calls)+1))), first)

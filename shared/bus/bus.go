@@ -22,10 +22,10 @@ const (
 	// duplicatesWindow must be shorter than the retention of any idempotency key, because a
 	// later run of the same key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
-	maxStreamBytes   = 256 << 20        // room for about 700,000 job messages; the sweeper publishes the others later
+	maxStreamBytes   = 256 << 20        // bytes: room for about 700,000 messages; further jobs are published later
 	minStreamBytes   = 8 << 20          // smallest size that is tried on a server with little disk space
 	ackWait          = 30 * time.Second // an unacknowledged job message is delivered again after this time
-	flushTimeout     = 2 * time.Second  // maximum time in which the server must confirm that it has received all messages
+	flushTimeout     = 2 * time.Second  // maximum time to wait until the server confirms that it has received all messages
 	remakeTimeout    = 5 * time.Second  // for deleting and creating the stream
 	maxPendingJobs   = 8192             // maximum number of job messages of this process that the server has not acknowledged
 	pendingWait      = time.Millisecond // maximum time that a publication waits for room among the unacknowledged messages
@@ -50,7 +50,7 @@ type Bus struct {
 func Options(name string, log zerolog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),
-		// A process may start while the bus is unreachable, and connects later.
+		// A process may start while the bus is unreachable. It then connects later.
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), // the default gives up after 60 attempts
 		nats.ReconnectWait(200 * time.Millisecond),
@@ -438,6 +438,6 @@ func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1)             // no limit is needed: there are at most as many replies as waiting runs
+	_ = sub.SetPendingLimits(-1, -1)             // unlimited: each run has at most one reply
 	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection is closed
 }

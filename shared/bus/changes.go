@@ -99,8 +99,8 @@ func (c *changes) markDue(of change) {
 
 // markAllDue marks a change of every kind for all organizations as due.
 func (c *changes) markAllDue() {
-	// Changes for all organizations make every watcher read again, which is a load. They are sent
-	// only after messages may have been lost.
+	// A change for all organizations makes every watcher read its resources again, which is a load.
+	// It is therefore sent only after messages may have been lost.
 	for _, kind := range domain.ChangeKinds {
 		c.markDue(change{kind, contract.AllOrganizations})
 	}
@@ -127,8 +127,8 @@ func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 	}
 }
 
-// due removes and returns the changes to publish now, and forgets those that were
-// quiet for changeInterval.
+// due removes and returns the changes to publish now. It also forgets the changes that were quiet
+// for changeInterval.
 func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *changes) due(now time.Time) []change {
 	}
 
 	for _, of := range due {
-		c.tracked[of] = false // done before the publication, so that a change during the publication is published again
+		c.tracked[of] = false // cleared before the publication, so that a change during the publication is published again
 	}
 
 	return due
@@ -171,7 +171,7 @@ func (c *changes) publishAll(due []change) {
 	}
 }
 
-// rest publishes the remaining changes after run has returned.
+// rest publishes the changes that are still due after run has returned.
 func (c *changes) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,7 +236,7 @@ func handleChange(m *nats.Msg, f func(Change)) {
 	}
 }
 
-// named returns an organization's id, or "" for all organizations.
+// named returns the organization in a change's subject: its id, or "" for all organizations.
 func named(org string) string {
 	if org == contract.AllOrganizations {
 		return ""

@@ -127,7 +127,7 @@ func TestAStreamThatForgot(t *testing.T) {
 func forget(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"*.blk", "index.db", "meta.inf"} {
-		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // such a file may be missing if no messages are stored
+		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // without stored messages, there may be no *.blk
 			t.Fatalf("there is no %s to cut", name)
 		}
 	}

@@ -110,7 +110,7 @@ func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), mi
 	}
 }
 
-// missed calls notify with each selected id about which messages may have been missed.
+// missed calls notify with each selected id whose messages may have been missed.
 func (e *follower) missed(notify func(id string), selected func(*followed) bool) {
 	// The callback runs without the lock, because it may call Follow or Unfollow.
 	var ids []string

@@ -40,7 +40,7 @@ const (
 	offerTimeout   = 850 * time.Millisecond  // without an acceptance for this time, the call is offered to another worker
 	clockLeeway    = 5 * time.Second         // maximum time by which a worker's clock may be ahead
 	answerGrace    = 7 * time.Second         // time after the deadline in which the worker may report that the call came too late
-	maxAbsence     = 500 * time.Millisecond  // a call waits this long for a worker to appear; workers reconnect within this time
+	maxAbsence     = 500 * time.Millisecond  // maximum time to wait until a worker accepts the call; then it is offered to another worker
 	retryPause     = 100 * time.Millisecond  // between two offers of a call
 	maxOutage      = 6 * time.Second         // maximum time that the bus may be unreachable before the call fails
 	silenceTimeout = 6 * time.Second         // a worker that sends nothing for three beat intervals counts as lost
@@ -146,8 +146,8 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	}
 }
 
-// offerRepeatedly offers a call repeatedly for acceptTimeout. While no worker is subscribed, it
-// gives up after the shorter time absent. If notTaken is true, no worker took the call, and err is
+// offerRepeatedly offers a call repeatedly for acceptTimeout. If no worker is subscribed, it gives
+// up earlier, after the duration absent. If notTaken is true, no worker took the call, and err is
 // the reason.
 func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent time.Duration) (notTaken bool, answer []byte, err error) {
 	began, nobody := time.Now(), ErrNoToolWorker

@@ -73,8 +73,8 @@ func (b *Bus) ServeTool(
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 
-// receive accepts a call, to be executed under work, or rejects it. It runs in the
-// subscription's goroutine.
+// receive accepts a call, which is then executed under the context work, or rejects it. It runs in
+// the subscription's goroutine.
 func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	deadline, err := time.Parse(deadlineFormat, m.Header.Get(contract.HeaderDeadline))
 	call := ToolMessage{

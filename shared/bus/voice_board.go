@@ -185,7 +185,7 @@ func (v *voiceBoard[In]) check(f func(*voiceWire[In])) {
 	}
 
 	v.mu.Unlock()
-	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read last, so that no session is newer than this value
+	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read last, so that it is not older than a session
 	for _, w := range v.snapshot {
 		if !connected || w.reconnects != reconnects {
 			v.end(w, voiceCut)

@@ -21,7 +21,7 @@ var (
 )
 
 const (
-	voiceLostChecks = int(1500 * time.Millisecond / voiceCheckInterval) // a worker sends something at least every 500 ms
+	voiceLostChecks = int(1500 * time.Millisecond / voiceCheckInterval) // a worker sends a frame at least every 500 ms
 	voicePause      = 50 * time.Millisecond                             // between two offers of a session
 
 	maxTranscription = 200 // maximum length of the name of a transcription model, in bytes

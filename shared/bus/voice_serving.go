@@ -21,8 +21,9 @@ type VoiceServing struct {
 	// Transcription is the name of the model that transcribes speech. Callers get it when they open
 	// a session.
 	Transcription string
-	// Admit verifies the capability of an opening over its body and returns the session's name;
-	// false rejects it. It is called before a slot is taken, from one goroutine, and must be fast.
+	// Admit verifies the capability of a request to open a session, and the request's body. It
+	// returns the session's name, or false to reject the request. It is called before a slot is
+	// taken, from one goroutine, and must be fast.
 	Admit func(capability string, body []byte) (line string, ok bool)
 	// Serve serves a session. ctx ends when the session ends, and the session ends when Serve
 	// returns.

@@ -15,7 +15,7 @@ import (
 const (
 	voiceLagFrames = 1000    // maximum number of frames that wait for a session's reader
 	voiceLagBytes  = 4 << 20 // maximum number of bytes in these frames
-	voiceHead      = 4       // size of the number before each frame, in bytes
+	voiceHead      = 4       // size of the frame's number, which precedes the frame, in bytes
 )
 
 // Reasons for the end of a session that neither end has closed.
@@ -159,7 +159,7 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 	}
 
 	w.buf = frame
-	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // if the other end is gone, the server replies to own
+	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // if the other end is gone, own gets "no responders"
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}

@@ -90,7 +90,7 @@ type Telemetry struct {
 // Check returns an error if the address is invalid.
 func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint) }
 
-// Runs contains the settings on which ingress and workers must agree.
+// Runs contains the settings of runs that must be the same in the ingress and the workers.
 type Runs struct {
 	DefaultModel string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
 }

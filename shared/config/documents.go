@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Documents contains the settings of documents on which ingress and workers must agree.
+// Documents contains the settings of documents that must be the same in the ingress and the
+// workers.
 type Documents struct {
 	DocumentsPerOrganization     int   `name:"documents-per-organization" env:"DOCUMENTS_PER_ORGANIZATION" default:"10000" help:"Maximum documents of an organization; 0: no limit."`
 	DocumentBytesPerOrganization int64 `name:"document-bytes-per-organization" env:"DOCUMENT_BYTES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of an organization's original documents; 0: no limit."`

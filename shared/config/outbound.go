@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Outbound contains the non-public addresses that the service may connect to. Ingress and workers
-// must agree on them.
+// Outbound contains the non-public addresses to which the service may connect. The settings must be
+// the same in the ingress and the workers.
 type Outbound struct {
 	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"Addresses that agents and notifications may reach in addition to the public internet: host:port, or networks (CIDR), separated by commas."`
 }

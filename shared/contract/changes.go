@@ -6,8 +6,8 @@ import (
 	"parley/shared/domain"
 )
 
-// AllOrganizations stands in place of the organization's id in the subject of a change that may
-// concern any organization. Publishers use it if they have lost track of unpublished changes.
+// AllOrganizations replaces the organization's id in the subject of a change that may concern any
+// organization. Publishers use it if they do not know which changes were not published.
 const AllOrganizations = "all"
 
 // ChangeSubject returns the subject for changes in an organization's resources of the given kind.

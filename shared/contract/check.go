@@ -34,8 +34,8 @@ func (c CheckClaims) Bounds() (org, kind string, expires time.Time) {
 // CheckReply is the result of a check.
 type CheckReply struct {
 	Checks []domain.Check `json:"checks,omitempty"`
-	// Lacking is a budget that has no room for the model calls of the check, so no call was made.
-	// Later is true if the budget would have room without the reservations of other calls.
+	// Lacking is a budget without room for the model calls of the check, so that no call was made.
+	// Later is true if the calls would fit without the reservations of other calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`
 	// Unavailable means that the worker could not check anything.

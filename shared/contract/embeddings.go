@@ -41,8 +41,8 @@ type EmbedReply struct {
 	// missing.
 	Vectors     [][]byte `json:"vectors,omitempty"`
 	InputTokens int64    `json:"inputTokens,omitempty"`
-	// Lacking is a budget that has no room for the call, so the call was not made. Later is true if
-	// the budget would have room without the reservations of other calls.
+	// Lacking is a budget without room for the call, so that the call was not made. Later is true
+	// if the call would fit without the reservations of other calls.
 	Lacking *domain.Budget `json:"lacking,omitempty"`
 	Later   bool           `json:"later,omitempty"`
 	// Failure is the reason why there are no vectors, as an error for the caller.

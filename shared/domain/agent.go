@@ -147,8 +147,8 @@ type Config struct {
 	AppendSources  bool     `json:"appendSources,omitempty"`
 
 	Answer AnswerSettings `json:"answer,omitzero"`
-	// PromptVariables means that the variables in the system prompt are replaced. Releases without
-	// variables stored configurations without this field, whose prompts are used as they are.
+	// PromptVariables means that the variables in the system prompt are replaced. Configurations
+	// that were stored before variables existed lack this field. Their prompts are used unchanged.
 	PromptVariables bool `json:"promptVariables,omitempty"`
 }
 

@@ -24,7 +24,7 @@ type Attachment struct {
 // documents.
 func (a Attachment) IsImage() bool { return strings.HasPrefix(a.MediaType, "image/") }
 
-// AttachmentCall replaces the call id in files that came with a request and not from a tool call.
+// AttachmentCall is stored instead of a tool call's id with files that came with a request.
 const AttachmentCall = "attachment"
 
 // textOnlyModels are models that are known to take no images. An entry with a star is a prefix.

@@ -92,12 +92,12 @@ func (c Caller) Principal() string {
 	}
 }
 
-// SystemPrincipal is the principal of an organization's automations, independent of the key
+// SystemPrincipal is the principal of an organization's automations. It does not depend on the key
 // that triggers them.
 const SystemPrincipal = "system"
 
-// AutomationPrincipal returns the principal of the runs that a member triggers, independent of
-// the member's key.
+// AutomationPrincipal returns the principal of the runs that a member triggers. It does not depend
+// on the member's key.
 func (c Caller) AutomationPrincipal() string { return SystemPrincipal + ":" + c.UserID }
 
 // Readable returns the principals whose sessions and runs the caller may read. It returns nil for

@@ -58,8 +58,9 @@ type CallRound struct {
 	RunID string `json:"runId,omitempty"`
 }
 
-// OpenRounds splits the history. earlier has the complete exchanges. open has the rounds of a last
-// exchange without message and answer; they follow the input's own message.
+// OpenRounds splits the history. earlier has the complete exchanges. If the last exchange has
+// neither message nor answer, open has its rounds. These rounds follow the message of the input
+// itself.
 func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 	last := len(in.History) - 1
 	if last < 0 || !in.History[last].Open() {
@@ -68,8 +69,8 @@ func (in *Input) OpenRounds() (earlier []Exchange, open []CallRound) {
 	return in.History[:last], in.History[last].Rounds
 }
 
-// Open reports whether the exchange has rounds but neither message nor answer. As the last exchange
-// of a run's history, it belongs to the run's own message and answer.
+// Open reports whether the exchange has rounds but neither message nor answer. If the last exchange
+// of a run's history is open, its rounds belong to the run's own message.
 func (e *Exchange) Open() bool { return len(e.Rounds) > 0 && e.Message == "" && e.Answer == "" }
 
 // Calls that the client makes have ids that name their run: call_<run>_<n>.

@@ -23,7 +23,7 @@ type Document struct {
 	Name     string            `json:"name"`
 	MIMEType string            `json:"mimeType"` // the type that the sender declared; after processing, the detected type
 	Bytes    int64             `json:"bytes"`
-	SHA256   *string           `json:"sha256"` // of the content, in hex; nil if the content is not fetched yet
+	SHA256   *string           `json:"sha256"` // SHA-256 of the content, in hex; nil if the content is not fetched yet
 	URL      *string           `json:"url"`    // the source of the content; nil if the content was uploaded
 	Status   DocumentStatus    `json:"status"`
 	Error    *DocumentError    `json:"error"`

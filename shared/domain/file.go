@@ -1,6 +1,6 @@
 package domain
 
-// File is a file that a tool call in a run has created. It is kept for as long as the run.
+// File is a file that a tool call in a run has created. It is deleted with the run.
 type File struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"` // path in the working folder, for example "plot.png" or "out/table.csv"

@@ -38,14 +38,14 @@ type Hook struct {
 	Secret           string        `json:"secret"`              // "***"
 	PreviousUntil    *Time         `json:"previousSecretUntil"` // until then, the previous secret is also valid; nil: there is no previous secret
 	SignatureHeader  string        `json:"signatureHeader"`     // for hmac and token; otherwise ""
-	DeliveryIDHeader string        `json:"deliveryIdHeader"`    // for hmac and token; "": the id is derived from the body
+	DeliveryIDHeader string        `json:"deliveryIdHeader"`    // for hmac and token; "": the delivery's id is derived from the body
 	MessageTemplate  string        `json:"messageTemplate"`
-	OutputSchema     JSONSchema    `json:"outputSchema"` // that the answers must match; nil: the agent's own
+	OutputSchema     JSONSchema    `json:"outputSchema"` // the schema that the answers must match; nil: the agent's own schema
 	Filter           []HookFilter  `json:"filter"`
 	Coalesce         *HookCoalesce `json:"coalesce"`
 	Enabled          bool          `json:"enabled"`
 	LastDeliveryAt   *Time         `json:"lastDeliveryAt"`
-	LastRejectedAt   *Time         `json:"lastRejectedAt"` // the last delivery without a valid signature, if it is in the log
+	LastRejectedAt   *Time         `json:"lastRejectedAt"` // of the last delivery without a valid signature, if the log has it
 	CreatedAt        Time          `json:"createdAt"`
 	UpdatedAt        Time          `json:"updatedAt"`
 }
@@ -59,11 +59,11 @@ type HookFilter struct {
 }
 
 // HookCoalesce determines which deliveries are combined into one run: deliveries with the same key,
-// each of which arrives within the window after the previous one.
+// each of which arrives within the window after the previous delivery.
 type HookCoalesce struct {
 	Key            string `json:"key"`            // a template, as for the message, for example {{pull_request.id}}
 	WindowSeconds  int    `json:"windowSeconds"`  // 1-3600, from the newest delivery
-	MaxWaitSeconds int    `json:"maxWaitSeconds"` // from the first delivery; at least the window and at most 3600
+	MaxWaitSeconds int    `json:"maxWaitSeconds"` // from the first delivery to the run; from WindowSeconds to 3600
 }
 
 // DeliveryStatus is the result of a delivery.

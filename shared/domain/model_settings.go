@@ -39,7 +39,7 @@ const (
 // ReasoningEfforts lists the values of ModelSettings.ReasoningEffort, the smallest first.
 var ReasoningEfforts = []string{EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh, EffortXHigh}
 
-// ModelSettings are settings of a model call. A nil or empty field means the model's default.
+// ModelSettings are settings of a model call. A nil or empty field means the default of the model.
 type ModelSettings struct {
 	Temperature       *float64 `json:"temperature,omitempty"`     // 0 to 2, for Anthropic 0 to 1
 	TopP              *float64 `json:"topP,omitempty"`            // 0 to 1
@@ -104,7 +104,8 @@ func (s *ModelSettings) Pointer() *ModelSettings {
 // RunSettings are the model settings of a request. They take precedence over the agent's.
 type RunSettings struct {
 	ModelSettings
-	// Cleared lists the agent's settings that this request resets to the model's defaults.
+	// Cleared lists the settings that this request resets from the agent's values to the model's
+	// defaults.
 	Cleared []Setting `json:"cleared,omitempty"`
 }
 
@@ -122,8 +123,8 @@ func (s *RunSettings) Names() []Setting {
 	return names
 }
 
-// Over returns an agent's settings, overridden by those of the request. A nil RunSettings changes
-// nothing.
+// Over returns an agent's settings, overridden by the settings of the request. A nil RunSettings
+// changes nothing.
 func (s *RunSettings) Over(agent ModelSettings) ModelSettings {
 	for _, name := range s.Names() {
 		agent.Copy(name, s.ModelSettings)

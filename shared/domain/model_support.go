@@ -18,10 +18,11 @@ type Range struct {
 type ModelSupport struct {
 	// Prefix is the beginning of the model's name in the form that agents use.
 	Prefix string `json:"prefix"`
-	// Temperature and TopP are the accepted values; nil: none.
+	// Temperature and TopP are the ranges of the accepted values. nil means that the model does not
+	// accept the setting.
 	Temperature *Range   `json:"temperature"`
 	TopP        *Range   `json:"topP"`
-	Efforts     []string `json:"reasoningEffort"` // accepted values; none: the setting is not accepted
+	Efforts     []string `json:"reasoningEffort"` // nil: the model does not accept the setting
 	Seed        bool     `json:"seed"`
 	Stop        bool     `json:"stop"`
 	Parallel    bool     `json:"parallelToolCalls"`

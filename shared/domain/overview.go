@@ -1,6 +1,6 @@
 package domain
 
-// StepName names a first step with the service.
+// StepName names one of the first steps that a new user takes with the service.
 type StepName string
 
 // The first steps, in the order in which they are shown.
@@ -12,7 +12,7 @@ const (
 	StepEmbed    StepName = "embed"    // a widget is enabled for a website
 )
 
-// Step is a first step with the service, and whether it is done.
+// Step is one of the first steps with the service, and whether it is done.
 type Step struct {
 	Name StepName `json:"name"`
 	Done bool     `json:"done"`

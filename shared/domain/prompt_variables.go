@@ -43,8 +43,8 @@ type promptPart struct {
 }
 
 // parsePrompt splits a prompt into its parts. A variable is {{name}}, with or without spaces around
-// the name. A backslash before {{ makes it a text. The error names the wrong variable and its
-// position.
+// the name. After a backslash, {{ is literal text. The error contains the name of the invalid
+// variable and its position.
 func parsePrompt(prompt string) ([]promptPart, error) {
 	var parts []promptPart
 	for rest := prompt; ; {

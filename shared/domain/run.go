@@ -62,10 +62,10 @@ type Run struct {
 	Warnings []RunWarning `json:"warnings,omitempty"`
 	// AppendSources is the agent's setting at the time of acceptance.
 	AppendSources bool `json:"appendSources,omitempty"`
-	// Settings are the model settings of the run: the agent's, overridden by those of the request.
-	// It is nil if there are none or the run has not finished.
+	// Settings are the model settings of the run: the agent's settings, overridden by the
+	// request's. It is nil if there are none or the run has not finished.
 	Settings *ModelSettings `json:"settings,omitempty"`
-	// Attachments are the images and documents of the request, as they were sent.
+	// Attachments are the images and documents that were sent with the request.
 	Attachments []Attachment `json:"attachments,omitempty"`
 	// FinishReason is nil until the run has finished.
 	FinishReason *FinishReason `json:"finishReason"`
@@ -113,7 +113,8 @@ func (r *Run) Incomplete() bool {
 	return r.Status == RunCompleted && r.FinishReason != nil && (*r.FinishReason == FinishLength || *r.FinishReason == FinishContentFilter)
 }
 
-// ClientCalls returns the calls that the client of a run must make, in order. They have no result.
+// ClientCalls returns the calls that the run's client must make, in order. They are the calls
+// without a result.
 func (r *Run) ClientCalls() (calls []ToolCall) {
 	if r.Status != RunCompleted || r.FinishReason == nil || *r.FinishReason != FinishToolCalls {
 		return nil
@@ -220,8 +221,8 @@ const MaxProviderMessage = 1_000
 
 // Input is the input of a run: the message, and further keys that are passed to the agent as data.
 // If the request contained the whole conversation, History has the earlier messages, and
-// Instructions may have further instructions. Echo has fields of the request that a protocol
-// repeats when the run is read later.
+// Instructions may have further instructions. Echo has the fields of the request that its protocol
+// repeats in later responses.
 type Input struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`

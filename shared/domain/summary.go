@@ -101,9 +101,9 @@ const escapedRune = 12
 // attachmentsPrefix is the maximum number of characters of the attachments in the JSON of an Input.
 const attachmentsPrefix = MaxAttachments * 2048
 
-// QuestionPrefix returns the number of characters of an Input's JSON that contain the first n
-// characters of its message and one more. The result attached applies if the JSON begins with
-// AttachmentsKey, otherwise plain.
+// QuestionPrefix returns how many characters of an Input's JSON must be read to get the first n
+// characters of the message and one more. The result attached is for JSON that begins with
+// AttachmentsKey, the result plain for any other JSON.
 func QuestionPrefix(n int) (plain, attached int) {
 	plain = len(UnstoredInput) + len(questionKey) + (n+1)*escapedRune
 	return plain, plain + len(AttachmentsKey) + attachmentsPrefix
@@ -116,7 +116,7 @@ const AttachmentsKey = `"attachments":`
 const questionKey = `"message":"`
 
 // ReadQuestion returns the message and the attachments of an Input whose JSON may be truncated. The
-// message is nil unless the JSON begins with the attachments, if any, and the message.
+// message is nil unless the JSON begins with the message, or with the attachments and the message.
 func ReadQuestion(input string) (*InputSummary, []Attachment) {
 	rest, found := strings.CutPrefix(input, UnstoredInput)
 	if !found {

@@ -46,7 +46,8 @@ func TestReadQuestion(t *testing.T) {
 	}
 }
 
-// The attachments precede the message and are read from the beginning of any input.
+// The attachments precede the message in the JSON. They can be read from the beginning of any
+// input.
 func TestReadQuestionWithAttachments(t *testing.T) {
 	t.Parallel()
 	files := make([]Attachment, MaxAttachments)

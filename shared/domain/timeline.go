@@ -32,7 +32,7 @@ const (
 type Span struct {
 	Kind         SpanKind   `json:"kind"`
 	Name         string     `json:"name"`
-	Attempt      int        `json:"attempt"` // number of the attempt; the next attempt for "queue", the previous one for "wait"
+	Attempt      int        `json:"attempt"` // number of the attempt; for "queue", of the next attempt; for "wait", of the previous attempt
 	Status       SpanStatus `json:"status"`
 	StartedAt    Time       `json:"startedAt"`
 	FinishedAt   *Time      `json:"finishedAt"` // nil while it is in progress
@@ -44,7 +44,7 @@ type Span struct {
 	Text         string     `json:"text,omitempty"`        // the beginning of the text that the model returned in a completed turn
 	TextCut      bool       `json:"textCut,omitempty"`     // the text was truncated
 	ToolCallIDs  []string   `json:"toolCallIds,omitempty"` // the calls that a completed turn requested, in order
-	Message      string     `json:"message,omitempty"`     // the reason for its result; for "wait", the decision
+	Message      string     `json:"message,omitempty"`     // the reason for the span's result; for "wait", the decision
 	// Provider is the response of the model provider that made an attempt fail. It is only for
 	// admins.
 	Provider *ProviderError `json:"provider,omitempty"`

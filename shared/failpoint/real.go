@@ -22,7 +22,7 @@ type armed struct {
 	pause  time.Duration // for delay and kill
 
 	mu   sync.Mutex
-	left int // number of further passes until the action is taken; it is taken once
+	left int // number of further passes until the action is taken; the action is taken only once
 }
 
 // table is parsed once. An invalid value ends the process, because a test would pass without its

@@ -68,8 +68,8 @@ func Type(head []byte) string {
 	}
 }
 
-// Read reads the header of an image. The error is ErrFormat, ErrDamaged, ErrPixels or an error of
-// from.
+// Read reads the header of an image from the reader from. The error is ErrFormat, ErrDamaged,
+// ErrPixels or an error of from.
 func Read(from io.Reader) (Info, error) {
 	in := bufio.NewReaderSize(from, 4096)
 	head, err := in.Peek(HeadBytes)
@@ -161,7 +161,7 @@ func (i *Info) jpeg(in *bufio.Reader) error {
 			return err
 		case kind == 0x01, kind >= 0xd0 && kind <= 0xd8: // no length
 			continue
-		case kind == 0, kind == 0xd9, kind == 0xda: // the end of the image, or pixels without a frame
+		case kind == 0, kind == 0xd9, kind == 0xda: // the image ends, or its pixels begin, without a frame header
 			return ErrDamaged
 		}
 

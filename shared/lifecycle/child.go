@@ -25,7 +25,7 @@ func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 
 	setDeathSignal(cmd.SysProcAttr, onDeath)
 
-	// A goroutine starts the process, reports whether it has started, and then waits for it.
+	// The goroutine keep starts the process, reports the result, and then waits for the process.
 	child := &Child{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go child.keep(started)

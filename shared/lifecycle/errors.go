@@ -9,7 +9,7 @@ import (
 // ErrEnded means that a component returned without an error before it was stopped.
 var ErrEnded = errors.New("exited unexpectedly")
 
-// ErrLocked means that another process holds the lock.
+// ErrLocked means that another process holds the lock file.
 var ErrLocked = errors.New("locked by another process")
 
 // PanicError is a panic of a component, with the stack of its goroutine.
@@ -21,7 +21,7 @@ type PanicError struct {
 // Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
-// SignalError is the cause of a context that was cancelled by a signal.
+// SignalError is the cause of a context that a signal has cancelled.
 type SignalError struct{ Signal os.Signal }
 
 // Error returns the name of the signal.

@@ -44,7 +44,7 @@ func (g *Group) Add(name string, run func(context.Context) error) {
 // reverse order. It returns the components' errors joined, each with the name of its component, or
 // nil after a clean stop. A Group can run only once.
 func (g *Group) Run(ctx context.Context) error {
-	// The channel has room for all components, so that none blocks when it ends.
+	// The channel has room for all components, so that no component blocks when it ends.
 	ended := make(chan *member, len(g.members))
 	for _, m := range g.members {
 		m.start(context.WithoutCancel(ctx), ended)
@@ -104,7 +104,8 @@ func call(ctx context.Context, run func(context.Context) error) (err error) {
 	return run(ctx)
 }
 
-// stop cancels the components from the last to the first, each after the previous one has returned.
+// stop cancels the components from the last to the first. It cancels each component after the
+// previously cancelled component has returned.
 func (g *Group) stop() error {
 	timeout := g.StopTimeout
 	if timeout <= 0 {

@@ -54,7 +54,8 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-// describe adds to an error the path and, if known, the process that holds the lock.
+// describe adds to an error the lock file's path and, if known, the id of the process that holds
+// the lock.
 func describe(file *os.File, path string, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("locking %s: %w", path, err)

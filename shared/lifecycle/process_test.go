@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// The tests of signals, locks and deaths need separate processes. Each is this test binary, started
-// again with a role in the environment variable roleKey.
+// The tests of signals, locks and killed processes need separate processes. Each is this test
+// binary, started again with a role in the environment variable roleKey.
 const roleKey = "LIFECYCLE_TEST_ROLE"
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ func (c *Client) Connect(ctx context.Context, origin string, timeout time.Durati
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	// The request only passes the same checks as a real request. It is never sent.
+	// The request only serves to apply the checks that a real request must pass. It is never sent.
 	t := newTransport(c, Options{Timeout: timeout, Origin: origin, Fresh: true})
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, origin, http.NoBody)
 	if err != nil {

@@ -17,7 +17,7 @@ var (
 // Error is a failed request.
 type Error struct {
 	Message string // the reason, for the model and the caller, without any URL or address
-	NotSent bool   // certainly, no part of the request was sent
+	NotSent bool   // it is certain that no part of the request was sent
 	Err     error  // internal cause, may be nil
 }
 

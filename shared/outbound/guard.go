@@ -60,16 +60,16 @@ func newGuard(allow []string, own []int) (*guard, error) {
 		g.own = append(g.own, uint16(port))
 	}
 
-	// The package ssrf allows any port here. Ports are checked separately, because the allowed ones
-	// depend on the use of the client.
+	// The package ssrf allows any port here. The guard checks ports separately, because the allowed
+	// ports depend on the use of the client.
 	g.public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...))
 	g.open = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...),
 		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 	return g, nil
 }
 
-// permit contains the destinations that one use of the client may reach, in addition to those that
-// the guard allows.
+// permit contains the destinations that one use of the client may reach, in addition to the
+// destinations that the guard allows.
 type permit struct {
 	port    uint16 // port of the origin; 0: no origin
 	trusted string // host:port; "": no trusted host
@@ -92,8 +92,8 @@ func (g *guard) checkPort(p permit, to target) error {
 // check decides whether a socket may be connected. host is the host in the request. All rejections
 // of a host name have the same message, so that they reveal nothing about its addresses.
 func (g *guard) check(p permit, host, network, address string) error {
-	// The error for a host that is written as an IP address reveals nothing, so the caller gets the
-	// detailed reason.
+	// A host that is written as an IP address needs no name lookup. The detailed error then reveals
+	// nothing about the network, so the caller gets it.
 	err := g.judge(p, host, network, address)
 	if _, literal := netip.ParseAddr(host); err != nil && literal != nil {
 		return refuse(unreachable)

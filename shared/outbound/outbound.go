@@ -19,9 +19,9 @@ import (
 
 // Config defines the destinations that a process may reach in addition to the public internet.
 type Config struct {
-	// Allow is the value of OUTBOUND_ALLOW. "host:port" allows this host and port, whatever address
-	// the name has. A CIDR network allows its addresses, but only at the ports that are allowed
-	// everywhere.
+	// Allow is the value of OUTBOUND_ALLOW. An entry "host:port" allows this host and port at any
+	// address to which the name resolves. A CIDR network allows its addresses, but only at the
+	// ports that are allowed everywhere.
 	Allow []string
 	// OwnPorts are the ports of this service and its servers. They are forbidden on this machine's
 	// addresses and on all non-public addresses, unless Allow contains exactly this host:port.

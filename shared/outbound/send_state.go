@@ -41,7 +41,7 @@ func (w *sendState) trace() *httptrace.ClientTrace {
 			c.sendState.Store(w)
 			return
 		}
-		w.mu.Lock() // in an unknown kind of connection, a part of the request may already have been sent
+		w.mu.Lock() // for an unknown type of connection, assume that a part of the request has been sent
 		defer w.mu.Unlock()
 		w.begun = true
 	}}

@@ -201,8 +201,8 @@ func TestForbiddenAddressesBehindARedirect(t *testing.T) {
 		w.next, w.dialed = address, nil
 		w.mu.Unlock()
 		_, at, err := w.get(t, "http://"+w.good+"/start", Options{Redirects: 3})
-		// Go may parse the URL as a path on the same host, which is allowed. All other requests
-		// must fail.
+		// Go may parse the URL as a path on the allowed host, and then the request may succeed. All
+		// other requests must fail.
 		if err == nil && at.Host != w.good {
 			t.Errorf("%q: got %v", address, at)
 		}

@@ -85,7 +85,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := &sendState{ctx: ctx, hook: sendingHook(ctx)}
 	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
-		defer cancel() // only after describe has checked whether ctx has ended
+		defer cancel() // deferred, because describe must first check whether ctx has ended
 
 		// After abandon, a late connection can no longer send the request.
 		notSent, hookErr := w.abandon()

@@ -15,7 +15,7 @@ const (
 	// maximum nesting of objects and lists, because a check needs stack for each level
 	maxDepth    = 64
 	maxNumber   = 100 // characters
-	maxExponent = 400 // a number is checked as a fraction, and 1e999999999 would have that many digits
+	maxExponent = 400 // a number is checked as a fraction; the fraction of 1e999999999 would have a billion digits
 )
 
 // decode parses one JSON value of at most limit bytes. It rejects repeated keys, because a
@@ -38,8 +38,8 @@ type parser struct {
 	at   int
 }
 
-// next skips white space and the separators of members, which are in the right places, and returns
-// the next character.
+// next skips white space, commas and colons, and returns the next character. The separators need no
+// check, because the JSON is valid.
 func (p *parser) next() byte {
 	for {
 		switch c := p.text[p.at]; c {
@@ -112,7 +112,7 @@ func (p *parser) list(depth int) (any, error) {
 	return l, nil
 }
 
-// string parses a string. Only one with escapes or invalid UTF-8 needs encoding/json.
+// string parses a string. Only a string with escapes or invalid UTF-8 needs encoding/json.
 func (p *parser) string() (s string, err error) {
 	from, escaped := p.at, false
 	// The loop finds a closing quote, because the text is valid JSON.
@@ -132,7 +132,7 @@ func (p *parser) string() (s string, err error) {
 	return s, nil
 }
 
-// number parses a number. It stays a text, because a float64 would lose digits.
+// number parses a number. The result is the number's text, because a float64 would lose digits.
 func (p *parser) number() (any, error) {
 	from := p.at
 	for p.at < len(p.text) && strings.IndexByte("+-.eE0123456789", p.text[p.at]) >= 0 {

@@ -10,9 +10,10 @@ import (
 // errEffort stops a check that is too much work. Callers receive errTooLarge instead.
 var errEffort = errors.New("too much")
 
-// countEffort makes every part of the schema count the work of a check, and stop the check when the
-// work exceeds the limit. Without a limit, parts that refer to each other could double the work at
-// each level. The counter is installed as the part's format, which the library checks first.
+// countEffort makes every part of the schema count the work of a check. If the work exceeds the
+// limit, the part stops the check. Without a limit, parts that refer to each other could double the
+// work at each level. The counter is installed as the part's format, which the library checks
+// first.
 func (s *Schema) countEffort() error {
 	w := &walk{seen: map[*jsonschema.Schema]bool{}}
 	if err := w.visit(s.compiled); err != nil {
@@ -97,12 +98,12 @@ func sizeFor(p jsonschema.Regexp) int {
 	return 0
 }
 
-// walk visits all parts of a schema that a check can reach.
+// walk is a visit of all parts of a schema that a check can reach.
 type walk struct {
 	seen     map[*jsonschema.Schema]bool
-	order    []*jsonschema.Schema // the parts of the schema, each after the parts that it refers to, except in a circle
+	order    []*jsonschema.Schema // the parts of the schema, each after the parts to which it refers, except for circular references
 	unknown  bool                 // a pattern cannot be checked
-	negative bool                 // inside a "not" or similar, an overly permissive match would reject valid arguments
+	negative bool                 // the walk is inside a "not" or a similar keyword, where an overly permissive match rejects valid values
 }
 
 // visit adds a part and everything that it refers to. It returns an error for references that
@@ -112,10 +113,10 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 		return nil
 	}
 
-	// A part is marked before its parts are visited, because parts may refer to each other in a
+	// A part is marked before its subparts are visited, because parts may refer to each other in a
 	// circle.
 	w.seen[part] = true
-	if part.DynamicRef != nil || part.RecursiveRef != nil { // these references lead to parts that this walk cannot find
+	if part.DynamicRef != nil || part.RecursiveRef != nil { // the walk cannot resolve these references
 		return errDynamic
 	}
 	if !strings.HasPrefix(part.Location, address) {

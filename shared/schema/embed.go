@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Embed returns a schema for use inside another document, at the JSON Pointer at, for example
-// "#/properties/data". References within the schema begin with at. The order of its members is
-// kept. Its $schema is omitted, because only the outermost schema may have one.
+// Embed returns a copy of a schema for use inside another document. at is the JSON Pointer to the
+// copy, for example "#/properties/data". References within the copy begin with at. The order of the
+// members is kept. $schema is omitted, because only the outermost schema may have it.
 func Embed(raw json.RawMessage, at string) json.RawMessage {
 	e := embedding{in: json.NewDecoder(bytes.NewReader(raw)), at: at, root: true}
 	e.in.UseNumber()
@@ -42,7 +42,8 @@ const (
 // literals are the keywords whose values may be any JSON.
 var literals = setFor(`const default enum examples`)
 
-// within returns the position of an object's member.
+// within returns the position of a member of an object, given the object's position p and the
+// member's key.
 func (p position) within(key string) position {
 	switch {
 	case p == schemas:

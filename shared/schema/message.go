@@ -20,7 +20,7 @@ const (
 	// maximum length of a key, pattern or number in a message, in characters
 	maxWord   = 80
 	maxReason = 160 // maximum length of the message about one location, in characters
-	// maxProblems bounds the mismatches that are read: a value may have a million.
+	// maxProblems bounds the mismatches that are read, because a value may have a million of them.
 	maxProblems = 2000
 )
 
@@ -32,7 +32,8 @@ type problem struct {
 	reason string
 }
 
-// readable converts an error of the library to one that a model or an administrator can act on.
+// readable converts an error of the library to an error with which a model or an administrator can
+// correct the fault.
 func readable(err error) error {
 	if err == nil {
 		return nil
@@ -90,7 +91,7 @@ func (p problem) String() string {
 // that are still read.
 func problems(e *jsonschema.ValidationError, left *int) []problem {
 	// An error without causes is the actual problem. The errors that contain it only repeat that a
-	// part did not match.
+	// part of the value did not match.
 	if len(e.Causes) == 0 {
 		*left--
 		at := e.InstanceLocation
@@ -137,10 +138,10 @@ func escapeKey(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// noForm begins the message if a value matches none of several alternatives.
+// noForm is the beginning of the message for a value that matches none of several alternatives.
 const noForm = "matches none of the allowed forms; closest: "
 
-// pointer is a JSON Pointer to a location, or "" for the top-level value. A long pointer is
+// pointer returns the JSON Pointer to a location, or "" for the top-level value. A long pointer is
 // shortened to its innermost keys.
 func pointer(location []string) string {
 	var place strings.Builder

@@ -37,9 +37,9 @@ type Mismatch struct {
 	Message string `json:"message"`
 }
 
-// CompileOutput compiles the schema of an answer. It has the rules of Compile and three more. The
-// schema may be nested at most 16 levels deep. Every pattern must be supported. At least one value
-// must match every part that is used.
+// CompileOutput compiles the schema of an answer. It applies the rules of Compile and three more
+// rules. The schema may be nested at most 16 levels deep. Every pattern must be supported. At least
+// one value must match every part that is used.
 func CompileOutput(raw json.RawMessage) (*Schema, error) {
 	s, err := Compile(raw)
 	if err != nil {
@@ -175,13 +175,13 @@ func isFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool 
 }
 
 // isRequiredFinite reports whether all properties and items that a part requires are in the set
-// finite. They matter only if no value of another type matches.
+// finite. It returns true if the part also allows values of another type.
 func isRequiredFinite(part *jsonschema.Schema, finite map[*jsonschema.Schema]bool) bool {
 	if part.Types == nil {
 		return true
 	}
 	switch types := part.Types.ToStrings(); {
-	// If a part allows values of another type, these need neither properties nor items.
+	// Values of other types need neither properties nor items.
 	case len(types) != 1:
 		return true
 	case types[0] == "object":

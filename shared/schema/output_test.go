@@ -114,7 +114,7 @@ func TestEmbed(t *testing.T) {
 }
 
 // TestHostileSchemasAreReadQuickly compiles schemas whose parts refer to each other in many ways.
-// It checks large answers against schemas that they do not match.
+// It also checks large answers that do not match such schemas.
 func TestHostileSchemasAreReadQuickly(t *testing.T) {
 	t.Parallel()
 	parts := func(n int, part func(i int) string) string {

@@ -31,7 +31,8 @@ var (
 	errTooLarge  = errors.New("the value is too large to be checked")
 )
 
-// Schema is a compiled JSON Schema. It is safe for concurrent use; checks run one at a time.
+// Schema is a compiled JSON Schema. It is safe for concurrent use. Its checks are executed one at a
+// time.
 type Schema struct {
 	compiled *jsonschema.Schema
 	quick    *quickPart // nil if not supported

@@ -55,9 +55,9 @@ type resealRun struct {
 	again    bool // true after the first pass, which has already counted the values that cannot be opened
 }
 
-// kind reseals the values of a kind until all that can be opened have the current key. Resealed
-// values move in the list, so a pass sees each value once. Further passes handle values that were
-// locked or added in the meantime.
+// kind reseals the values of a kind until all values that can be opened are sealed with the current
+// key. A resealed value moves to another position in the list, so a pass sees each value once.
+// Further passes handle values that were locked or added in the meantime.
 func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 	busy := 0
 	for pass := range maxPasses {
@@ -68,8 +68,8 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 		before := r.outcome.Resealed
 		r.again, busy = pass > 0, 0
 		for _, combination := range keys {
-			// Values that need only the current key are done. After the first pass, it is clear
-			// that values without a known key stay as they are.
+			// Values that need only the current key are already resealed. Values with an unknown
+			// key cannot be resealed, so only the first pass reports them.
 			if combination == r.by.current || r.again && !r.by.has(combination) {
 				continue
 			}
@@ -79,7 +79,7 @@ func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 			}
 			busy += n
 		}
-		// If a pass resealed nothing and found no locked value, the kind is done.
+		// The kind is finished if a pass resealed nothing and found no locked value.
 		if busy == 0 && r.outcome.Resealed == before {
 			break
 		}
@@ -98,7 +98,8 @@ func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys stri
 			return busy, err
 		}
 		listed := len(page)
-		// The list may continue with values that need other keys; these are removed.
+		// The page may also have values that need other keys. They are not part of this
+		// combination.
 		page = slices.DeleteFunc(page, func(v sealdb.Value) bool { return v.Keys != keys })
 		for batch := range batches(page) {
 			n, err := r.batch(ctx, batch)
@@ -142,7 +143,7 @@ func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 		if len(batch) == 1 {
 			return 1, nil
 		}
-		for i := range batch { // one value at a time, so that a locked row does not block the others
+		for i := range batch { // each value is tried separately, so that a locked row does not block the other rows
 			n, err := r.batch(ctx, batch[i:i+1])
 			if err != nil {
 				return busy, err
@@ -187,7 +188,7 @@ func (r resealer) has(combination string) bool {
 	return true
 }
 
-// location returns the location of a value, with which the box seals it.
+// location returns the location to which a sealed value is bound.
 func location(kind sealdb.Kind, org, id string) string {
 	switch kind {
 	case sealdb.KindWidget:
@@ -201,8 +202,8 @@ func location(kind sealdb.Kind, org, id string) string {
 	}
 }
 
-// ResealText seals a text again with the current key. It returns a text that already has the key
-// unchanged.
+// ResealText opens a sealed text and seals it with the current key. A text that was already sealed
+// with the current key is returned unchanged.
 func (r resealer) ResealText(kind sealdb.Kind, org, id, sealed string) (string, error) {
 	if secrets.KeyID(sealed) == r.current {
 		return sealed, nil

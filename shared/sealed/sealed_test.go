@@ -187,7 +187,7 @@ func mustExec(t *testing.T, dsn, statement string, args ...any) {
 	}
 }
 
-// stopped is a store that cancels a context after a number of batches.
+// stopped is a store that cancels a context after a given number of batches.
 type stopped struct {
 	*sealdb.Store
 

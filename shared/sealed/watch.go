@@ -67,7 +67,7 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 	}
 
 	for _, kind := range sealdb.Kinds {
-		w.unopened.WithLabelValues(string(kind)) // start from 0, so that the first report is an increase
+		w.unopened.WithLabelValues(string(kind)) // the counters start at 0, so that the first report is visible as an increase
 	}
 
 	return w, nil
@@ -84,7 +84,7 @@ func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, erro
 	return plain, nil
 }
 
-// UnopenedBytes is the variant of Unopened for a value whose sealed bytes contain the id of its
+// UnopenedBytes is the variant of Unopened for binary values, whose bytes contain the id of the
 // key; see sealdb.Store.ReportUnopened.
 func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	v.Keys = secrets.KeyIDOfBytes(sealed)

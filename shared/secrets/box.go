@@ -31,8 +31,8 @@ type Box struct {
 }
 
 // NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several keys
-// separated by commas. New values are sealed with the first key. A key is therefore rotated by
-// inserting a new key before it.
+// separated by commas. New values are sealed with the first key. To rotate the key, an operator
+// inserts a new key before it.
 func NewBox(setting string) (*Box, error) {
 	b := &Box{keys: map[string]cipher.AEAD{}, tokens: map[string][]byte{}}
 	for n, text := range strings.Split(setting, ",") {
@@ -86,8 +86,7 @@ func readKey(text string) ([]byte, error) {
 	return nil, fmt.Errorf("not %d bytes in base64 or hex", keySize) // the text is never shown
 }
 
-// KeyIDs returns the ids of the keys in the order of the setting. Values are sealed with the first
-// one.
+// KeyIDs returns the ids of the keys in the order of the setting. The box seals with the first key.
 func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 
 // KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not

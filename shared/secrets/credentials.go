@@ -10,7 +10,8 @@ import (
 	"parley/shared/id"
 )
 
-// base62 are the digits of secrets and checksums. None of them needs escapes in a URL or a shell.
+// base62 contains the digits of secrets and checksums. None of the digits needs an escape in a URL
+// or a shell.
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 const (
@@ -85,7 +86,7 @@ func IsInvitationToken(s string) bool { return isToken(s, invitationStart) }
 // NewResetToken generates the token of a password reset link: "pr_" and 190 random bits.
 func NewResetToken() string { return resetStart + randomSecret() }
 
-// IsResetToken reports whether s has the format of a password reset's token.
+// IsResetToken reports whether s has the format of a password reset token.
 func IsResetToken(s string) bool { return isToken(s, resetStart) }
 
 // isToken reports whether s is a token with this prefix.
@@ -101,7 +102,7 @@ func Hash(credential string) []byte {
 
 // randomSecret returns random base62 characters, each with equal probability.
 func randomSecret() string {
-	const fair = 256 / len(base62) * len(base62) // larger bytes are skipped, because they would favor the first characters
+	const fair = 256 / len(base62) * len(base62) // larger bytes are skipped: they would favor some characters
 	out := make([]byte, 0, secretLen)
 	var buf [64]byte
 	for {

@@ -26,8 +26,8 @@ type Signer struct {
 }
 
 // NewSigner derives its keys from the setting SECRETS_KEY, in the format of NewBox. To rotate a
-// key, the operator first adds the new key at the end. It may become the first key only after every
-// process has it.
+// key, the operator first adds the new key at the end of the setting. The new key may become the
+// first key only after every process has it.
 func NewSigner(setting string) (*Signer, error) {
 	s := &Signer{}
 	for n, text := range strings.Split(setting, ",") {

@@ -79,7 +79,7 @@ func TestSignerRefusesWhatWasTamperedWith(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	for n := range token { // a change of any single character is detected, including a change of the unused bits of the last character
+	for n := range token { // detects a change of any single character, including a change of the unused bits of the last character
 		for _, other := range []byte("AB-_=.") {
 			if wrong := []byte(token); wrong[n] != other {
 				wrong[n] = other

@@ -68,9 +68,9 @@ func IsClientSecret(s string) bool { return strings.HasPrefix(s, clientStart) }
 // IsWidgetToken reports whether a bearer token has the prefix of a widget token.
 func IsWidgetToken(s string) bool { return strings.HasPrefix(s, widgetStart) }
 
-// sealToken seals with a separate key per token, derived with a random salt: clients may request
-// any number of tokens, and a cipher with random nonces is safe only for a limited number of
-// messages per key. Opening requires the same start and place.
+// sealToken seals a token with a key of its own, which is derived with a random salt. Clients may
+// request any number of tokens, and a cipher with random nonces is safe only for a limited number
+// of messages per key. Opening requires the same start and place.
 func (b *Box) sealToken(start string, plain []byte, place string) string {
 	id, err := hex.DecodeString(b.sealing)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *Box) openToken(start, token, place string) ([]byte, error) {
 // tokenCipher derives the cipher of a single token from its prefix and salt.
 func tokenCipher(key []byte, start string, salt []byte) cipher.AEAD {
 	mac := hmac.New(sha256.New, key)
-	_, _ = mac.Write([]byte(start)) // a hash never fails, and all starts have the same length
+	_, _ = mac.Write([]byte(start)) // HMAC never returns an error on a write, and all starts have the same length
 	_, _ = mac.Write(salt)
 	block, err := aes.NewCipher(mac.Sum(nil))
 	if err != nil {

@@ -153,7 +153,7 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 }
 
 // A call is approved, and its outcome is lost. The call is sent again only after a second decision.
-// The second decision is not mistaken for a repetition of the first.
+// This second decision does not count as a repetition of the first decision.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -216,7 +216,7 @@ func TestAnAbandonedRunFails(t *testing.T) {
 	}
 }
 
-// If several different decisions are made concurrently, one succeeds, and the others return the
+// If several different decisions are made concurrently, one succeeds. The other calls return the
 // resulting state.
 func TestOnlyOneConcurrentDecisionSucceeds(t *testing.T) {
 	t.Parallel()
@@ -287,8 +287,9 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	b.wantRun(held.RunID, domain.RunTimedOut)
 }
 
-// All operations run concurrently and repeatedly. No link to a missing row may remain. No operation
-// may deadlock: in production, it would be retried, but here it fails at the lock timeout.
+// All operations are executed concurrently and repeatedly. No reference to a missing row may
+// remain. No operation may deadlock: in production it would be retried, but in this test it fails
+// at the lock timeout.
 func TestOperationsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")
@@ -319,8 +320,8 @@ func TestOperationsDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// chaos makes many workers execute random operations on a few runs concurrently, while these runs
-// are erased. It adds the number of successful operations of each kind to doing.
+// chaos makes many workers execute random operations on a few runs concurrently, while other
+// workers erase these runs. It adds the number of successful operations of each kind to doing.
 func (b *testEnv) chaos(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup

@@ -6,8 +6,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// An email address, ignoring case, belongs to one account. Any number of other accounts may have
-// been displaced from it.
+// An email address, ignoring case, belongs to at most one account. Any number of other accounts may
+// have lost the address.
 func TestOneAccountHoldsAnAddress(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))

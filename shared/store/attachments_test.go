@@ -41,8 +41,8 @@ func (b *testEnv) attached(session string, uploads ...blobdb.NewUpload) (runID s
 	return b.accept(wideWindow, run)[0].Run.Run.ID, ids
 }
 
-// A run has its own files, which its session's programs find and which last longer than the
-// uploads.
+// A run gets its own copies of the attached files. The programs of its session find these files,
+// which are kept longer than the uploads.
 func TestAttachmentsAreFilesOfTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -173,7 +173,7 @@ func TestQuotaOfVisitors(t *testing.T) {
 		u := blobdb.NewUpload{ID: id.New(id.File), Principal: principal, SessionID: "s", AgentID: agentID, Name: "a", Content: stored}
 		return u, b.s.Blobs.AddUpload(t.Context(), b.org, u, maximum)
 	}
-	const quota = 4 * (3*(4096+1000) + 4096) // room for three uploads of visitors and an attachment
+	const quota = 4 * (3*(4096+1000) + 4096) // space for three uploads of visitors and an attachment
 	first, err := upload("widget:id:ada", "ag_1", 1, 1000, quota)
 	b.must(err)
 	_, err = upload("widget:id:ada", "ag_1", 2, 1000, quota)

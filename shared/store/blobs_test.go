@@ -133,7 +133,7 @@ func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die conte
 	return kept, err
 }
 
-// While a content is written, the lease of its run can be renewed, and the run may even end.
+// While a content is written, the lease of its run can be renewed, and the run may even finish.
 func TestWritingHoldsNoRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -172,8 +172,8 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	}
 }
 
-// A worker that dies while it writes leaves chunks. The next writer of the same content uses these
-// chunks; otherwise the sweeper removes them.
+// A worker that dies while it writes a content leaves chunks. The next writer of the same content
+// uses these chunks. If there is no such writer, the sweeper removes them.
 func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -206,8 +206,9 @@ func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	}
 }
 
-// A content may be removed by the sweeper, or together with another file, before it is linked. It
-// is then written again. Storing a content again restarts the hour in which it must be linked.
+// The sweeper, or the removal of another file, may remove a content before it is linked. The
+// content is then written again. Storing a content again restarts the hour in which it must be
+// linked.
 func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -277,7 +278,7 @@ func (b *testEnv) awaitWaiters(n int) {
 }
 
 // An incomplete content is not linked. A complete content may be removed just before or during
-// linking, and may be written again at that time.
+// linking, and may then be written again.
 func TestIncompleteContentsAreNotLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

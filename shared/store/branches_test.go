@@ -13,15 +13,15 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// branch returns a run of the session "s" that continues the run named previous. If previous is
-// empty, the run continues none.
+// branch returns a run of the session "s" that continues the run previous. An empty previous means
+// that the run continues no run.
 func (b *testEnv) branch(previous string) queuedb.NewRun {
 	r := b.run("", "s")
 	r.Previous = &previous
 	return r
 }
 
-// waits checks that runs cannot be claimed yet. why is the reason, for the error message.
+// waits checks that the runs cannot be claimed yet. why is the reason, for the error message.
 func (b *testEnv) waits(why string, runs ...string) {
 	b.Helper()
 	for _, id := range runs {
@@ -32,7 +32,8 @@ func (b *testEnv) waits(why string, runs ...string) {
 }
 
 // Runs that continue the same run do not wait for each other, even if one of them waits for a
-// person or is cancelled. A run that continues the last run of the session waits for all of them.
+// person or is cancelled. A run without a named previous run continues the session's last run, and
+// waits for all branches.
 func TestBranchesDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -86,8 +87,8 @@ func TestBranchesWaitForTheRunThatTheyContinue(t *testing.T) {
 	b.mustClaim(right)
 }
 
-// Finishing a run counts the runs that waited only for it, and frees no more slots than exist. The
-// same is true for a cancellation, even of a run that held no slot.
+// When a run finishes, the runs that waited only for it are counted, and no more slots are freed
+// than exist. The same is true for a cancellation, even of a run without a slot.
 func TestAFinishCountsTheBranchesThatWaitForIt(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -171,7 +172,8 @@ func TestEachRunNamesTheRunThatItContinues(t *testing.T) {
 	begin(b.run("", "other"), "")
 	begin(b.automation(), "")
 
-	// Each turn of the session also contains the id, on every page.
+	// Each turn in the session's list, on every page, also contains the id of the run that it
+	// continues.
 	session := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
 	turns := 0
 	for page, before := (sessiondb.SessionPage{More: true}), 0; page.More; {
@@ -240,9 +242,9 @@ func TestRunsAcceptedTogetherFollowEachOther(t *testing.T) {
 	}
 }
 
-// A branch that may start is dispatched even if earlier runs of its session may not start, and if
-// more runs of the lane wait than a dispatch reads first. Many waiting branches do not slow down a
-// dispatch.
+// A branch that may start is dispatched even if earlier runs of its session may not start. This is
+// also true if more runs of the lane wait than a dispatch reads first. Many waiting branches do not
+// slow down a dispatch.
 func TestDispatchFindsABranch(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -178,8 +178,8 @@ func TestABudgetCountsEarlierUsage(t *testing.T) {
 	}
 }
 
-// The amounts that an ended attempt still holds from a budget count as used. The amounts that other
-// attempts hold remain reserved.
+// The amounts that an ended attempt has reserved count as used. The amounts that other attempts
+// have reserved remain reserved.
 func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -195,7 +195,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
-	settle(0) // too early: the attempt's worker may still settle the held amount
+	settle(0) // too early: the attempt's worker may still settle the reserved amount
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)
@@ -207,8 +207,8 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	}
 }
 
-// A batch with more runs than a budget allows is accepted up to the limit; runs of other
-// organizations are accepted completely.
+// A batch with more runs than a budget allows is accepted up to the limit. Runs of other
+// organizations are all accepted.
 func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -301,8 +301,8 @@ func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	}
 }
 
-// A budget that is created during a call counts the call exactly once, when the call ends, whether
-// or not other budgets hold an amount for the call.
+// A budget that is created during a call counts the call exactly once, when the call ends. It does
+// not matter whether the call has reservations in other budgets.
 func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -399,8 +399,8 @@ func TestChecksCount(t *testing.T) {
 	}
 	settle(none, "")
 
-	// Five calls have reported usage: three checks of the agent, one of another agent, and a call
-	// without an agent.
+	// Five calls have reported usage: three checks of the agent, a check of another agent, and a
+	// call without an agent.
 	cost := b.budget(domain.BudgetOrganization, "", domain.BudgetCost, 1000)
 	if got := b.budgetState(cost); got != [2]int64{5 * 60, 0} {
 		t.Errorf("a new budget begins at %v", got)

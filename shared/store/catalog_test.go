@@ -168,8 +168,8 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	}
 }
 
-// refusesOwnRows checks that row-level security refuses copies of existing rows, which it inserts
-// as the service. PostgreSQL checks the policy before any key.
+// refusesOwnRows checks that row-level security rejects rows that the service inserts, which are
+// copies of existing rows. PostgreSQL checks the policy before any key.
 func refusesOwnRows(ctx context.Context, t *testing.T, b *testEnv, table string) int {
 	t.Helper()
 	var row sql.NullString

@@ -10,8 +10,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Claiming dispatched runs adds no index entries: a claim changes no column that an index of
-// open_runs contains, and each page has room for a second version of its rows.
+// Claiming dispatched runs adds no index entries. A claim changes no column that an index of
+// open_runs contains, and each page has space for a second version of its rows.
 func TestAClaimAddsNoIndexEntries(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -70,7 +70,7 @@ func TestRunsOfASessionNeverOverlap(t *testing.T) {
 type sessionOrder struct {
 	mu        sync.Mutex
 	runs      []string
-	finishing map[string]int // by session: the last run that has begun to finish
+	finishing map[string]int // by session: the newest run whose finishing has begun
 }
 
 func (o *sessionOrder) add(runs []string) {
@@ -79,7 +79,7 @@ func (o *sessionOrder) add(runs []string) {
 	o.runs = append(o.runs, runs...)
 }
 
-// work claims all runs that may start, and finishes them, until none is left.
+// work repeatedly claims the runs that may start and finishes them, until no run is left.
 func (o *sessionOrder) work(b *testEnv) {
 	o.mu.Lock()
 	runs := slices.Clone(o.runs)

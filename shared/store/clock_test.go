@@ -45,7 +45,7 @@ func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 }
 
 // Setting the clock back prolongs leases and waits. Leases and waits that become too long are
-// shortened, and the others are unchanged.
+// shortened. All other leases and waits are unchanged.
 func TestWaitsAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

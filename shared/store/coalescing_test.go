@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// due makes the collected deliveries due for release.
+// due makes the coalesced deliveries due for release.
 func (m *hookEnv) due() {
 	m.Helper()
 	m.exec(`UPDATE collecting SET closes_at = now() - interval '1 second'`)
@@ -243,7 +243,8 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 }
 
-// If a run that is collecting deliveries ends for any reason, the next delivery starts another run.
+// If a run that is still coalescing deliveries ends for any reason, the next delivery starts
+// another run.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*hookEnv, queuedb.NewRun) error{
@@ -308,8 +309,8 @@ func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 	}
 }
 
-// A transaction whose reply was lost may commit after the lookup of its rows and before the second
-// try. The second try then leaves these rows unchanged.
+// A transaction whose reply was lost may commit after the second try has looked for its rows. The
+// second try then leaves these rows unchanged.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -361,8 +362,8 @@ func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	}
 }
 
-// The releasing process may die at any point. The run then either keeps collecting, with all its
-// deliveries, or is released.
+// The releasing process may die at any point. The run then either is released, or continues to
+// coalesce and has all its deliveries.
 func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -395,8 +396,8 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-// The accepting process may die at any point: either everything in its transaction is stored, or
-// nothing.
+// The accepting process may die at any point. Then either everything in its transaction is stored,
+// or nothing.
 func TestDeliveriesOfALostTransactionAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

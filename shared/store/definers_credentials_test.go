@@ -22,8 +22,8 @@ const actsForCredential = "credential"
 // credentialCall calls a function that acts for a credential.
 type credentialCall struct {
 	call       string // the call, for use in FROM; $1 is the credential, which is also the transaction's user
-	credential string // the key, in a holder, of the id or hash that is the call's argument
-	changes    string // a query over all organizations that returns the changed rows; "" if the function returns rows
+	credential string // the key in a holder under which the call's argument, an id or hash, is stored
+	changes    string // a query over all organizations that returns the rows changed; "" if the function returns rows
 }
 
 var credentialCalls = map[string]credentialCall{
@@ -47,7 +47,7 @@ var credentialCalls = map[string]credentialCall{
 type holder map[string]string
 
 // newHolder creates an organization. Its owner has a proven email address and is invited to the
-// host's organization.
+// organization host.
 func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host accountdb.Account) holder {
 	t.Helper()
 	email := name + "@example.com"

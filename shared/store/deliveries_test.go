@@ -361,7 +361,7 @@ func (d *lostAnswerConnector) Connect(ctx context.Context) (driver.Conn, error) 
 	}, nil
 }
 
-// deafStmt is a statement that is executed and, one time, loses its reply.
+// deafStmt is a statement that loses the reply to one of its executions.
 type deafStmt struct {
 	driver.Stmt
 	driver.StmtQueryContext

@@ -10,9 +10,9 @@ import (
 )
 
 // queue inserts runs directly into the sessions numbered from first to last, n runs for each
-// session. The first run of each session gets the state head; the other runs wait. The state is
-// "waiting", "backoff", "parked", or "parked by the previous release", which did not delay such
-// runs.
+// session. The first run of each session gets the state head, and all its other runs wait. The
+// state is "waiting", "backoff", "parked", or "parked by the previous release", which did not delay
+// parked runs.
 func (b *testEnv) queue(first, last, n int, head string) {
 	b.Helper()
 	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,
@@ -94,8 +94,8 @@ func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	}
 }
 
-// If the oldest runs of all sessions may start, only those runs are read, and they are dispatched
-// in order.
+// If the oldest runs of all sessions may start, a dispatch reads only those runs, and dispatches
+// them in order.
 func TestDispatchTakesTheOldest(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -59,7 +59,7 @@ func (m *meter) read(f func()) int {
 	return m.total() - before
 }
 
-// total returns the number of reads so far. A connection reports its reads when it is closed, so
+// total returns the number of reads up to now. A connection reports its reads when it is closed, so
 // total closes the store and opens it again.
 func (m *meter) total() (n int) {
 	m.Helper()
@@ -125,7 +125,7 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 		t.Errorf("%d runs of the second organization were dispatched into the reserve, want %d", n, queuedb.Reserve(limit))
 	}
 
-	// The next dispatch makes a new count of the runs. The first freed slots refill the reserve.
+	// The next dispatch counts the runs again. The first freed slots refill the reserve.
 	other.slots = 0
 	other.setSlots(limit)
 	var next []domain.Job
@@ -137,8 +137,8 @@ func TestFreedSlotsGoToOtherOrganizations(t *testing.T) {
 	}
 }
 
-// If a run waits for a run in its session that belongs to another lane, it is dispatched when that
-// run finishes.
+// If a run waits for a run of its session in another lane, it is dispatched when the other run
+// finishes.
 func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -175,7 +175,7 @@ func TestDelayedRunsAreNotWaiting(t *testing.T) {
 	}
 }
 
-// When the time of a delayed run has come, the run waits for a slot.
+// When the time of a delayed run arrives, the run waits for a slot.
 func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -303,7 +303,7 @@ func TestTopUpFillsFreeSlots(t *testing.T) {
 }
 
 // Overdue runs of several organizations are ended in turn, so that no organization waits for a
-// thousand overdue runs of another.
+// thousand overdue runs of another organization.
 func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

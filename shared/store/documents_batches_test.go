@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// boundStatements makes a statement fail if it changes more than 1000 rows of terms or chunks. Such
-// a statement would exceed the statement timeout of a busy database.
+// boundStatements makes every statement fail that changes more than 1000 rows of terms or chunks.
+// Such a statement would exceed the statement timeout of a busy database.
 func (b *testEnv) boundStatements() {
 	b.Helper()
 	b.exec(`CREATE FUNCTION bounded() RETURNS trigger LANGUAGE plpgsql AS $$

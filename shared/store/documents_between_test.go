@@ -14,7 +14,7 @@ import (
 // example, "BEFORE DELETE ON documents FOR EACH ROW".
 func (b *testEnv) gate(trigger string) (open func()) {
 	b.Helper()
-	// The lock timeout of batches does not apply here.
+	// The lock timeout of batches does not apply to this transaction.
 	b.exec(`CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS
 		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(7331); RETURN coalesce(NEW, OLD); END $$`)
 	b.exec(`CREATE TRIGGER gate ` + trigger + ` EXECUTE FUNCTION gate()`)
@@ -130,8 +130,8 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until the call whose result arrives on giving is blocked. It must be blocked by
-// the row of the document that is being removed, and not by the row of the preceding document.
+// waitsFor waits until the call whose result arrives on giving is blocked. The call must be blocked
+// by the row of the document that is being removed, and not by the row of the preceding document.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

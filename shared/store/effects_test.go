@@ -118,7 +118,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 	}
 }
 
-// A later attempt finds the state of a call's effect, and may repeat the call only if that is safe.
+// A later attempt finds the state of a call's effect. It may repeat the call only if that is safe.
 func TestAnEffectContinuesInItsState(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -162,7 +162,7 @@ func TestAnEffectContinuesInItsState(t *testing.T) {
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // not allowed before the next attempt has taken over the effect
+			for _, what := range []string{"begin", "end", "void"} { // false, because the next attempt has not taken over the effect yet
 				b.does(what, next, false)
 			}
 			other := effect("c", none) // the entry in the ledger decides
@@ -335,8 +335,8 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// If a worker writes while its run is being taken away, the write waits for the takeover and then
-// changes nothing.
+// If a worker writes while another transaction takes its run away, the write waits for that
+// transaction and then changes nothing.
 func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -351,8 +351,9 @@ func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	}
 }
 
-// A write that shares a statement with writes for other runs waits for no lock. It is repeated
-// until the run has been taken from its worker, and then changes nothing.
+// A write that shares a statement with writes for other runs does not wait for the lock of a
+// transaction that takes its run away. It is repeated until that transaction is committed, and then
+// changes nothing.
 func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -371,8 +372,8 @@ func TestGroupedWritersRepeatWhileTheirRunIsTaken(t *testing.T) {
 // waitsForLock counts the transactions that wait for a lock.
 const waitsForLock = `SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
-// during makes a change in a transaction and runs f. It commits the transaction once the query
-// waits shows that f waits for the change.
+// during makes a change in a transaction and runs f. The query waits shows whether f waits for the
+// change. Once f waits, during commits the transaction.
 func (b *testEnv) during(what, change, runID, waits string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)

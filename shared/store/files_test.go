@@ -284,7 +284,7 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 }
 
 // The size of an organization's files is the number of bytes in their contents plus 4 KiB per file.
-// Equal contents count once. The count is exact under concurrency.
+// Equal contents count once. The size is exact under concurrency.
 func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const row = 4096
@@ -377,8 +377,8 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c6", []string{"003", "004"}))
 	b.must(keep("c7", nil, made("c", "")))
 
-	// A removed file appears again when the run that removed it is gone. If several files have the
-	// name, the newest is returned.
+	// A removed file appears again when the run that removed the file is gone. If several files
+	// have the same name, the newest file is returned.
 	b.exec(`DELETE FROM files WHERE hash IS NULL`)
 	found, _, err := b.s.Blobs.SessionFiles(t.Context(), c.Held(), "c8")
 	if err != nil || len(found) != 1000 || found[0].Name != "000" || found[1].Name != "001" || found[2].Name != "004" || found[999].Name != "c" {
@@ -443,8 +443,8 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// Concurrent additions to the contents of an organization are counted one after the other, so that
-// each counts the bytes of the previous ones.
+// Concurrent additions to the contents of an organization are counted one after the other. Each
+// count includes the bytes of the previous additions.
 func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

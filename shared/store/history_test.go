@@ -9,8 +9,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// say executes a run with this message in a session. If the answer is empty, the run fails,
-// otherwise it completes. say returns the run's id. previous is as in NewRun.
+// say executes a run with this message in a session, and returns the run's id. If the answer is
+// empty, the run fails; otherwise it completes. previous is as in NewRun.
 func (b *testEnv) say(message, answer string, previous *string, brought ...domain.Exchange) string {
 	b.Helper()
 	r := b.run("", "s")

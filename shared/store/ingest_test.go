@@ -185,8 +185,8 @@ func (a *attempt) step(what string) (bool, error) {
 	return true, nil
 }
 
-// interleavings returns every interleaving of two sequences; false stands for a step of the first
-// sequence.
+// interleavings returns every interleaving of two sequences. The value false stands for a step of
+// the first sequence, the value true for a step of the second.
 func interleavings(first, second int) (out [][]bool) {
 	if first == 0 && second == 0 {
 		return [][]bool{nil}
@@ -207,7 +207,7 @@ func interleavings(first, second int) (out [][]bool) {
 }
 
 // A worker may execute any steps after it has lost its lease, and may die after any step. In each
-// case, the document is finished once and has the content of one attempt.
+// case, the document is finished once and has the content of exactly one attempt.
 func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -425,7 +425,7 @@ func TestNoDocumentsAreSkippedForever(t *testing.T) {
 		}
 		b.exec(`UPDATE documents SET status = 'queued', not_before = clock_timestamp() WHERE id = $1`, held.ID)
 	}
-	if first < 2 || first > 35 { // each has a probability of a quarter, so that so few or so many are practically impossible
+	if first < 2 || first > 35 { // the probability is a quarter each time, so other counts are practically impossible
 		t.Errorf("the large one came first %d times of 60", first)
 	}
 }
@@ -530,8 +530,8 @@ func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	left("with chunks", one.ID, "true")
 }
 
-// A transaction that finishes a document waits longer for another such transaction than it waits
-// for other locks. The document's lease is renewed while it waits.
+// A transaction that finishes a document waits longer for another transaction that finishes a
+// document than for other locks. The document's lease is renewed while it waits.
 func TestFinishingWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -17,7 +17,8 @@ const (
 	callVectors = `search_vectors($1, 'm', '10', '{1,0}', $3, '{}', $2::int, 10)`
 )
 
-// called returns the sorted texts of the chunks that a function finds, in a transaction for orgs.
+// called returns the sorted texts of the chunks that a search function finds, in a transaction that
+// acts for orgs.
 func (b *testEnv) called(orgs []string, call string, args ...any) string {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -58,8 +59,8 @@ func newShared(t *testing.T) shared {
 	return x
 }
 
-// The functions' results belong to the requested organization and its documents, for any
-// lexemes, vectors and documents.
+// The functions' results belong to the requested organization and its documents. This is true for
+// any lexemes, vectors and documents in the arguments.
 func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 	t.Parallel()
 	x := newShared(t)
@@ -95,8 +96,8 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 	}
 }
 
-// The documents of other organizations do not affect how rare a word is, and which words are known
-// or similar.
+// The documents of other organizations do not affect how rare a word is, which words are known, and
+// which words are similar.
 func TestOtherOrganizationsWordsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// wantComparedBy searches, checks that the scores were computed by the database or, if database is
-// false, by this process, and returns the hits.
+// wantComparedBy searches and returns the hits. It checks where the scores were computed: in the
+// database if database is true, otherwise in this process.
 func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
 	b.Helper()
 	signs := make([]byte, len(sought))
@@ -36,7 +36,7 @@ func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) [
 	return hits
 }
 
-// wantSame checks that the same chunks were found with the same scores.
+// wantSame checks that two searches found the same chunks with the same scores.
 func wantSame(t *testing.T, what string, got, want []knowledgedb.Hit) {
 	t.Helper()
 	for i := range want {
@@ -47,7 +47,7 @@ func wantSame(t *testing.T, what string, got, want []knowledgedb.Hit) {
 	}
 }
 
-// spread returns chunks with vectors of length 1, except the first one, whose vector is zero.
+// spread returns chunks with unit vectors. Only the vector of the first chunk is zero.
 func spread(chunks, dimensions int) []knowledgedb.NewChunk {
 	random := rand.New(rand.NewPCG(7, 7))
 	out := make([]knowledgedb.NewChunk, chunks)
@@ -124,7 +124,7 @@ func TestPgvectorAtItsLimits(t *testing.T) {
 		t.Run(fmt.Sprint(c.dimensions), func(t *testing.T) {
 			t.Parallel()
 			b := withPgvector(t)
-			chunks := spread(c.chunks, c.dimensions) // all chunks are found, including the one with the zero vector
+			chunks := spread(c.chunks, c.dimensions) // all chunks are found, including the chunk with the zero vector
 			b.readyDocument(nil, chunks...)
 			want := b.wantComparedBy(false, "without", chunks[3].Vector)
 			b.exec(`CREATE EXTENSION vector`)

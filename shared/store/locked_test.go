@@ -21,7 +21,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// twoOrganizations returns two organizations that share a database and the batches of one store.
+// twoOrganizations returns two organizations in one database, whose requests are in the same
+// batches of one store.
 func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	t.Helper()
 	s, raw := openRaw(t)
@@ -119,7 +120,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	one.accept(wideWindow, one.run("", "s"), one.run("", "free"))
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck := one.run("", "s")
-	for range 2 { // the first batch runs into the lock; the second one avoids it from the start
+	for range 2 { // the first batch waits for the lock in vain; the second batch skips the locked session
 		rows := []queuedb.NewRun{one.run("", "free"), stuck}
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
@@ -191,7 +192,7 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that could not be claimed is looked up afterwards, and the lookup does not wait for locks
+// A run that could not be claimed is looked up afterwards. This lookup does not wait for locks
 // either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()
@@ -265,7 +266,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			one, other := twoOrganizations(t)
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
-			for range 2 { // the first batch runs into the lock; the second one avoids it from the start
+			for range 2 { // the first batch waits for the lock in vain; the second batch skips the locked run
 				endings := []executiondb.Outcome{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))

@@ -115,7 +115,7 @@ func written(t *testing.T, db *sql.DB) (rows []string) {
 		texts(t, db, `SELECT 'trigger ' || tgname || ' ' || xmin FROM pg_trigger WHERE NOT tgisinternal`))
 }
 
-// The next start applies only the files that have changed, and creates a trigger again only if the
+// The next start applies only the files that have changed. It creates a trigger again only if the
 // trigger itself has changed.
 func TestOnlyChangedFilesAreApplied(t *testing.T) {
 	t.Parallel()
@@ -208,8 +208,9 @@ func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
-// To change a function's arguments, its file drops the old signature. If a function's file is
-// removed, the migration forgets the function, and creates it again if the file comes back.
+// To change a function's arguments, its file drops the function with the old arguments. If a
+// function's file is removed, the migration forgets the function. If the file is added again, the
+// migration creates the function again.
 func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -239,7 +240,7 @@ func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
 	}
 }
 
-// A database with a schema from before 0.3.0 is rejected and stays unchanged.
+// A database with a schema that was created before 0.3.0 is rejected and stays unchanged.
 func TestAnOldSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)

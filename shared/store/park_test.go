@@ -129,7 +129,7 @@ func one[T any](found []T, err error) (only T, _ error) {
 	return only, err
 }
 
-// The ledger of effects determines whether a person has to decide anything.
+// The effect ledger determines whether a person has to decide anything.
 func TestParkingFollowsTheLedger(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -262,7 +262,8 @@ func TestParkedRunsAreLimited(t *testing.T) {
 	b.park(second, domain.ActionApproval, executiondb.Chunk{})
 }
 
-// If two runs are parked concurrently, one waits until the other is parked, and counts it.
+// If two runs are parked concurrently, the second transaction waits for the first and then counts
+// its run.
 func TestParkingAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -64,7 +64,7 @@ func (b *testEnv) sweep(sweepers, limit int) {
 	all.Wait()
 }
 
-// latencies returns durations of widely different magnitudes, like the durations of runs.
+// latencies returns durations that vary by orders of magnitude, like the durations of runs.
 func latencies(n int, seed uint64) []int64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]int64, n)
@@ -149,7 +149,7 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	wantSameUsage(t, "the rest", before["a week"], b.usage(filters["a week"], now))
 }
 
-// An erased run counts exactly once, both while it is a tombstone and after the tombstone is
+// An erased run counts exactly once, both while its tombstone exists and after the tombstone is
 // removed. A run that an older binary removes also counts once.
 func TestTombstonesAreCountedOnce(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// TestAccountRowsNeedAName sends statements without conditions, as the service's role: the rows of
+// TestAccountRowsNeedAName sends statements without conditions, as the service's role. The rows of
 // a user are invisible unless the transaction names that user.
 func TestAccountRowsNeedAName(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestConcurrentIdentitiesCreateOneUser(t *testing.T) {
 	wantCode(t, err, apierr.EmailTaken)
 }
 
-// The proof of a login must still be valid when the session is created.
+// The proof of a login must still be valid when the login session is created.
 func TestLoginsNeedAValidProof(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

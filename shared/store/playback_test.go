@@ -41,7 +41,7 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	r.heard(half, domain.Playback{Text: "this is a long", AudioMS: 900}) // the client reports more exact data
 	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Playback{Text: "I was ab\x00out\xff", AudioMS: -1})
-	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a text message was interrupted: no part of its answer is in the history
+	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a message by text was interrupted: no part of its answer is in the history
 	silent := r.interruptedRun(r.chat("usr_1", "s", "q5"))
 	r.heard(silent, domain.Playback{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")
@@ -183,14 +183,14 @@ func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	}
 	kept := r.said(r.chat("usr_1", "kept", "q"), "a")
 	r.heard(kept, domain.Playback{Text: "stays"})
-	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes to a run do not erase the record
+	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes to a run keep its record
 	if n := r.number(`SELECT count(*) FROM heard`); n != 1 {
 		t.Errorf("%d rows", n)
 	}
 }
 
-// If a playback record is saved while its session is erased, the record is either erased, too, or
-// not saved.
+// If a playback record is saved while its session is erased, the record is either erased together
+// with the session, or not saved.
 func TestErasingDuringPlayback(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)

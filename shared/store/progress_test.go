@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// journalAtOnce records a step of each run concurrently and returns the errors. The error for a run
-// that its worker does not hold is errNotHeld.
+// journalAtOnce records a step of each run concurrently and returns the errors. The error is
+// errNotHeld for a run that its worker does not hold.
 func (b *testEnv) journalAtOnce(runs []*executiondb.Claimed, step func(i int) string) []error {
 	b.Helper()
 	errs := make([]error, len(runs))
@@ -34,8 +34,8 @@ func (b *testEnv) journalAtOnce(runs []*executiondb.Claimed, step func(i int) st
 
 var errNotHeld = errors.New("the worker does not hold the run")
 
-// whileStepsLocked runs f while the table steps is locked. It releases the lock once one of f's
-// writes waits for the lock. By then, the other writes queue up and form batches.
+// whileStepsLocked runs f while the table steps is locked. Once one of f's writes waits for the
+// lock, all other writes have queued up and form batches. whileStepsLocked then releases the lock.
 func (b *testEnv) whileStepsLocked(f func()) {
 	b.Helper()
 	release := b.locked(`LOCK TABLE steps IN SHARE MODE`)

@@ -8,7 +8,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// resultFor returns the result of a stored run that was read with its result.
+// resultFor returns the result of a stored run that was read together with its result.
 func resultFor(run rundb.StoredRun) []byte {
 	result, err := run.Result()
 	if err != nil {
@@ -17,9 +17,9 @@ func resultFor(run rundb.StoredRun) []byte {
 	return result
 }
 
-// A batch of runs is read without large results. Replays and waiting requests later read these by
-// id. If the total size of a batch's results is large, the sizes of the remaining results are
-// returned and not their content.
+// A batch of runs is read without large results. Replays and waiting requests later read the large
+// results by id. If the total size of a batch's results is large, only the sizes of the remaining
+// results are returned.
 func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

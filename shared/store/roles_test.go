@@ -15,7 +15,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// login creates a role that may log in. It has no other privileges, except those in more.
+// login creates a role that may log in. The role has only the privileges in more.
 func login(t *testing.T, super *sql.DB, more string) (name, password string) {
 	t.Helper()
 	name, password = "parley_test_"+strings.ToLower(rand.Text()[:12]), rand.Text()

@@ -189,8 +189,8 @@ func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession tests runs with a session. They are accepted by another
-// statement than runs without one: acceptQuery.
+// TestAcceptGivesOneRunPerKeyInASession tests runs with a session. They are accepted by
+// acceptQuery, which is another statement than the statement for runs without a session.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

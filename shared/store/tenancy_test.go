@@ -90,7 +90,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	return o
 }
 
-// receive creates a hook, a delivery without a run, and a run that collects deliveries with a
+// receive creates a hook, a delivery without a run, and a run that is coalescing deliveries with a
 // coalescing key.
 func (o *tenant) receive() {
 	o.Helper()
@@ -549,8 +549,8 @@ func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// wantApart requests, on behalf of the organization asks, all data of the organization of. No data
-// may be returned or changed.
+// wantApart requests all data of the organization of on behalf of the organization asks. It fails
+// the test if data is returned or changed.
 func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
 	before := of.digest()

@@ -35,8 +35,8 @@ func BuildBinary(tb testing.TB, dir string) string {
 	return BuildTagged(tb, dir, "")
 }
 
-// BuildTagged is like BuildBinary, but with a build tag, for programs that are not released. An
-// empty tag means none.
+// BuildTagged is the variant of BuildBinary with a build tag, for programs that are not released.
+// An empty tag means no tag.
 func BuildTagged(tb testing.TB, dir, tag string) string {
 	tb.Helper()
 	if !filepath.IsAbs(dir) {

@@ -99,7 +99,7 @@ func containerDSN(host string, port network.Port) string {
 	return "postgres://parley:parley@" + net.JoinHostPort(host, port.Port()) + "/parley?sslmode=disable"
 }
 
-// image returns the container image named in an environment variable, or the usual image.
+// image returns the container image named in an environment variable, or the default image.
 func image(key, usual string) string {
 	if named := os.Getenv(key); named != "" {
 		return named

@@ -41,8 +41,8 @@ func PostgresProcess(tb testing.TB) *PostgresServer {
 	return p
 }
 
-// EmptyPostgresProcess is like PostgresProcess, but with an empty database and without Parley's
-// roles.
+// EmptyPostgresProcess is the variant of PostgresProcess with an empty database and without
+// Parley's roles.
 func EmptyPostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
 	p := newPostgresProcess(tb)

@@ -50,8 +50,8 @@ func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	return d.migrate(ctx, conn)
 }
 
-// migrate works under another name until the migration is complete, so that an existing template is
-// always complete.
+// migrate uses a temporary database name until the migration is complete, so that an existing
+// template is always complete.
 func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 	draft := d.template + "_draft"
 	for _, statement := range []string{

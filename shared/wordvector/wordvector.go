@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// Vector returns a text's vector of length 1, with size numbers. It is deterministic, and texts
-// with common words, or parts of words, have similar vectors. A text without letters and digits has
-// a vector of length 1, too.
+// Vector returns a unit vector that represents a text. The vector has size components. Vector is
+// deterministic. Texts that share words or parts of words have similar vectors. A text without
+// letters and digits has a unit vector, too.
 func Vector(text string, size int) []float32 {
 	sums := make([]float64, size)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

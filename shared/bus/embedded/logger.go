@@ -37,7 +37,7 @@ func (l *logger) Warnf(format string, values ...any) {
 // Errorf logs at warn, because the server keeps running.
 func (l *logger) Errorf(format string, values ...any) { l.Warnf(format, values...) }
 
-// Fatalf keeps the first message for Start and logs the others.
+// Fatalf keeps the first fatal message for Start and logs all later messages.
 func (l *logger) Fatalf(format string, values ...any) {
 	text := fmt.Sprintf(format, values...)
 	if !l.fatal.CompareAndSwap(nil, &text) {

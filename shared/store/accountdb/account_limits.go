@@ -53,7 +53,7 @@ func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error 
 }
 
 // checkOrganizationQuota returns a conflict error if the user has reached the quota of owned
-// organizations or of memberships. It locks the user, so that neither number grows until the
+// organizations or of memberships. It locks the user, so that neither number increases before the
 // transaction ends.
 func (l Limits) checkOrganizationQuota(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if err := l.checkMembershipQuota(ctx, tx, userID, ""); err != nil || l.OrganizationsPerUser == 0 {

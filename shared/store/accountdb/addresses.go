@@ -15,12 +15,12 @@ import (
 	"parley/shared/store/pg"
 )
 
-// An email address is proven in one of two ways: its user signs in through an OpenID provider that
-// verified it, or uses a reset link created by the operator. An invitation link proves nothing to
-// other organizations, because the inviter knows the link, too. Its holder may take over an
-// unproven address, but neither side gains the other's data: the new holder gets a new account, and
-// the displaced account keeps everything except the address, including its password and login
-// sessions.
+// An email address is proven in one of two ways: its user logs in through an OpenID provider that
+// verified it, or uses a reset link that the operator created. An invitation link proves nothing to
+// other organizations, because the inviter knows the link, too. The holder of an invitation link
+// may take over an unproven address. Neither person gains the other person's data: the new holder
+// gets a new account, and the displaced account keeps everything except the address, including its
+// password and login sessions.
 
 // maxListed is the maximum number of accounts that are listed for an email address.
 const maxListed = 100
@@ -93,9 +93,9 @@ func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, c
 }
 
 // Passwords of one email address that have the same hash cost share a salt, so that a login derives
-// only one key per cost. checkScheme returns an unavailable error if the user's new password breaks
-// this rule: another account with the address has the same cost and another salt. This happens if
-// both passwords are set at the same time.
+// only one key per cost. checkScheme returns an unavailable error if the user's new password would
+// break this rule, because another account with the address has the same cost and another salt.
+// This happens if both passwords are set at the same time.
 func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) error {
 	end := strings.LastIndexByte(hash, '$')
 	if end < 0 { // no password
@@ -130,8 +130,8 @@ func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
 	return holdsProven(ctx, s.db, userID)
 }
 
-// holdsProven is like HoldsAddress, but reads over the given connection. It returns not_found if
-// the user does not exist.
+// holdsProven is the variant of HoldsAddress for a given connection. It returns not_found if the
+// user does not exist.
 func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (bool, error) {
 	var holds bool
 	err := sqlx.GetContext(ctx, q, &holds, `SELECT email_proven_at IS NOT NULL AND displaced_at IS NULL FROM users WHERE id = $1`, userID)

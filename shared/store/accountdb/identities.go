@@ -50,7 +50,7 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 			return err
 		}
 		by := login
-		by.LoginID = "" // the identity authenticates this login, not the session
+		by.LoginID = "" // this login is proven by the identity, not by an open login session
 		account, err = logIn(ctx, tx, userID, by)
 		account.Before = before
 		return err
@@ -58,8 +58,8 @@ func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn
 
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "identities_pkey") || apierr.CodeFor(err) == apierr.EmailTaken {
-		// A concurrent login of the same person may have created the account, which the second
-		// attempt finds.
+		// A concurrent login of the same person may have created the account. The second attempt
+		// finds that account.
 		err = s.db.Tx(ctx, attempt)
 	}
 
@@ -142,11 +142,12 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 // address's holder. confirmed is true if the person has asked for the takeover.
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
-	// The address is proven for another account. The person must log in to that account first, to
-	// show that both are theirs.
+	// The address is proven for another account. The person must first log in to that account, to
+	// show that both accounts are theirs.
 	case holder.Proven:
 		return apierr.New(apierr.EmailTaken, "an account with this email address already exists: log in to it first to link the two")
-	// A person may have forgotten the older account, so ask before taking the address away.
+	// The person may have forgotten the older account, and must therefore confirm the takeover of
+	// its address.
 	case !confirmed:
 		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
 			"an account with this email address already exists: log in to it first to link the two; "+
@@ -162,7 +163,7 @@ func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("recording a verified email address", err)
 }
 
-// wrap adds doing as context to an error. If err is nil, it returns nil.
+// wrap prefixes an error with the context doing. It returns nil if err is nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil

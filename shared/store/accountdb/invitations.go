@@ -45,9 +45,9 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 }
 
 // Join uses an invitation link for a user and logs the user in. It returns not_found if the
-// invitation is for another email address, or if the API key that created the link has ended. The
-// address of a displaced account counts as its own. Join returns conflict if the user has reached
-// the membership quota.
+// invitation is for another email address, or if the API key that created the link has ended. A
+// displaced account may use invitations for the address that it has lost. Join returns conflict if
+// the user has reached the membership quota.
 func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -94,8 +94,8 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 			return err
 		}
 
-		// The address of an existing account is proven by neither the inviter nor the account, so
-		// the displaced account keeps its data.
+		// Neither the inviter nor the existing account has proven the address, so the displaced
+		// account keeps its data.
 		if known {
 			if err := displace(ctx, tx, before); err != nil {
 				return err
@@ -256,8 +256,8 @@ func (s *Organizations) DeclineByLink(ctx context.Context, tokenHash []byte) err
 	})
 }
 
-// takeInvitation deletes an invitation, so that its link works once, and makes the transaction
-// act for its organization.
+// takeInvitation deletes an invitation, so that its link works only once. Afterwards, the
+// transaction acts for the inviting organization.
 func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.Invitation, error) {
 	invited, err := invitation(ctx, tx, tokenHash)
 	if err != nil {
@@ -272,8 +272,8 @@ func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.
 }
 
 // spendInvitation deletes an invitation of the transaction's organization and returns its current
-// role. If two transactions use an invitation concurrently, the second one waits here for the first
-// and then returns not_found.
+// role. If two transactions use an invitation concurrently, the second transaction waits here for
+// the first and then gets not_found.
 func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (domain.Role, error) {
 	var role domain.Role
 	err := tx.GetContext(ctx, &role, `DELETE FROM invitations WHERE `+where+` RETURNING role`, arg)

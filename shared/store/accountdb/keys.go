@@ -17,8 +17,8 @@ import (
 )
 
 // NewKey is an API key to create. An organization's key has OrganizationID and, if a person created
-// it, UserID; a user's key has only UserID. CreateKey sets both from the actor. SecretHash is the
-// SHA-256 of the whole key.
+// the key, UserID. A user's key has only UserID. CreateKey sets both fields from the actor.
+// SecretHash is the SHA-256 of the whole key.
 type NewKey struct {
 	ID             string
 	Scope          domain.KeyScope
@@ -181,8 +181,8 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRo
 	return row, nil
 }
 
-// RotateKey replaces a key with a new one. It uses only the id and the secret of k. The new key has
-// the name, scope, owner, expiry and lineage of the old one, and gets its budgets and hooks. The
+// RotateKey replaces a key with a new key. It uses only the id and the secret of k. The new key has
+// the name, scope, owner, expiry and lineage of the old key, and gets its budgets and hooks. The
 // old key keeps working for at most overlap. RotateKey returns not_found if the old key has
 // expired, and conflict if both keys together exceed the quota.
 func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {

@@ -112,8 +112,8 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 				"another organization: ask the operator to run `parley reset-password`")
 		}
 
-		// The conditions of the link are stored with it, because they must still be true when the
-		// link is used.
+		// The link is stored with its conditions, because they are checked again when the link is
+		// used.
 		made := reset{
 			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
 			By: actor.UserID, With: pg.Optional(actor.KeyID),
@@ -290,7 +290,7 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		case err != nil:
 			return err
 		// The address now belongs to another account, which has proven it. The user keeps the
-		// account without the address.
+		// displaced account, without the address.
 		case known && holder.Proven:
 			return nil
 		case known:

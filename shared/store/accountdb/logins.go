@@ -121,8 +121,8 @@ func (login NewLogin) checkProof(ctx context.Context, tx *sqlx.Tx, userID string
 	return nil
 }
 
-// WrongPassword is the error for any failed login by password. It does not say
-// which part was wrong.
+// WrongPassword is the error for any failed login by password. It does not say whether the email
+// address or the password was wrong.
 func WrongPassword() error {
 	return apierr.New(apierr.Unauthenticated, "the email address or the password is wrong")
 }

@@ -141,8 +141,8 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}
 
-		// A displaced account with the address may also be a member, but the account that has the
-		// address now takes precedence.
+		// A displaced account with the address may also be a member, but the current holder of the
+		// address takes precedence.
 		var user userRow
 		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
 			AND id IN (SELECT user_id FROM memberships WHERE org_id = $2) ORDER BY displaced_at IS NOT NULL, id LIMIT 1`,
@@ -275,8 +275,8 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		return err
 	}
 
-	// A user must stay in one organization: requests that name no organization act in the user's
-	// default one.
+	// A user must remain a member of at least one organization, because requests without an
+	// organization act in the user's default organization.
 	if len(all) < 2 {
 		return apierr.New(apierr.LastOrganization, "a person cannot leave their last organization")
 	}
@@ -292,7 +292,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 	return nil
 }
 
-// removeInvitation deletes an invitation. The actor, whose role is own, must be an owner.
+// removeInvitation deletes an invitation. own is the role of the actor, who must be an owner.
 func removeInvitation(ctx context.Context, tx *sqlx.Tx, own domain.Role, org, entry string) error {
 	var known bool
 	err := tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM invitations WHERE org_id = $1 AND id = $2)`, org, entry)

@@ -66,7 +66,7 @@ func organization(ctx context.Context, tx *sqlx.Tx, org string) (domain.Organiza
 }
 
 // Memberships lists a user's organizations with the user's roles, oldest membership first. The
-// first one is the default.
+// first entry is the default organization.
 func (s *Organizations) Memberships(ctx context.Context, userID string) ([]domain.Membership, error) {
 	return memberships(ctx, s.db, userID)
 }

@@ -60,7 +60,8 @@ func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error
 	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash, invited_to, email_proven_at)
 		VALUES ($1, $2, $3, $4, $5, CASE WHEN $6 THEN clock_timestamp() END)
 		RETURNING `+userColumns, id.New(id.User), u.Email, u.Name, u.PasswordHash, pg.Optional(u.invitedTo), u.proven)
-	// The unique index users_email ignores case and the addresses of displaced accounts.
+	// The unique index users_email ignores case. It does not contain the addresses of displaced
+	// accounts.
 	if pg.Violates(err, "users_email") {
 		return domain.User{}, apierr.New(apierr.EmailTaken, "an account with this email address already exists")
 	}

@@ -193,8 +193,8 @@ func readAgent(row agentRow, err error) (domain.Agent, error) {
 	return row.agent()
 }
 
-// agentsFrom selects a page of the agents of organization $1 that are not deleted, newest first. $2
-// is the last id of the previous page, $3 the words of the name, and $4 the limit.
+// agentsFrom is the SQL that selects a page of the agents of organization $1 that are not deleted,
+// newest first. $2 is the last id of the previous page, $3 the words of the name, and $4 the limit.
 const agentsFrom = ` FROM agents WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
 	AND NOT EXISTS (SELECT FROM unnest($3::text[]) w WHERE strpos(lower(name), lower(w)) = 0) ORDER BY id DESC LIMIT $4`
 
@@ -236,9 +236,9 @@ func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]
 	return out, nil
 }
 
-// UpdateAgent applies change to an agent of organization org under a lock, and returns the stored
-// agent with the next version. A version other than 0 must be the current one (version_conflict
-// otherwise). An error from change leaves the agent unchanged.
+// UpdateAgent applies the function change to an agent of organization org under a lock, and returns
+// the stored agent with the next version. A version other than 0 must be the current version
+// (version_conflict otherwise). If change returns an error, the agent stays unchanged.
 func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version int, change func(*domain.Agent) error) (domain.Agent, error) {
 	var stored domain.Agent
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

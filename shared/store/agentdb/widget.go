@@ -29,8 +29,8 @@ type Origin struct{}
 // Widgets returns the agents among agentIDs whose widgets are enabled, by id. The agents may be
 // of any organization.
 func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Widget, error) {
-	// A visitor's request names only the agent. The function therefore reads agents of all
-	// organizations.
+	// A visitor's request names only the agent and no organization. The SQL function therefore
+	// reads agents of all organizations.
 	stmt, err := s.db.Prepared(ctx, `SELECT id, org_id, name, widget, secret, suggestions FROM parley_widgets($1)`)
 	if err != nil {
 		return nil, err

@@ -91,8 +91,8 @@ func reserveRows(ctx context.Context, tx *sqlx.Tx, org string, rows int, maximum
 	return nil
 }
 
-// filesCost sums the bytes that count for an organization's quota of files. $2 is the cost of a
-// row.
+// filesCost is the SQL expression for the bytes that count for an organization's quota of files. $2
+// is the cost of a row.
 const filesCost = `SELECT (SELECT coalesce(sum(bytes), 0)::bigint FROM blobs WHERE org_id = $1)
 	- (SELECT coalesce(sum(d.bytes), 0)::bigint FROM (SELECT DISTINCT ON (hash) bytes FROM documents
 	  WHERE org_id = $1 AND hash IS NOT NULL ORDER BY hash) d)
@@ -104,8 +104,8 @@ type Attachable struct {
 
 	Hash      []byte
 	Principal string // of an upload, whose RunID is empty
-	SessionID string // of an upload: the only session in which it may be attached; empty: any
-	AgentID   string // of an upload by a widget's visitor: the only agent to which it may be sent
+	SessionID string // for an upload: the only session in which it may be attached; empty: any
+	AgentID   string // for an upload by a widget's visitor: the only agent to which it may be sent
 }
 
 // attachableRow is a row of Attachable.
@@ -324,9 +324,9 @@ func ForgetUploads(ctx context.Context, tx *sqlx.Tx, org, principal, sessionID s
 	return RemoveUnlinkedBlobs(ctx, tx, gone)
 }
 
-// PruneUploads checks up to limit uploads and attachments that are due, and returns the number of
-// checked ones. It removes expired uploads, and attachments of runs that do not exist. The other
-// attachments belong to runs that have not started yet; they are checked again in a day.
+// PruneUploads checks up to limit uploads and attachments that are due, and returns how many it
+// checked. It removes expired uploads, and attachments of runs that do not exist. All other due
+// attachments belong to runs that have not started yet. PruneUploads checks these again in a day.
 func (s *Store) PruneUploads(ctx context.Context, limit int) (int, error) {
 	var due []struct {
 		OrganizationID string `db:"org_id"`

@@ -56,8 +56,8 @@ func Hashes(blobs []Blob) any {
 }
 
 // batches returns the chunks of blobs in order, grouped into batches of at most one full chunk's
-// bytes. Each batch is one transaction, because a transaction per small blob would be too
-// expensive, and one for several large blobs would take too long.
+// bytes. Each batch is one transaction. A transaction for each small blob would be too expensive,
+// and a transaction for several large blobs would take too long.
 func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	room := 0
 	for _, b := range blobs {
@@ -149,8 +149,8 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 
 // HoldBlobs locks blobs against removal until the transaction ends, so that it can link to them. It
 // returns ErrBlobGone unless all blobs are stored completely. others are the blobs that lose links
-// in this transaction. They are locked too, because they may be removed. All blobs are locked in
-// the order of their hashes.
+// in this transaction and may therefore be removed. HoldBlobs locks both lists in the order of the
+// hashes.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
 	// If blobs may be removed, the transaction needs a stronger lock on their rows.
 	mode := "FOR KEY SHARE"
@@ -164,8 +164,8 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 		return err
 	}
 
-	// A separate statement counts the chunks, so that it sees those that were committed while the
-	// previous statement waited for a lock.
+	// A separate statement counts the chunks, so that it sees the chunks that were committed while
+	// the previous statement waited for a lock.
 	var found []struct {
 		Hash   []byte `db:"hash"`
 		Chunks int    `db:"chunks"`
@@ -192,7 +192,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	return nil
 }
 
-// RemoveUnlinkedBlobs removes those of the given blobs that have no link left.
+// RemoveUnlinkedBlobs removes the given blobs that have no link left. It keeps all other blobs.
 func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) error {
 	if len(contents) == 0 {
 		return nil
@@ -203,9 +203,9 @@ func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) e
 }
 
 // PruneBlobs checks up to limit blobs that are due and returns how many it checked. It removes the
-// blobs that have no link, and schedules the others for another check in a day. Usually a blob is
-// removed together with its last link; PruneBlobs finds blobs that were never linked because a
-// process died while it stored them.
+// blobs without a link, and schedules the remaining blobs for another check in a day. Usually a
+// blob is removed together with its last link. PruneBlobs finds the blobs that were never linked
+// because a process died while it stored them.
 func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }
@@ -247,7 +247,7 @@ func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([
 	return s.seals.Open(found.Data, sealdb.PieceName(org, hash, n), sealdb.ContentValue(org, hash, n/each))
 }
 
-// Read reads no further than the end of a piece.
+// Read returns at most the bytes up to the end of the current piece.
 func (r *Reader) Read(p []byte) (int, error) {
 	if r.offset >= r.size {
 		return 0, io.EOF
@@ -265,7 +265,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("reading content: %w", err)
 		}
-		// If the piece were shorter, all following positions would be wrong.
+		// A shorter piece would shift the positions of all following bytes.
 		if want := min(r.size-int64(n)*sealdb.PieceSize, sealdb.PieceSize); int64(len(data)) != want {
 			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, want %d", n, len(data), want)
 		}
@@ -277,7 +277,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return read, nil
 }
 
-// Seek accepts an offset after the end; reading there returns io.EOF.
+// Seek accepts an offset after the end of the blob. A read at such an offset returns io.EOF.
 func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:

@@ -25,7 +25,7 @@ var ErrFilesFull = errors.New("file quota of the session or organization exceede
 
 const (
 	// fileCost is added to the content's size when a file is counted against the quota. It is
-	// roughly the size of the file's database rows, and also applies to empty files, shared blobs
+	// roughly the size of the file's database rows. It also applies to empty files, shared blobs
 	// and removed names.
 	fileCost = 4096
 	// maxNames is the maximum number of names in a session's folder.
@@ -40,7 +40,7 @@ type NewFile struct {
 }
 
 // maxKeepTries is the maximum number of attempts to store blobs and link to them. An attempt fails
-// if the last other link to a blob is removed just before the new link is made. It also fails if
+// if the last existing link to a blob is removed just before the new link is made. It also fails if
 // writing takes longer than the hour for which blobs are reserved.
 const maxKeepTries = 32
 
@@ -52,9 +52,9 @@ const maxKeepTries = 32
 // if the session would have too many names. If the worker no longer holds the run, KeepFiles writes
 // nothing and kept is false.
 //
-// Large blobs are written while the run's row is not locked, so that renewing its lease
-// does not wait for them. Blobs written in vain are removed immediately, or by the sweeper
-// if the worker dies.
+// Large blobs are written while the run's row is not locked, so that renewing its lease does not
+// wait for them. If the blobs cannot be linked in the end, they are removed immediately, or by the
+// sweeper if the worker dies.
 func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, made []NewFile, removed []string, maximum int64) (
 	files []domain.File, kept bool, err error,
 ) {
@@ -66,7 +66,7 @@ func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, m
 
 	blobs = Distinct(blobs)
 	for range maxKeepTries {
-		// The loop repeats the attempt only while a blob is lost.
+		// The loop makes another attempt only if a blob was removed before it was linked.
 		if kept, err = s.writeAndLink(ctx, held, callID, blobs, rows, maximum); !errors.Is(err, ErrBlobGone) {
 			break
 		}
@@ -145,7 +145,7 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 func (s *Store) writeAndLink(
 	ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64,
 ) (bool, error) {
-	// If the contents fit into one part, it is written together with its reservation, which saves a
+	// Contents that fit into one batch are written together with their reservation, which saves a
 	// transaction.
 	parts := batches(blobs)
 	if len(rows) > 0 {
@@ -233,7 +233,8 @@ func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 		return err
 	}
 
-	// A call may replace and remove names, so compare the numbers before and after.
+	// A call may replace and remove names, so checkNames compares the numbers before and after the
+	// call.
 	names := make(map[string]bool, len(found)+len(rows))
 	for _, f := range found {
 		names[f.Name] = true
@@ -267,7 +268,7 @@ func linkFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string,
 		return err
 	}
 
-	// Contents of an earlier attempt lose their link unless this attempt has them, too.
+	// Contents of an earlier attempt lose their link unless this attempt has the same contents.
 	var before, others [][]byte
 	err := tx.SelectContext(ctx, &before, `DELETE FROM files WHERE run_id = $1 AND call_id = $2 AND org_id = $3 RETURNING hash`,
 		held.RunID, callID, held.OrganizationID)
@@ -345,8 +346,8 @@ func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string
 // liveFiles implements SessionFiles.
 //
 // It looks up the newest file of each name separately, because a folder has few names, but many
-// calls may have written to it. Without statistics, the planner of PostgreSQL assumes the opposite:
-// it would read and sort all files for each name.
+// calls may have written to it. Without statistics, PostgreSQL's planner assumes many names and few
+// calls: it would read and sort all files for each name.
 func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string) (rows []fileRow, err error) {
 	const newest = `SELECT f.* FROM files f WHERE f.session_ref = s.ref AND f.org_id = $2 AND (f.run_id, f.call_id) <> ($1, $3)`
 	if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)`); err != nil {

@@ -39,7 +39,7 @@ func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Sour
 	sum := sha256.Sum256([]byte(src.Text))
 	hash := sum[:]
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-		// If the text exists, the update changes nothing, but locks the row, so that the text is
+		// If the text exists, the update changes no value, but it locks the row. The text is then
 		// not removed before it is linked.
 		_, err := tx.ExecContext(ctx, `INSERT INTO sources AS s (org_id, hash, url, title, language, text, characters, truncated)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, hash) DO UPDATE SET org_id = s.org_id`,
@@ -126,9 +126,9 @@ func columns(contents []Content) (orgs, hashes any) {
 }
 
 // PruneSources checks up to limit texts that are due and returns how many it checked. It removes
-// the texts to which no run links, and schedules the others for another check in a day. Usually a
-// text is removed together with the last run that read it; PruneSources finds texts whose runs were
-// removed by a binary of the previous release.
+// the texts to which no run links, and schedules the remaining texts for another check in a day.
+// Usually a text is removed together with the last run that read it. PruneSources finds texts whose
+// runs were removed by a binary of the previous release.
 func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }

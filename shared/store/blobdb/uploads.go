@@ -87,9 +87,9 @@ type chunkReader struct {
 	buffer  []byte
 }
 
-// next returns the next chunk, which is valid until the following call of next, and whether it is
-// the last one. It does not use [io.ReadFull], which does not distinguish a truncated body from a
-// complete one.
+// next returns the next chunk and whether it is the last chunk. The chunk is valid until the
+// following call of next. next does not use [io.ReadFull], which does not distinguish a truncated
+// body from a complete body.
 func (in *chunkReader) next() (data []byte, last bool, err error) {
 	// A reader may return neither data nor an error. The number of such results in a row is
 	// limited.
@@ -98,7 +98,8 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 		if n == len(in.buffer) {
 			in.buffer = append(in.buffer, make([]byte, min(3*n, sealdb.ChunkSize-n))...)
 		}
-		// A reader may return data together with an error, so count the data first.
+		// A reader may return data together with an error, so the data is counted before the error
+		// is checked.
 		got, err := in.from.Read(in.buffer[n:])
 		n += got
 		idle++
@@ -110,7 +111,7 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 		}
 	}
 
-	// The loop has ended because the reader returned no data too often.
+	// The loop has ended because the reader returned neither data nor an error too often.
 	if n < sealdb.ChunkSize && !last {
 		return nil, false, io.ErrNoProgress
 	}
@@ -179,7 +180,7 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes those of the given blobs that have no link.
+// DropUnlinked removes the given blobs that have no link. It keeps all other blobs.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }
@@ -220,8 +221,8 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 	})
 }
 
-// renameSealed is rename for sealed blobs. A sealed chunk can be opened only under the name for
-// which it was sealed, so each chunk is sealed again for the new name.
+// renameSealed is the variant of rename for sealed blobs. A sealed chunk can be opened only under
+// the name for which it was sealed, so each chunk is sealed again for the new name.
 func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Upload) error {
 	var there []int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -272,8 +273,8 @@ func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n 
 	})
 }
 
-// DropUploads removes failed uploads that have no link, immediately and not only when the sweeper
-// finds them.
+// DropUploads immediately removes failed uploads without a link. Otherwise the sweeper would remove
+// them later.
 func (s *Store) DropUploads(ctx context.Context, org string, uploads []Upload) error {
 	if err := s.DropUnlinked(ctx, org, pg.Column(uploads, func(u *Upload) []byte { return u.Hash })...); err != nil {
 		return fmt.Errorf("removing uploads: %w", err)

@@ -21,15 +21,15 @@ const (
 )
 
 // VisitorFullError means that a visitor has too many uploads. Wait is the time until the oldest
-// expires.
+// upload expires.
 type VisitorFullError struct{ Wait time.Duration }
 
 // Error returns a description for logs.
 func (e *VisitorFullError) Error() string { return "too many uploads by a widget visitor" }
 
 // CheckVisitor returns the error that AddUpload would return for an empty upload of a widget's
-// visitor: VisitorFullError or ErrFilesFull. The caller checks this first, so that it does not
-// store a content that cannot be kept.
+// visitor: VisitorFullError or ErrFilesFull. The caller calls it before it stores a content,
+// because a content above the quota could not be kept.
 func (s *Store) CheckVisitor(ctx context.Context, org, principal string, maximum int64) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return reserveVisitor(ctx, tx, org, principal, 0, maximum) })
 	if err != nil {

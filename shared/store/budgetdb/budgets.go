@@ -90,9 +90,9 @@ const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestam
 // automation $4.
 const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
 
-// selectBudgets reads budgets of an organization and opens their counts. The parameter which is a
-// condition on budgets k, whose own parameters are numbered from $2. The parameter tail is a clause
-// that restricts or orders the returned budgets.
+// selectBudgets reads budgets of an organization and opens their counts. The parameter which is an
+// SQL condition on budgets k, whose own parameters are numbered from $2. The parameter tail is a
+// clause that restricts or orders the returned budgets.
 func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args ...any) ([]budgetRow, error) {
 	var rows []budgetRow
 	args = append([]any{org}, args...)
@@ -322,7 +322,7 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 	// id.
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
-	if err != nil { // the budget was deleted in the meantime or cannot be read; if it still exists, a retry is rejected again
+	if err != nil { // the budget was deleted meanwhile or cannot be read; if it still exists, a retry is rejected again
 		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget for the number of runs is used up")
 		e.RetryAfter = time.Second
 		return e

@@ -19,7 +19,8 @@ const (
 	maxBudgeted = 10_000          // maximum number of organizations in that cache
 )
 
-// Budgeted caches which organizations have budgets, so that no query is needed for the others.
+// Budgeted caches which organizations have budgets, so that no query is needed for an organization
+// without budgets.
 type Budgeted struct {
 	mu   sync.Mutex
 	kept map[string]budgetedOrganization
@@ -82,8 +83,8 @@ type Amounts struct {
 	Sandbox    time.Duration
 }
 
-// columns returns the metrics and amounts in the units of the database. Zero amounts are included
-// only if withZero is true.
+// columns returns the metrics and their amounts in the units of the database. Zero amounts are
+// included only if withZero is true.
 func (a Amounts) columns(withZero bool) (metrics []string, amounts []int64) {
 	add := func(metric domain.BudgetMetric, n int64) {
 		if n > 0 || withZero {
@@ -114,17 +115,17 @@ type Hold struct {
 	Amounts
 }
 
-// Lacking is a budget that has too little room for a hold.
+// Lacking is a budget that has too little room for a reservation.
 type Lacking struct {
 	domain.Budget
-	// Later is true if there would be enough room without the reservations of other calls.
+	// Later means that the room would be sufficient without the reservations of other calls.
 	Later bool
 }
 
 // Reserve reserves amounts in all budgets that cover the run, and returns the number of these
 // budgets. If a budget has too little room, Reserve reserves nothing and returns that budget. Among
-// several such budgets, it prefers one that would lack the room even without the holds of other
-// calls. The caller must settle a hold that was made.
+// several such budgets, it prefers a budget that would have too little room even without the holds
+// of other calls. If a hold was made, the caller must settle it.
 func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lacking, err error) {
 	return s.reserve(ctx, h.OrganizationID, h.Amounts, `reserve_budgets($1, $4, $5, $6, $2, $3)`, h.RunID, h.Fence, h.ID)
 }
@@ -183,9 +184,9 @@ func (s *Store) reserve(
 }
 
 // Settle ends a hold of a run and counts the amounts that the call used. It does not change a hold
-// that the sweeper has already ended. Budgets that were created after the hold also count the call.
-// If no amounts were reserved, holdID is empty, and only budgets created since then count the call.
-// In this case, a repeated Settle counts the call again.
+// that the sweeper has already settled. Budgets that were created after the hold also count the
+// call. holdID is empty if nothing was reserved. Then only budgets that were created since the
+// call's start count the call, and a repeated Settle counts it again.
 func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used Amounts) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

@@ -39,8 +39,8 @@ func (s *Store) ReserveCall(ctx context.Context, c Call, holdID string, maximum 
 func (s *Store) SettleCall(ctx context.Context, c Call, holdID string, used Amounts, reported CallUsage) error {
 	metrics, amounts := used.columns(true)
 	err := s.db.Within(ctx, []string{c.OrganizationID}, func(tx *sqlx.Tx) error {
-		// New budgets start with the stored usage, so they must be opened before the usage is
-		// added.
+		// A new budget starts with the stored usage. The budgets are therefore opened before the
+		// usage is added, so that the usage is not counted twice.
 		_, err := tx.ExecContext(ctx, `SELECT settle_holds($1, $2, $3, NULL, true, $4, $5, $6)`,
 			c.OrganizationID, pg.Optional(c.AgentID), pg.Optional(c.KeyID), holdID, pq.Array(metrics), pq.Array(amounts))
 		if err != nil || reported == (CallUsage{}) {
@@ -54,7 +54,7 @@ func (s *Store) SettleCall(ctx context.Context, c Call, holdID string, used Amou
 	return nil
 }
 
-// addUsage adds usage to the sums of usage that belongs to no stored run.
+// addUsage adds usage to the organization's usage that belongs to no stored run.
 func addUsage(ctx context.Context, tx *sqlx.Tx, c Call, reported CallUsage) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO past_usage AS p
 		(org_id, hour, target_id, runs, completed, failed, cancelled, timed_out, input_tokens, output_tokens, cost_micros, took)

@@ -34,8 +34,8 @@ type Decided struct {
 }
 
 // Decide records a decision about the action that a run waits for. by is the name of the person who
-// decides. If principal is not empty, only that principal's runs are found. The first decision
-// counts. Repeating it changes nothing, and a different decision returns version_conflict. The
+// decides. If principal is not empty, only that principal's runs are found. Only the first decision
+// counts: repeating it changes nothing, and a different decision returns version_conflict. The
 // run's deadline is extended by the time for which the run has waited.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
@@ -80,29 +80,30 @@ func decideOpen(
 		return nil, false, fmt.Errorf("reading effect: %w", err)
 	}
 
-	// The run may wait for a decision about another call, or for none. Then this decision can only
-	// be a repetition.
+	// The run may wait for a decision about another call, or for no decision. Then this decision
+	// can only be a repetition.
 	action := row.Stored().Run.RequiredAction
 	if action == nil || action.ToolCallID != callID || len(effect) == 0 {
 		return nil, false, checkRepeated(effect, decision)
 	}
 
-	// An action requests either an approval or the outcome of a call. It accepts only the decisions
-	// that answer this question.
+	// An action requests either an approval or the outcome of a call. Each of the two accepts only
+	// its own decisions.
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
-			return nil, false, nil // the decision repeats one about an earlier action of this call
+			return nil, false, nil // a repetition of the decision about an earlier action of this call
 		}
 		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s; the possible decisions are %s",
 			action.Kind, joinDecisions(action.Kind.Decisions()))
 	}
 
-	// After the time for the decision, no decision counts. The sweeper fails the run soon.
+	// After the action has expired, no decision counts. The sweeper will fail the run.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
 
-	// The decision to resend starts the call again, so the time of its first sending is removed.
+	// After the decision to resend, the call is sent as if for the first time, so the time of its
+	// first sending is removed.
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
 		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
 		WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
@@ -111,7 +112,7 @@ func decideOpen(
 		return nil, false, fmt.Errorf("keeping decision: %w", err)
 	}
 
-	// An abandoned run fails; every other decision lets it continue.
+	// The decision to abandon fails the run. After every other decision the run continues.
 	if decision == domain.DecisionAbandon {
 		ended, err = closeRuns(ctx, tx, []openRow{row}, endAs(domain.RunFailed, OutcomeAbandoned))
 		return ended, false, err
@@ -181,8 +182,8 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	return checkRepeated(effect, decision)
 }
 
-// findEnded reports whether a run that is not open was erased, with its effects. It returns
-// not_found if there is no such run.
+// findEnded reports whether a run that is not open was erased. Erasing a run also erases its
+// effects. findEnded returns not_found if there is no such run.
 func findEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID string) (erased bool, err error) {
 	var found []bool
 	err = tx.SelectContext(ctx, &found, `SELECT r.result IS NULL FROM runs r WHERE r.id = $1 AND r.org_id = $2
@@ -197,8 +198,8 @@ func findEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID string) (
 	}
 }
 
-// checkRepeated returns the error for a decision about a call that the run does not wait for, or
-// nil if the same decision was made before.
+// checkRepeated returns nil if the same decision was made before. Otherwise it returns the error
+// for a decision about a call that the run does not wait for.
 func checkRepeated(effect []effectRow, decision domain.Decision) error {
 	switch {
 	case len(effect) == 0 || !effect[0].Decision.Valid:
@@ -212,8 +213,8 @@ func checkRepeated(effect []effectRow, decision domain.Decision) error {
 
 // EndUnanswered fails up to limit runs whose required action was not decided in time.
 func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
-	// The function finds runs of all organizations without locks. The condition is checked again
-	// under the lock, because a decision may have arrived in between.
+	// The SQL function finds runs of all organizations without locks. The condition is checked
+	// again under the lock, because a decision may have arrived in between.
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM unanswered_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err

@@ -37,13 +37,13 @@ type Claimed struct {
 	Fence          int64             `db:"fence"`
 	Attempts       int               `db:"attempts"`       // including this one
 	Deaths         int               `db:"deaths"`         // the number of lost workers
-	CallerAllowed  bool              `db:"caller_allowed"` // the agent exists and allows this kind of caller
+	CallerAllowed  bool              `db:"caller_allowed"` // the agent exists and allows the run's kind of caller
 	LastError      sql.Null[[]byte]  `db:"last_error"`     // JSON of the domain.RunError of the last failed attempt
 	CreatedAt      time.Time         `db:"created_at"`
 	StartedAt      time.Time         `db:"started_at"`
 	Deadline       time.Time         `db:"deadline"`     // time after which the sweeper times the run out
 	Now            time.Time         `db:"db_now"`       // the database's clock at the claim
-	PreviousRun    *string           `db:"previous_run"` // the run that it continues; nil or empty: none
+	PreviousRun    *string           `db:"previous_run"` // the previous run, which this run continues; nil or empty: none
 }
 
 // TargetID is the id of the run's agent or template.
@@ -94,19 +94,19 @@ type Claim struct {
 	Locked bool // another transaction has locked the run; it can be claimed later
 }
 
-// claimedRow is a claimed run, or the id of a locked one.
+// claimedRow is a claimed run, or the id of a run that another transaction has locked.
 type claimedRow struct {
 	Claimed
 
 	Locked bool `db:"locked"`
 }
 
-// largeInput is the maximum size in bytes of an input that is read together with its run. A
-// batch claims hundreds of runs.
+// largeInput is the maximum size in bytes of an input that is read together with its run. The limit
+// bounds the memory of a claim, because a batch may claim hundreds of runs.
 const largeInput = 256 << 10
 
-// A job message contains only a run id and not the organization. The function therefore looks at
-// the runs of all organizations.
+// A job message contains only a run id and not the organization. The SQL function therefore
+// searches the runs of all organizations.
 const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
   automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
   CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
@@ -121,14 +121,14 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		return nil, fmt.Errorf("claiming runs: %w", err)
 	}
 
-	// The rows may be in any order, and the statement returns none for some ids.
+	// The statement returns rows in any order, and may return no rows for some ids.
 	out := make([]Claim, len(runIDs))
 	byID := make(map[string]*claimedRow, len(claimed))
 	for i := range claimed {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
 
-	// The statement returned no row for the ids in void.
+	// void contains the ids for which the statement returned no row.
 	var void []string
 	for i, id := range runIDs {
 		switch row := byID[id]; {
@@ -138,7 +138,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 			out[i].Locked = true
 		default:
 			out[i].Run = &row.Claimed
-			delete(byID, id) // if a batch contains an id twice, the second claim of it gets nothing
+			delete(byID, id) // if a batch contains an id twice, the second occurrence gets an empty Claim
 		}
 	}
 
@@ -161,7 +161,7 @@ func (s *Store) RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	return input, nil
 }
 
-// explainVoid separates runs that have finished from those that must wait. It also releases the
+// explainVoid distinguishes runs that have finished from runs that must wait. It also releases the
 // dispatch slots of the waiting runs, because their job messages are about to be acknowledged.
 func explainVoid(ctx context.Context, db *pg.DB, runIDs []string, out []Claim, void []string) error {
 	var rows []struct {
@@ -207,7 +207,7 @@ func (c *Claimed) Held() lease.Held {
 }
 
 // Leases is the result of renewing leases. If a run is in neither set, its worker no longer holds
-// it and must stop.
+// the run and must stop.
 type Leases struct {
 	Extended map[string]bool
 	Locked   map[string]bool // another transaction has locked the run; its lease is unchanged and can be extended later
@@ -215,7 +215,7 @@ type Leases struct {
 
 // Extend renews the leases of held runs, with one statement that waits for no lock.
 func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
-	// The fences determine which runs the worker holds; the organizations only limit the rows that
+	// The fences determine which runs the worker holds. The organizations only limit the rows that
 	// are read. A worker with an old fence gets no row for its run.
 	var rows []heldRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -234,14 +234,14 @@ func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
 	return out, nil
 }
 
-// heldRow is a run that its worker still holds. If another transaction has locked the run, the row
-// has the run's last committed state.
+// heldRow is a run that its worker still holds. If Locked is set, another transaction has locked
+// the run, and the row contains the last committed state.
 type heldRow struct {
 	RunID  string `db:"run_id"`
 	Locked bool   `db:"locked"`
 }
 
-// byLock separates the runs that another transaction has locked from the others.
+// byLock separates the runs that another transaction has locked from all other runs.
 func byLock(rows []heldRow) (free, locked map[string]bool) {
 	free, locked = make(map[string]bool, len(rows)), map[string]bool{}
 	for _, r := range rows {

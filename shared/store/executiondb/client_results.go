@@ -16,13 +16,13 @@ import (
 	"parley/shared/domain"
 )
 
-// decisionResults is stored in the effect ledger in place of a person's decision when the client
-// has sent the result of a call.
+// decisionResults is the decision that the effect ledger stores when the run's client has sent the
+// result of a call. No person has decided then.
 const decisionResults = "results"
 
 // TakeResults records the client's results of the calls that a run waits for, and resumes the run.
 // by is the name of the sender. If principal is not empty, only that principal's runs are found.
-// The first results count. Repeating them changes nothing, and different results return
+// Only the first results count: repeating them changes nothing, and different results return
 // version_conflict. The run's deadline is extended by the time for which the run has waited.
 func (s *Store) TakeResults(
 	ctx context.Context, org, principal, runID string, results []domain.ClientResult, by string,
@@ -59,8 +59,8 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		waits = action.CallIDs()
 	}
 
-	// The run may wait for the results of other calls, or for none. Then these results can only be
-	// a repetition.
+	// The run may wait for the results of other calls, or for no results. Then these results can
+	// only be a repetition.
 	given := make(map[string]bool, len(results))
 	for i, result := range results {
 		if !slices.Contains(waits, result.ToolCallID) {
@@ -74,7 +74,7 @@ func takeResults(ctx context.Context, tx *sqlx.Tx, row openRow, results []domain
 		}
 	}
 
-	// After the time for the results, no result counts. The sweeper fails the run soon.
+	// After the action has expired, no result counts. The sweeper will fail the run.
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return false, apierr.New(apierr.VersionConflict, "the time to send the results ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
@@ -109,7 +109,7 @@ func storedResult(result domain.ClientResult) ([]byte, error) {
 }
 
 // repeatedResults returns nil if the ledger has the same results. Otherwise it returns the error
-// for results that the run does not wait for. at is the index of the first of them.
+// for results that the run does not wait for. at is the index of the first such result.
 func repeatedResults(ctx context.Context, tx *sqlx.Tx, org, runID string, results []domain.ClientResult, at int) error {
 	ids := make([]string, len(results))
 	for i, result := range results {

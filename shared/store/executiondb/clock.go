@@ -33,9 +33,9 @@ func (s *Store) Clock(ctx context.Context) (Clock, error) {
 // published again.
 const maxRedispatchWait = "5 minutes 1 second"
 
-// ShortenWaits shortens leases and republication times that are longer than the maximum that the
-// code sets, and returns the number of changed rows. Such times occur when the database's clock was
-// set back, or when another server's clock is earlier. A living worker renews a shortened lease in
+// ShortenWaits shortens leases and republication times that are longer than the code ever sets, and
+// returns the number of changed rows. Such times occur when the database's clock was set back, or
+// when another server with an earlier clock takes over. A living worker renews a shortened lease in
 // time.
 func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	var orgs []string
@@ -43,14 +43,14 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 		return 0, fmt.Errorf("looking for dispatched runs: %w", err)
 	}
 
-	// Locked rows are skipped, because their transaction sets the time anyway, or a later call
-	// finds them.
+	// Locked rows are skipped. The transaction with the lock sets the time anyway, or a later call
+	// finds the row.
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		shortened = 0
 
-		// The first statement shortens the leases of running runs, the second the waits of
-		// dispatched runs for their claim. One second is added, so that rows that were just written
-		// stay as they are.
+		// The first statement shortens the leases of running runs. The second statement shortens
+		// the times at which the jobs of unclaimed runs are published again. One second is added,
+		// so that rows that were just written stay unchanged.
 		for _, q := range []struct {
 			query string
 			args  []any

@@ -29,11 +29,11 @@ type effectRow struct {
 const effectSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
 	FROM effects WHERE run_id = $1 AND call_id = $2 AND org_id = $3`
 
-// effectsSelect is effectSelect for several calls, in the order of their ids.
+// effectsSelect is the variant of effectSelect for several calls, in the order of their ids.
 const effectsSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
 	FROM effects WHERE run_id = $1 AND call_id = ANY ($2) AND org_id = $3 ORDER BY call_id`
 
-// effect returns the ledger's entry without the person's decision.
+// effect returns the ledger's entry. The result does not contain the person's decision.
 func (row effectRow) effect() domain.Effect {
 	return domain.Effect{
 		CallID: row.CallID, Name: row.Name, Input: row.Input, SideEffect: domain.SideEffect(row.SideEffect), Key: row.Key,
@@ -42,8 +42,8 @@ func (row effectRow) effect() domain.Effect {
 }
 
 // maxCheckAge is the maximum duration of the check before an effect. The result of a longer check
-// does not count. A caller treats a tool worker as lost after 6 s of silence, and tool workers
-// report every 2 s.
+// does not count. The maximum is below 4 s, because an agent worker treats a tool worker as lost
+// after 6 s of silence, and a tool worker may send its last sign of life 2 s before the check.
 const maxCheckAge = 3 * time.Second
 
 var errLateCheck = errors.New("the check took too long; the worker may have been given up meanwhile")
@@ -75,10 +75,11 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 
 // BeginSend is the last check before a call's effect is sent. It returns true only if the worker
 // holds the run, the lease has not expired, and the effect is ready under the fence. It returns
-// true once; after that, the effect must be made ready again. If BeginSend returns an error, it is
-// unknown whether the effect is marked as being sent. It also returns an error if the check took
-// longer than maxCheckAge. A later EndSend takes effect after BeginSend. sender identifies the
-// execution of the call for CancelSend.
+// true only once: the effect must be made ready again before another BeginSend succeeds. If
+// BeginSend returns an error, it is unknown whether the effect is marked as being sent. It also
+// returns an error if the check took longer than maxCheckAge. A later EndSend takes effect after
+// BeginSend, even if the reply to BeginSend was lost. sender identifies the execution of the call
+// for CancelSend.
 func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender string) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeBegin, callID: callID, effect: domain.Effect{Key: sender}})
 	if err != nil {
@@ -93,10 +94,10 @@ func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID, sender s
 	return out.done, nil
 }
 
-// EndSend stores the outcome of an effect, a JSON value. It returns false, and stores nothing,
-// if another attempt or a person has decided about the effect since BeginSend, or if the run
-// has finished. It also works after the lease is lost, as long as no other attempt has started:
-// a known outcome saves a person the decision.
+// EndSend stores the outcome of an effect, a JSON value. It returns false, and stores nothing, if
+// another attempt or a person has decided about the effect since BeginSend, or if the run has
+// finished. It also works after the lease is lost, if no other attempt has started. A person then
+// does not have to decide about an effect whose outcome is known.
 func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeEnd, callID: callID, content: outcome})
 	if err != nil {
@@ -116,9 +117,9 @@ func (s *Store) CancelSend(ctx context.Context, held lease.Held, callID, sender 
 	return out.done, nil
 }
 
-// VoidEffect records that no worker took a call, so that no worker can take it later. It returns
-// false if the call was taken in this or an earlier attempt, or if the worker no longer holds the
-// run.
+// VoidEffect records that no worker took a call. From then on no worker can take it. VoidEffect
+// returns false if the call was taken in this or an earlier attempt, or if the worker no longer
+// holds the run.
 func (s *Store) VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error) {
 	out, err := s.progress.write(ctx, &progressWrite{Held: held, kind: writeVoid, callID: callID})
 	if err != nil {

@@ -27,8 +27,8 @@ type Checkpoint struct {
 	Chunk
 }
 
-// SavedEvents is the result of saving chunks. If a run is in none of the sets, its worker no longer
-// holds it and must stop.
+// SavedEvents is the result of saving chunks. If a run is in none of the maps, its worker no longer
+// holds the run and must stop.
 type SavedEvents struct {
 	Saved    map[string]bool
 	Locked   map[string]bool  // another transaction has locked the run; nothing was written, and the chunk can be saved later
@@ -61,7 +61,8 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents
 		return nil
 	}
 
-	// Bisect to find a chunk that PostgreSQL rejects, so that the others are saved.
+	// saveEvents halves the list until it finds a chunk that PostgreSQL rejects, so that all other
+	// chunks are saved.
 	if err := s.saveEvents(ctx, c[:len(c)/2], out); err != nil {
 		return err
 	}
@@ -72,17 +73,17 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents
 // Size is the approximate number of bytes that the chunk adds to a statement.
 func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 
-// saveChunks saves the chunks with one statement. Runs that are no longer held are in none of the
-// sets of out.
+// saveChunks saves the chunks with one statement and adds the results to out. It adds nothing for
+// runs that are no longer held.
 func saveChunks(ctx context.Context, db *pg.DB, c []Checkpoint, out *SavedEvents) error {
-	// A worker runs this statement several times a second, so it is parsed only once.
+	// A worker executes this statement several times a second, so it is a prepared statement.
 	stmt, err := db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
 	if err != nil {
 		return err
 	}
 
 	var rows []heldRow
-	// If its connection breaks, the pool may send the statement twice, which is harmless here.
+	// If the connection breaks, the pool may send the statement twice, which is harmless here.
 	err = stmt.SelectContext(ctx, &rows,
 		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.RunID })),
 		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.OrganizationID })),
@@ -112,7 +113,7 @@ type EventLogRequest struct {
 // EventLog is the stored part of a run's events: the chunks of the last attempt that has chunks, in
 // order, and, for a finished run, the position of the terminal event.
 type EventLog struct {
-	Run      rundb.StoredRun // includes the times of the run; started_at is unset if it never started
+	Run      rundb.StoredRun // includes the times of the run; started_at is unset if the run never started
 	Fence    int64           // of Chunks; 0: no chunk is stored
 	Chunks   []Chunk
 	EndFence int64 // 0: the run has not finished
@@ -149,8 +150,8 @@ func (row eventLogRow) log() *EventLog {
 	return out
 }
 
-// EventLogs reads logs with one statement, in the order of reqs. An entry is nil if the run
-// does not exist or has expired. Once the logs reach batchBytes together, further large
+// EventLogs reads logs with one statement, in the order of reqs. An entry is nil if the run does
+// not exist or has expired. When the logs that were read reach batchBytes in total, further large
 // logs are deferred.
 func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*EventLog, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT `+rundb.OpenResult+`, place, end_fence, end_n, fence, first_ns, last_ns, chunks, deferred

@@ -42,7 +42,7 @@ func (e Outcome) Size() int {
 
 // MaxBatchBytes is the approximate number of bytes of results or events that one statement writes.
 // The statement has several copies of each byte in memory, and all runs of the batch wait for its
-// commit. A larger outcome is written alone.
+// commit. An outcome above the limit is written alone.
 const MaxBatchBytes = 4 << 20
 
 // countFitting returns the number of leading rows that one statement may write, at least one.
@@ -58,7 +58,7 @@ func countFitting[T any](rows []T, size func(T) int) int {
 }
 
 // Finished is the result of saving outcomes. If a run is in none of the first three maps, its
-// worker no longer holds it, and nothing was written for it.
+// worker no longer holds the run, and nothing was written for it.
 type Finished struct {
 	Saved    map[string]bool    // by run id
 	Rejected map[string]error   // PostgreSQL will never store these outcomes
@@ -91,8 +91,8 @@ const finishQuery = `SELECT run_id, org_id, lane, place, followers FROM end_lane
 func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error) {
 	out := newFinished()
 
-	// Bisecting takes several statements, and each may wait for a lock. until bounds their total
-	// time.
+	// Finding a rejected outcome takes several statements, and each may wait for a lock. until
+	// bounds their total time.
 	until := time.Now().Add(pg.SplitFor)
 	for rest := endings; len(rest) > 0; {
 		n := countFitting(rest, Outcome.Size)
@@ -111,9 +111,9 @@ func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error)
 	return out, nil
 }
 
-// finishPart saves the outcomes of one statement and adds the results to out. It bisects to find an
-// outcome that PostgreSQL rejects or whose run is locked, so that the others are saved. If it
-// returns an error, it has saved no outcome.
+// finishPart saves the outcomes of one statement and adds the results to out. If PostgreSQL rejects
+// an outcome or a run is locked, finishPart halves the list until it finds that outcome, so that
+// all other outcomes are saved. If it returns an error, it has saved no outcome.
 func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished, until time.Time) error {
 	err := s.saveEndings(ctx, endings, out)
 	switch {
@@ -132,8 +132,8 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 		return err
 	}
 
-	// The first half may have been saved, so an error of the second half concerns only its
-	// outcomes.
+	// The first half may have been saved, so an error of the second half is recorded only for the
+	// outcomes of that half.
 	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
 		out.fail(endings[half:], err)
 	}
@@ -142,7 +142,7 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 }
 
 // saveEndings saves outcomes with one statement. After a batch in which a run was locked,
-// saveEndings first locks the runs and omits those that another transaction has locked.
+// saveEndings first locks the runs, and omits the runs that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
 	// Usually no run is locked. Then one statement on the reserved connection is enough, without a
 	// transaction around it.
@@ -301,7 +301,7 @@ func (s *Store) Journal(ctx context.Context, held lease.Held, n int, step []byte
 	return out.done, nil
 }
 
-// Steps reads the journal of a run, in order.
+// Steps reads the journal of a run: its steps in order.
 func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) {
 	var steps [][]byte
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -314,8 +314,8 @@ func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) 
 	return steps, nil
 }
 
-// StepsOf reads the journals of runs, each in order, up to bytes in total. If they are larger, the
-// oldest steps are left out.
+// StepsOf reads the journals of runs: the steps of each run, in order. The result has at most the
+// given number of bytes. If the journals are larger, the oldest steps are left out.
 func (s *Store) StepsOf(ctx context.Context, org string, runIDs []string, bytes int) (map[string][][]byte, error) {
 	var rows []struct {
 		RunID string `db:"run_id"`
@@ -337,9 +337,9 @@ func (s *Store) StepsOf(ctx context.Context, org string, runIDs []string, bytes 
 	return steps, nil
 }
 
-// KeepToolSet stores a run's tool set, a JSON value, apart from the steps, because binaries of the
-// previous release read all steps. The first tool set stays. KeepToolSet returns false, and writes
-// nothing, if the worker no longer holds the run.
+// KeepToolSet stores a run's tool set, a JSON value. It is stored apart from the steps, because
+// binaries of the previous release read all steps. An existing tool set is not replaced.
+// KeepToolSet returns false, and writes nothing, if the worker no longer holds the run.
 func (s *Store) KeepToolSet(ctx context.Context, held lease.Held, tools []byte) (bool, error) {
 	var kept bool
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) (err error) {
@@ -354,7 +354,8 @@ func (s *Store) KeepToolSet(ctx context.Context, held lease.Held, tools []byte) 
 	return kept, nil
 }
 
-// ToolSet reads the journaled tool set of an open run. It returns nil if none was journaled.
+// ToolSet reads the tool set of an open run that KeepToolSet has stored. It returns nil if there is
+// none.
 func (s *Store) ToolSet(ctx context.Context, org, runID string) ([]byte, error) {
 	var tools []byte
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -27,8 +27,7 @@ func noteEnd(source, status, code, message string) string {
 
 // putBackNote returns the status, code and message to record for an attempt that was requeued.
 func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
-	// If there is no cause, the worker gave the run up for a reason of its process, such as a
-	// shutdown.
+	// Without a cause, the worker released the run for a reason of its process, such as a shutdown.
 	if cause == nil {
 		return domain.SpanLost, nil, rundb.EndedBack
 	}
@@ -65,8 +64,8 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 			return err
 		}
 
-		// The first attempt is recorded only when a second one starts, so that runs with one
-		// attempt cost no write.
+		// The first attempt is recorded only when a second attempt starts, so that runs with one
+		// attempt need no write.
 		if c.Attempts == 2 {
 			if err := noteFirst(ctx, tx, c); err != nil {
 				return err
@@ -85,11 +84,11 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 	return nil
 }
 
-// noteFirst records the first attempt at a run, unless it is already recorded. It is recorded if
-// the sweeper has requeued the run. It is missing if a claim took over the run before the sweeper,
-// or if a binary of the previous release requeued the run.
+// noteFirst records the first attempt at a run, unless the attempt is already recorded. The sweeper
+// records it when it requeues the run. The record is missing if a claim took over the run before
+// the sweeper, or if a binary of the previous release requeued the run.
 func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
-	// The last error belongs to the first attempt only if no worker was lost.
+	// The run's last error is an error of the first attempt only if no worker was lost.
 	status, code, message := domain.SpanLost, (*string)(nil), rundb.EndedLost
 	var cause domain.RunError
 	if c.Deaths == 0 && json.Unmarshal(c.LastError.V, &cause) == nil {
@@ -123,7 +122,8 @@ func (s *Store) NoteRefusal(ctx context.Context, held lease.Held, refusal domain
 	return nil
 }
 
-// Failures counts attempts in a row that failed with the same code, without the current one.
+// Failures counts the consecutive attempts, up to the previous attempt, that failed with the same
+// code.
 type Failures struct {
 	All     int `db:"all_failures"`
 	Refused int `db:"refused"` // those in which a provider responded

@@ -42,7 +42,7 @@ type Parked struct {
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	// Park may be called again after an error, because it writes everything in one transaction.
 	out, err := park(ctx, s.db, held, action, events)
-	if events.FirstN > 0 && pg.IsBadData(err) { // without this, a run whose events cannot be stored would be executed repeatedly
+	if events.FirstN > 0 && pg.IsBadData(err) { // otherwise, a run with such events would be executed repeatedly
 		out, err = park(ctx, s.db, held, action, Chunk{})
 	}
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Store) Park(ctx context.Context, held lease.Held, action domain.Require
 	return out, nil
 }
 
-// park implements Park in one transaction. The ledger decides whether the run has to wait, and for
-// which action.
+// park implements Park in one transaction. The state of the ledger determines whether the run has
+// to wait, and for which action.
 func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	var out Parked
 	err := db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -85,8 +85,8 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 			return err
 		}
 
-		// The ledger records whether the call may have been sent. This determines the question to
-		// the person.
+		// The ledger records whether the call may have been sent. If so, the person is asked for
+		// the outcome and not for an approval.
 		if action.Kind != domain.ActionClientTools {
 			action.Kind = open[0].Waiting()
 		}
@@ -106,7 +106,8 @@ func park(ctx context.Context, db *pg.DB, held lease.Held, action domain.Require
 	return out, err
 }
 
-// openEffects locks the effects of calls, and returns those that wait or whose outcome is unknown.
+// openEffects locks the effects of calls, and returns the effects that wait or whose outcome is
+// unknown.
 func openEffects(ctx context.Context, tx *sqlx.Tx, held lease.Held, callIDs []string) (open []domain.Effect, err error) {
 	var rows []effectRow
 	err = tx.SelectContext(ctx, &rows, effectsSelect+` FOR UPDATE`, held.RunID, pq.Array(callIDs), held.OrganizationID)
@@ -124,17 +125,17 @@ func openEffects(ctx context.Context, tx *sqlx.Tx, held lease.Held, callIDs []st
 	return open, nil
 }
 
-// parkingFull reports whether the organization has MaxParked waiting runs. It prevents other runs
-// from being parked until the transaction ends. The lock cannot cause a deadlock: no transaction
-// that waits for it has locked a row that this transaction locks later.
+// parkingFull reports whether the organization has MaxParked waiting runs. It prevents the parking
+// of other runs until the transaction ends. The lock cannot cause a deadlock: no transaction that
+// waits for it has locked a row that this transaction locks later.
 func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
-	// Without the lock, two runs could be counted simultaneously and both be parked above the
-	// limit.
+	// Without the lock, two transactions could count the runs at the same time, and both could park
+	// a run above the limit.
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.park ' || $1, 0))`, org); err != nil {
 		return false, fmt.Errorf("locking parked runs: %w", err)
 	}
 
-	// The LIMIT in the subquery bounds the number of rows that are counted.
+	// The LIMIT in the subquery bounds the number of counted rows.
 	var n int
 	err := tx.GetContext(ctx, &n, `SELECT count(*) FROM (
 		SELECT 1 FROM open_runs WHERE org_id = $1 AND status = 'requires_action' AND parked_at IS NOT NULL LIMIT $2) counted`, org, MaxParked)

@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// writeKind is a kind of write of write_progress. The names are those of the SQL function.
+// writeKind is a kind of progress write. The names are those of the SQL function write_progress.
 type writeKind string
 
 // The kinds of writes. See Journal, PrepareEffect, BeginSend, EndSend, CancelSend and VoidEffect.
@@ -71,13 +71,13 @@ type progressWriter struct {
 	stopped chan struct{}
 }
 
-// newProgressWriter returns a writer that starts no goroutine before its first write.
+// newProgressWriter returns a writer. The writer starts no goroutine before its first write.
 func newProgressWriter(db *pg.DB) *progressWriter {
 	return &progressWriter{connection: pg.NewPinned(db), stopped: make(chan struct{})}
 }
 
-// begin starts the group, once. A process that never executes runs therefore has no goroutine for
-// it.
+// begin starts the group, once. A process that never executes runs therefore needs no goroutine for
+// the group.
 func (p *progressWriter) begin() {
 	p.start.Do(func() {
 		p.group = batch.New(maxWrites, maxWaiting, p.writeBatch).Sized(MaxBatchBytes, (*progressWrite).size)
@@ -100,8 +100,8 @@ func (p *progressWriter) close() {
 	p.connection.Close()
 }
 
-// write submits a write, which is combined with those of concurrent callers. It tries again while
-// another transaction has locked the run, or too many writes wait.
+// write submits a write, which is combined with the writes of concurrent callers. If another
+// transaction has locked the run, or too many writes wait, it tries again.
 func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, error) {
 	p.begin() //nolint:contextcheck // the group outlives this caller
 	if p.group == nil {
@@ -131,8 +131,8 @@ func (p *progressWriter) write(ctx context.Context, w *progressWrite) (written, 
 // writeBatch executes writes with one statement, or with several if a run has more than one write.
 // An error concerns only the writes of its statement.
 func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite) ([]written, error) {
-	// The statement accepts one write for each run. Usually a run has one, and the loop ends after
-	// one statement.
+	// The statement accepts one write for each run. Usually each run has only one write, and the
+	// loop ends after one statement.
 	results := make(map[*progressWrite]written, len(writes))
 	until := time.Now().Add(pg.SplitFor)
 	for rest := writes; len(rest) > 0; {
@@ -158,8 +158,9 @@ func (p *progressWriter) writeBatch(ctx context.Context, writes []*progressWrite
 	return out, nil
 }
 
-// writePart executes writes, at most one per run, and adds the results that are not zero. It
-// bisects to find a write that PostgreSQL rejects, so that the others are executed.
+// writePart executes writes, at most one per run, and adds the results that are not zero. If
+// PostgreSQL rejects a write, writePart halves the list until it finds that write, so that all
+// other writes are executed.
 func (p *progressWriter) writePart(ctx context.Context, part []*progressWrite, results map[*progressWrite]written, until time.Time) {
 	rows, err := p.writeRows(ctx, part)
 	switch locked := pg.IsLocked(err); {

@@ -15,9 +15,9 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Requeue is a running run that its worker puts back into the queue. The run does not start again
-// before Backoff has passed. Cause is nil if the worker gives up the run for a reason that is
-// unrelated to the run.
+// Requeue is a running run that its worker requeues. The run does not start again before Backoff
+// has passed. Cause is nil if the worker releases the run for a reason that is unrelated to the
+// run.
 type Requeue struct {
 	lease.Held
 	Backoff time.Duration

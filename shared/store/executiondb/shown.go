@@ -12,10 +12,11 @@ import (
 	"parley/shared/domain"
 )
 
-// shownTexts returns the text that the clients of open runs have received, by run. It is the text
-// that was stored for the session's history or, if there is none, the text in the checkpoints of
-// the last attempt. A client may have received some more text since the last checkpoint. Runs
-// without text have no entry. Texts that would exceed MaxBatchBytes in total are omitted, too.
+// shownTexts returns the answers' texts that the clients of open runs have received, by run. A
+// run's text is the text that was stored for the session's history or, if there is none, the text
+// in the checkpoints of the last attempt. A client may have received some more text since the last
+// checkpoint. Runs without text have no entry. Texts that would exceed MaxBatchBytes in total are
+// omitted, too.
 func shownTexts(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]string, error) {
 	var chunks []struct {
 		RunID  string `db:"run_id"`

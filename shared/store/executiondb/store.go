@@ -14,7 +14,7 @@ type Store struct {
 	// reads runs for the results of Decide and Cancel
 	runs *rundb.Store
 
-	// connections that are reserved for Claim and for Finish
+	// the connections that are reserved for Claim and for Finish
 	claims, finishes *pg.Pinned
 
 	progress *progressWriter

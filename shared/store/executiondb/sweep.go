@@ -22,7 +22,7 @@ type Ended struct {
 	Lane           domain.Lane
 	Dispatched     bool   // the run had a slot of its lane, for DispatchNext
 	Followers      int    // number of runs that waited only for this run, for DispatchNext
-	ReplyTo        string // the inbox of the waiting ingress; empty: none
+	ReplyTo        string // the inbox of the ingress that waits for the run; empty: none
 	Result         []byte // the rendered run
 }
 
@@ -38,7 +38,7 @@ type openRow struct {
 	Now        time.Time   `db:"db_now"`     // the database's clock
 }
 
-// openSelect reads open runs. A condition and a lock of o follow.
+// openSelect is the SQL that reads open runs o. A condition on o and a locking clause must follow.
 const openSelect = `SELECT ` + rundb.RunColumns + `, ` + rundb.OpenAttachments + `,
 	o.lane, o.dispatched, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
 	FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE `
@@ -46,13 +46,13 @@ const openSelect = `SELECT ` + rundb.RunColumns + `, ` + rundb.OpenAttachments +
 // verdict decides how an open run ends.
 type verdict func(openRow) (domain.RunStatus, *domain.RunError)
 
-// endAs returns a verdict that ends every run with the given status and cause.
+// endAs returns a function that ends every run with the given status and cause.
 func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
 
-// end closes the open runs that where selects, under row locks. A worker that holds one of them
-// can write nothing afterwards.
+// end ends the open runs that the condition where selects, under row locks. A worker that holds one
+// of these runs can write nothing afterwards.
 func (s *Store) end(ctx context.Context, orgs []string, how verdict, where string, args ...any) ([]Ended, error) {
 	var ended []Ended
 	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
@@ -162,7 +162,7 @@ func endFound(late pg.Found, end func(part pg.Found) ([]Ended, error)) ([]Ended,
 }
 
 // Cancel ends an open run of an organization. A finished run is not changed. If principal is not
-// empty, only that principal's runs are found. It returns the resulting run, as ShortRun does.
+// empty, only that principal's runs are found. Cancel returns the run in the form of ShortRun.
 func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, []Ended, error) {
 	// Without a matching open run, nothing ends. ShortRun then finds the finished run, or returns
 	// not_found.
@@ -177,15 +177,16 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 
 // CancelQueued ends up to limit runs of a deleted agent that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
-	// Each side of the OR has a partial index by organization. Without it, all open runs would be
-	// read.
+	// Each operand of the OR uses a partial index by organization. Without these indexes,
+	// PostgreSQL would read all open runs.
 	return s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.agent_id = $1 AND o.org_id = $2 AND (o.dispatched OR NOT o.dispatched) AND o.status <> 'running'
 		ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
-// EndOverdue ends up to limit open runs whose deadline has passed. A run whose last attempt failed
-// gets the status failed and that error, any other run the status timed_out.
+// EndOverdue ends up to limit open runs whose deadline has passed. If the last attempt of a run
+// failed, the run gets the status failed and the attempt's error. Any other run gets the status
+// timed_out.
 func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM overdue_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
@@ -197,9 +198,9 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	})
 }
 
-// overdue is the verdict for runs whose deadline has passed.
+// overdue returns the status and the error for a run whose deadline has passed.
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
-	// The error of the last attempt is more informative than the passed deadline.
+	// The error of the last attempt is more informative than the fact that the deadline has passed.
 	var retry domain.RunError
 	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {
 		return domain.RunFailed, &retry
@@ -210,10 +211,10 @@ func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
 // DeadlineExceeded is the error of runs that timed out.
 var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "the run did not finish before its deadline"}
 
-// WorkerLost is the error of runs that have lost MaxDeaths workers.
+// WorkerLost is the error of runs whose workers died MaxDeaths times.
 var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the workers that executed this run stopped unexpectedly too often"}
 
-// EndPoison fails up to limit queued runs that have lost MaxDeaths workers.
+// EndPoison fails up to limit queued runs whose workers died MaxDeaths times.
 func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 	poison, err := s.db.Find(ctx, `SELECT run_id, org_id FROM poison_runs($1, $2)`, lease.MaxDeaths, limit)
 	if err != nil || len(poison.Runs) == 0 {

@@ -31,7 +31,7 @@ type NewHook struct {
 	Max            int // maximum number of hooks of the organization; 0: MaxHooks
 }
 
-// HookChange is a change of a hook. Nil fields leave the hook's value unchanged.
+// HookChange is a change of a hook. A nil field leaves the corresponding value unchanged.
 type HookChange struct {
 	Name, AgentID, KeyID, MessageTemplate *string
 	OutputSchema                          *domain.JSONSchema // a pointer to nil removes the schema
@@ -40,7 +40,7 @@ type HookChange struct {
 	SignatureHeader, DeliveryIDHeader     *string
 	Enabled                               *bool
 	SealedSecret                          *string
-	KeepPrevious                          time.Duration // time for which the old secret stays valid after a new one; 0: not valid any more
+	KeepPrevious                          time.Duration // time for which the old secret stays valid after a change; 0: it ends immediately
 }
 
 // ReceivingHook is a hook with all values that are needed to check a delivery.
@@ -50,7 +50,7 @@ type ReceivingHook struct {
 	OrganizationID string
 	SealedSecrets  []string // newest first; includes the previous secret while it is valid
 	KeyScope       domain.KeyScope
-	KeyUserID      string   // "" if the key belongs to the organization only
+	KeyUserID      string   // the user of the key; "" if the key belongs to the organization only
 	Senders        []string // client addresses verified within [domain.SendersKept]
 }
 
@@ -75,8 +75,8 @@ type hookRow struct {
 	UpdatedAt        domain.Time  `db:"updated_at"`
 }
 
-// hookColumns are the columns of a hookRow, from hooks h. The end of the previous secret is null
-// once it has passed.
+// hookColumns are the columns of a hookRow, from hooks h. The end of the previous secret is null if
+// that time has passed.
 const hookColumns = `h.id, h.name, h.agent_id, h.key_id, h.source, CASE WHEN h.previous_until > clock_timestamp() THEN h.previous_until END AS previous_until,
 	h.signature_header, h.delivery_id_header, h.message_template, h.output_schema, h.filter, h.coalescing, h.enabled,
 	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id AND d.status <> 'rejected' ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at,
@@ -107,9 +107,10 @@ func (row *hookRow) hook() (domain.Hook, error) {
 	return out, nil
 }
 
-// CreateHook stores a hook and returns it as lists show it, without its URL. The error is about
-// agentId if the organization has no such agent, and about keyId if the key is not a valid key of
-// the organization. CreateHook returns conflict if the organization already has MaxHooks hooks.
+// CreateHook stores a hook and returns it in the form that lists show, without its URL. The error
+// is about agentId if the organization has no such agent, and about keyId if the key is not a valid
+// key of the organization. CreateHook returns conflict if the organization already has MaxHooks
+// hooks.
 func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
 	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
 	if err != nil {
@@ -295,7 +296,7 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 
 	var row hookRow
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		// The lock is taken first, so that a missing hook is the first error that is found.
+		// The lock is taken first, so that for a missing hook the error is always not_found.
 		if err := lockHook(ctx, tx, org, id); err != nil {
 			return err
 		}
@@ -343,7 +344,7 @@ func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		deleted, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE hooks SET deleted_at = clock_timestamp(), secret = '', previous_secret = '', previous_until = NULL
 			WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, id, org))
-		// Addresses of senders are personal data, so they are not kept.
+		// The addresses of the hook's senders are personal data, so they are deleted, too.
 		if err == nil && deleted {
 			_, err = tx.ExecContext(ctx, `DELETE FROM hook_senders WHERE hook_id = $1 AND org_id = $2`, id, org)
 		}
@@ -372,7 +373,7 @@ type receivingRow struct {
 	Senders        pq.StringArray `db:"senders"`
 }
 
-// ReceivingHook reads a hook for checking a delivery, before the organization is known. It
+// ReceivingHook reads a hook in order to check a delivery, before the organization is known. It
 // returns not_found if the hook does not exist or is deleted, or if its key or organization is
 // gone. A disabled hook is returned with Enabled false.
 func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, error) {

@@ -14,12 +14,13 @@ import (
 )
 
 // MaxRejected is the maximum number of a hook's log entries for rejected deliveries from verified
-// senders, and also the maximum for those from other senders. The newest are kept. A page of the
-// log is longer than both together, so they never hide the other deliveries.
+// senders, and also the maximum for rejected deliveries from other senders. The newest entries are
+// kept. A page of the log is longer than both maxima together, so rejected deliveries never hide
+// all other deliveries.
 const MaxRejected = 5
 
-// Rejected is a delivery without a valid signature. Anyone can send such deliveries, so little of
-// them is stored, and repeated ones from an address share a log entry.
+// Rejected is a delivery without a valid signature. Anyone can send such deliveries, so only little
+// data about them is stored, and repeated deliveries from an address share a log entry.
 type Rejected struct {
 	Client   string // the client's address
 	Verified bool   // the address has sent a signed delivery to the hook
@@ -27,7 +28,7 @@ type Rejected struct {
 	Bytes    int64
 }
 
-// group returns the beginning of the ids of the entries that are counted together.
+// group returns the prefix that is common to the ids of the entries that are counted together.
 func (r *Rejected) group() string {
 	if r.Verified {
 		return "rejected:verified:"
@@ -37,8 +38,8 @@ func (r *Rejected) group() string {
 
 // deliveryID returns the id of the delivery's entry.
 func (r *Rejected) deliveryID() string {
-	// The id depends on the address and the reason, so repeated rejections share the entry of the
-	// first one.
+	// The id depends on the address and the reason, so repeated rejections share the first
+	// rejection's entry.
 	sum := sha256.Sum256([]byte(r.Client + "\x00" + r.Reason))
 	return r.group() + hex.EncodeToString(sum[:8])
 }
@@ -62,7 +63,7 @@ func (s *Store) LogRejected(ctx context.Context, org, hookID string, r Rejected)
 			return err
 		}
 
-		// Only the newest entries are kept, because anyone can cause new ones.
+		// Only the newest entries are kept, because anyone can cause new entries.
 		_, err := tx.ExecContext(ctx, `DELETE FROM deliveries WHERE hook_id = $1 AND org_id = $2 AND status = 'rejected' AND ref IN (
 			SELECT ref FROM deliveries WHERE hook_id = $1 AND org_id = $2 AND status = 'rejected' AND starts_with(delivery_id, $3)
 			ORDER BY ref DESC OFFSET $4)`, hookID, org, r.group(), MaxRejected)

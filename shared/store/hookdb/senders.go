@@ -26,7 +26,7 @@ func (s *Store) VerifySender(ctx context.Context, org, hookID, client string) er
 			return err
 		}
 
-		// If there are too many senders, those that were verified longest ago are deleted.
+		// If there are too many senders, the senders that were verified longest ago are deleted.
 		_, err := tx.ExecContext(ctx, `DELETE FROM hook_senders WHERE hook_id = $1 AND org_id = $2 AND client IN (
 			SELECT client FROM hook_senders WHERE hook_id = $1 AND org_id = $2 ORDER BY verified_at DESC OFFSET $3)`, hookID, org, MaxSenders)
 		return err

@@ -58,7 +58,7 @@ func (row *DocumentRow) Document() (domain.Document, error) {
 		Pages: row.Pages, Done: row.PagesDone, Chunks: row.Chunks, Language: row.Language, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 	if row.Hash != nil {
-		// Callers compare this hash with the hash of their own file.
+		// Callers compare this hash with the hash of the file that they sent.
 		digits := hex.EncodeToString(row.Hash)
 		out.SHA256 = &digits
 	}
@@ -174,9 +174,9 @@ func documentPage[T any](
 	return rows, nil
 }
 
-// OpenDocument returns a document like DocumentByID, together with a reader of the original. The
-// reader reads on demand under ctx. OpenDocument returns not_found while the document is not
-// fetched yet. If the document is deleted while it is read, reading fails with not_found.
+// OpenDocument returns a document like DocumentByID, together with a reader of the original
+// content. The reader reads on demand under ctx. OpenDocument returns not_found if the document is
+// not fetched yet. If the document is deleted while it is read, reading fails with not_found.
 func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	row, err := s.documentRow(ctx, org, id)
 	if err == nil && row.Hash == nil {
@@ -190,9 +190,9 @@ func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Docume
 }
 
 // GiveDocuments records that a run gets text from documents. It returns the documents that the run
-// may read, ordered by id; it omits documents that are deleted or not ready. A concurrent deletion
-// has either committed before, or detects this record. If the worker no longer holds the run,
-// GiveDocuments writes nothing and returns false.
+// may read, ordered by id. It omits documents that are deleted or not ready. A concurrent deletion
+// either has committed before this call, or finds its record. If the worker no longer holds the
+// run, GiveDocuments writes nothing and returns false.
 func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error) {
 	if len(documentIDs) == 0 {
 		return nil, true, nil

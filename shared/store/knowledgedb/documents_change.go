@@ -24,9 +24,9 @@ func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow
 	return row, err
 }
 
-// ReplaceDocument gives a document another content or URL and queues it again. Searches no longer
+// ReplaceDocument gives a document a new content or URL and queues it again. Searches no longer
 // find the old content. An empty name and nil metadata leave the old values unchanged. It returns
-// [ErrDuplicateDocument] if another document has that content or URL.
+// [ErrDuplicateDocument] if another document has the new content or URL.
 func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	if err := with.check(); err != nil {
 		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)
@@ -89,7 +89,7 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 		return none, err
 	}
 
-	// The row no longer links to the old content.
+	// The row no longer links to the old content, so the content can be removed.
 	if err := blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, old)); err != nil {
 		return none, err
 	}
@@ -133,7 +133,7 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 
 	var labels *string
 	if metadata != nil {
-		// An empty object removes all metadata; nil keeps them.
+		// An empty object removes all metadata, and nil leaves the metadata unchanged.
 		raw := metadataJSON(*metadata)
 		labels = &raw
 	}
@@ -168,7 +168,7 @@ func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocume
 			return err
 		}
 
-		// A retry would undo the first step of the deletion.
+		// A retry of a document that is being deleted would undo the first step of the deletion.
 		if row.isBeingDeleted() {
 			return errBeingDeleted()
 		}

@@ -20,12 +20,12 @@ const (
 	// maxReadersPerQuery is the maximum number of readers that one statement finds. A reader is a
 	// run that got text from a document.
 	maxReadersPerQuery = 20_000
-	// deleteTries is the maximum number of searches for readers of a document. A withdrawn document
-	// gets no new readers, except runs that were already about to be recorded.
+	// deleteTries is the maximum number of searches for readers of a document. After the document
+	// is withdrawn, the only new readers are runs whose record was already about to be stored.
 	deleteTries = 32
 	// lockTries is the maximum number of attempts of a transaction that waits for the lock of a
 	// document's row or of its organization's counts. A worker holds both locks while it finishes a
-	// large document, possibly for longer than the lock timeout.
+	// large document. That may take longer than the lock timeout.
 	lockTries        = 4
 	lockNotAvailable = "55P03"
 )
@@ -72,9 +72,9 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 	return ended, busy
 }
 
-// withdraw ends all uses of a document: no worker writes to it, no search finds it, and no run gets
-// text from it. It is a separate transaction, so that the document stays withdrawn even if a later
-// transaction fails.
+// withdraw ends all uses of a document. Afterwards no worker writes to it, no search finds it, and
+// no run gets text from it. withdraw has a separate transaction, so that the document stays
+// withdrawn even if a later transaction fails.
 func (s *Store) withdraw(ctx context.Context, org, id string) error {
 	return s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE documents SET status = 'failed', error_code = 'deleting',
@@ -84,8 +84,8 @@ func (s *Store) withdraw(ctx context.Context, org, id string) error {
 	})
 }
 
-// removeAll removes the index entries of a withdrawn document, one batch per transaction, so
-// that other documents of the organization can count their terms in between.
+// removeAll removes the index entries of a withdrawn document. Each batch is a separate
+// transaction, so that other documents of the organization can count their terms in between.
 func (s *Store) removeAll(ctx context.Context, org, id string) error {
 	for more := true; more; {
 		err := s.withLocked(ctx, org, id, func(tx *sqlx.Tx) (err error) {
@@ -132,15 +132,15 @@ type readerSession struct {
 	Last  int   `db:"last"`  // the number of the session's newest run
 }
 
-// readersQuery finds the sessions with readers of a document. It skips erased runs, whose links to
-// the document can only be left if a binary of the previous release erased the run.
+// readersQuery finds the sessions with readers of a document. It skips erased runs. An erased run
+// still has a link to the document only if a binary of the previous release erased the run.
 const readersQuery = `SELECT f.session_ref, f.first, (SELECT max(n.seq) FROM runs n WHERE n.session_ref = f.session_ref) AS last FROM (
 	  SELECT r.session_ref, min(r.seq) AS first
 	  FROM (SELECT run_id FROM run_documents WHERE org_id = $1 AND document_id = $2 ORDER BY run_id LIMIT $3) l
 	  JOIN runs r ON r.id = l.run_id AND` + sessiondb.NotErased + ` GROUP BY r.session_ref) f ORDER BY f.session_ref`
 
-// eraseReaders erases, in each session, all runs from the first one that got text from a document.
-// Sessions that have at most EraseBatch such runs in total are handled in one transaction.
+// eraseReaders erases, in each session, the first run that got text from a document and all later
+// runs. If sessions together have at most EraseBatch such runs, they are erased in one transaction.
 func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []executiondb.Ended, err error) {
 	for {
 		var found []readerSession
@@ -153,8 +153,8 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 			return ended, err
 		}
 
-		// Several short sessions are erased in one transaction. A session longer than EraseBatch is
-		// first reduced.
+		// Several short sessions are erased in one transaction. If a session has more than
+		// EraseBatch runs, its later runs are erased first.
 		for len(found) > 0 {
 			var parts []sessiondb.Span
 			for room := sessiondb.EraseBatch; len(found) > 0 && (room == sessiondb.EraseBatch || found[0].runs() <= room); found = found[1:] {
@@ -177,7 +177,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 	}
 }
 
-// runs returns the number of runs to erase.
+// runs returns the number of runs to erase in the sessions.
 func (r readerSession) runs() int { return r.Last - r.First + 1 }
 
 // closeParts calls sessiondb.CloseSessions in a transaction.
@@ -213,8 +213,8 @@ func (s *Store) eraseLaterRuns(ctx context.Context, org string, of readerSession
 }
 
 // dropDocument removes a document, unless a run has got text from it since the search for readers.
-// It locks the row. A run that now requests the text waits for the lock and then finds that the
-// document is gone. dropDocument reports whether the document is gone.
+// It locks the row. A run that requests the text at this time waits for the lock and then finds
+// that the document is gone. dropDocument reports whether the document is gone.
 func (s *Store) dropDocument(ctx context.Context, org, id string) (gone bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		gone = false

@@ -49,15 +49,15 @@ type NewDocument struct {
 	CreatedBy string
 }
 
-// QueuedDocument is an added document and the job to publish for it. Job is nil if there
-// is nothing to do.
+// QueuedDocument is an added document and the job to publish for it. Job is nil if the document
+// need not be processed.
 type QueuedDocument struct {
 	Document domain.Document
 	Job      *domain.Job
 }
 
-// queued converts the row. now means that the document has just been queued, so the result has a
-// job.
+// queued converts the row to a QueuedDocument. now means that the document has just been queued, so
+// that the result has a job.
 func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	doc, err := row.Document()
 	out := QueuedDocument{Document: doc}
@@ -69,9 +69,9 @@ func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 
 // AddDocuments stores either all of the documents or none. Their contents must have been uploaded
 // within the last hour. If the organization already has a document with the same content or URL,
-// that document is returned and keeps its name. If it had failed, it is queued again; if it has a
-// URL, it is fetched again. AddDocuments returns ErrDocumentsFull if a quota is exceeded, and then
-// removes the contents.
+// that document is returned and keeps its name. If the existing document had failed, it is queued
+// again; if it has a URL, it is fetched again. AddDocuments returns ErrDocumentsFull if a quota is
+// exceeded, and then removes the contents.
 func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	for i := range docs {
 		if err := docs[i].check(); err != nil {
@@ -95,7 +95,8 @@ func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, cont
 	case errors.Is(err, ErrDocumentsFull):
 		left := blobs.DropUnlinked(ctx, org, pg.Column(contents, func(b *blobdb.Blob) []byte { return b.Hash })...)
 		err = errors.Join(err, left)
-	// The upload was removed because it was not linked in time. Only the caller has the content.
+	// The upload was removed because it was not linked in time. The caller must send the content
+	// again.
 	case errors.Is(err, blobdb.ErrBlobGone):
 		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed concurrently; send it again")
 		again.RetryAfter = time.Second
@@ -140,8 +141,8 @@ func (row *DocumentRow) source() string {
 	return "url " + *row.URL
 }
 
-// addDocuments locks the organization's documents, so that concurrent additions neither exceed
-// a quota nor add duplicates.
+// addDocuments implements AddDocuments in one transaction. It locks the organization's documents,
+// so that concurrent additions neither exceed a quota nor add duplicates.
 func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return nil, err
@@ -160,10 +161,10 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	for i := range docs {
 		row, found := there[docs[i].source()]
 		switch {
-		// A document that is being deleted must not be returned as added.
+		// A document that is being deleted cannot be returned as added.
 		case row.isBeingDeleted():
 			return nil, errBeingDeleted()
-		// A later entry of the call with the same source then finds the row of this entry.
+		// The row of this entry is also for later entries of the call with the same source.
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
@@ -185,7 +186,7 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	return readQueued(ctx, tx, org, ids, now)
 }
 
-// needsQueueing reports whether adding an existing document again must queue it.
+// needsQueueing reports whether an existing document must be queued when it is added again.
 func (row *DocumentRow) needsQueueing() bool {
 	return row.Status == string(domain.DocumentFailed) || row.URL != nil && row.Status != "" && row.Status != string(domain.DocumentQueued)
 }
@@ -198,7 +199,7 @@ func (row *DocumentRow) isBeingDeleted() bool {
 	return row.ErrorCode.Valid && row.ErrorCode.String == deletingCode
 }
 
-// errBeingDeleted is the error of changing a document that is being deleted.
+// errBeingDeleted is the error for a change to a document that is being deleted.
 func errBeingDeleted() error {
 	return apierr.New(apierr.Conflict, "the document is being deleted; send it again later, or delete it again if it remains")
 }
@@ -258,7 +259,7 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	return nil
 }
 
-// DocumentUsage is the part of its document quotas that an organization uses.
+// DocumentUsage is the part of an organization's document quotas that is used.
 type DocumentUsage struct {
 	Documents int   `db:"documents"`
 	Bytes     int64 `db:"bytes"` // of the originals, as sent
@@ -358,7 +359,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 		return err
 	}
 
-	// The documents' rows no longer link to the fetched contents.
+	// The rows no longer link to the contents that were fetched, so these contents can be removed.
 	var fetched [][]byte
 	for _, row := range rows {
 		if row.URL != nil && row.Hash != nil {

@@ -25,8 +25,8 @@ type LeasedDocument struct {
 	Fence          int64
 }
 
-// ClaimedDocument is a document that a worker has claimed to read, with the data that the worker
-// needs.
+// ClaimedDocument is a document that a worker has claimed, with the data that the worker needs to
+// read it.
 type ClaimedDocument struct {
 	LeasedDocument
 	Document domain.Document
@@ -61,7 +61,7 @@ var (
 type DocumentClaim struct {
 	Max   int              // maximum number of documents
 	Not   []string         // organizations to skip
-	Debts map[string]int64 // debts by organization, 0 if missing; the smallest debt comes first
+	Debts map[string]int64 // debts by organization; a missing debt is 0; the smallest debt is claimed first
 	Short bool             // only documents of at most ShortDocument bytes
 }
 
@@ -76,10 +76,10 @@ const ShortDocument = 64 << 10
 func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]ClaimedDocument, error) {
 	heaviest := int64(math.MaxInt64)
 	if claim.Short {
-		heaviest = ShortDocument // all documents of up to this size have this weight
+		heaviest = ShortDocument // all documents up to this size have the same weight
 	}
 
-	// The function in the database takes the debts as two parallel lists.
+	// The SQL function takes the debts as two parallel lists.
 	debtors := slices.Sorted(maps.Keys(claim.Debts))
 	debts := make([]int64, len(debtors))
 	for i, org := range debtors {
@@ -109,9 +109,9 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 }
 
 // ExtendDocuments renews the leases of documents and returns the documents that the worker no
-// longer holds. It does not wait for locks. A document whose row is locked counts as held: the
-// transaction that has locked the row renews the lease or takes the document away, and the next
-// heartbeat detects which.
+// longer holds. It does not wait for locks. A document whose row is locked counts as held. The
+// transaction that has locked the row either renews the lease or takes the document away, and the
+// next heartbeat finds out which.
 func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (lost []LeasedDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -155,7 +155,8 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (los
 
 // missing returns the elements of the list all that are not in the list some.
 func missing(all, some []LeasedDocument) (out []LeasedDocument) {
-	// A document that is held under another fence is a different element, so it counts as missing.
+	// A document that is held under another fence counts as missing, because the fence is a part of
+	// the compared element.
 	there := make(map[LeasedDocument]bool, len(some))
 	for _, h := range some {
 		there[h] = true
@@ -168,8 +169,8 @@ func missing(all, some []LeasedDocument) (out []LeasedDocument) {
 	return out
 }
 
-// whereHeld restricts a statement on documents to one held document. heldArgs returns the first
-// parameters of such a statement.
+// whereHeld is the WHERE clause that restricts a statement on documents to one held document.
+// heldArgs returns the first parameters of such a statement.
 const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
 // heldArgs returns the parameters of whereHeld, followed by more.
@@ -200,9 +201,10 @@ func changeHeld(ctx context.Context, tx *sqlx.Tx, held LeasedDocument, f func(*s
 	return kept, f(tx)
 }
 
-// lockFinishing serializes the transactions that finish documents of an organization, before they
-// lock a row. Heartbeats can continue in the meantime. Counting terms may take seconds, so this
-// lock has no timeout except the statement timeout, after which the caller retries.
+// lockFinishing makes the transactions that finish documents of an organization wait for each
+// other, before they lock a row. Heartbeats can continue in the meantime. Counting terms may take
+// seconds, so this lock has no timeout except the statement timeout, after which the caller
+// retries.
 func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = 0`); err != nil {
 		return err
@@ -297,7 +299,7 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 		return nil, fmt.Errorf("looking for documents that cannot become ready: %w", err)
 	}
 
-	// If one document cannot be failed, the others are failed nevertheless.
+	// If one document cannot be failed, the remaining documents are failed nevertheless.
 	var errs []error
 	for _, row := range rows {
 		ended, err := s.endDocument(ctx, row.Org, row.ID)

@@ -82,7 +82,7 @@ func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []New
 
 // nextChunk returns the number that follows the number of the last chunk.
 func nextChunk(chunks []NewChunk) int {
-	// While the document is processed, the next number is also stored as its number of chunks.
+	// While a document is processed, its number of chunks is the number of the next chunk.
 	next := 0
 	for i := range chunks {
 		next = max(next, chunks[i].Chunk+1)
@@ -90,7 +90,7 @@ func nextChunk(chunks []NewChunk) int {
 	return next
 }
 
-// chunkRow is the JSON form of a chunk. Signs and Vector are null together.
+// chunkRow is the JSON form of a chunk. Signs and Vector are either both null or both set.
 type chunkRow struct {
 	N        int         `json:"n"`
 	Page     *int        `json:"page"`
@@ -218,8 +218,8 @@ func signsFor(vector []float32) string {
 // chunkBatch is the number of chunks that one statement removes.
 const chunkBatch = 1000
 
-// removeIndexed removes the index entries of documents that the caller has locked: chunks,
-// vectors, and, for ready documents, their share of the term counts.
+// removeIndexed removes the index entries of documents that the caller has locked. These are the
+// chunks, the vectors and, for ready documents, their part of the term counts.
 func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []string) error {
 	for _, id := range slices.Compact(slices.SortedFunc(slices.Values(documents), cmp.Compare[string])) {
 		for more := true; more; {

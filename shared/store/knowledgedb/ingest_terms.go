@@ -17,9 +17,9 @@ import (
 const (
 	// countedTerms is the maximum number of a document's terms for which chunks are counted. Only
 	// the most frequent terms are counted. The counts are written in one transaction while the
-	// document's row is locked, which takes a second or two for this number of terms. The other
-	// terms count as rare. Searches find these, too; only the correction of misspelled words does
-	// not.
+	// document's row is locked, which takes a second or two for this number of terms. Terms that
+	// are not counted are treated as rare. Searches find them, but the correction of misspelled
+	// words does not.
 	countedTerms = 20_000
 	// termBatch is the number of terms that one statement adds to or subtracts from the counts.
 	// Such a statement takes well under a second, even if the database is busy.
@@ -86,7 +86,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 	type counted struct {
 		term   string
 		chunks int32
-		number bool // the term is a number, or part of a number, hash or code, and not a word that users misspell
+		number bool // the term is a number, or part of a number, hash or code; users do not misspell such terms
 	}
 
 	list := make([]counted, 0, len(c.noted))
@@ -151,9 +151,10 @@ func (s *Store) countTerms(ctx context.Context, held LeasedDocument, of *TermCou
 }
 
 // uncountTerms subtracts up to termBatch terms of a document, which the caller has locked, from its
-// organization's counts. It subtracts the stored counts, even if the document's chunks have
-// changed. The same transaction removes the terms from indexed_documents, so that a later
-// transaction can continue. It returns false if none of the document's terms is counted any more.
+// organization's counts. It subtracts the counts that were stored for the document, even if the
+// document's chunks have changed. The same transaction removes the terms from indexed_documents, so
+// that a later transaction can continue. It returns false if none of the document's terms is
+// counted any more.
 func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
 	var left int
 	err = tx.GetContext(ctx, &left, `SELECT cardinality(terms) FROM indexed_documents WHERE document_id = $2 AND org_id = $1`, org, document)
@@ -187,8 +188,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return true, nil
 	}
 
-	// All terms have been subtracted; only the document's number of chunks remains to be
-	// subtracted.
+	// All terms have been subtracted. Now the document's number of chunks is subtracted from the
+	// organization's.
 	for _, query := range []string{
 		`UPDATE knowledge_terms t SET chunks = t.chunks - i.chunks, rest = t.rest - i.rest::int FROM indexed_documents i
 		WHERE i.document_id = $2 AND i.org_id = $1 AND t.org_id = $1 AND t.term = ''`,

@@ -26,7 +26,7 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 
 	numbers, lexemes := queryLexemes(words)
 	texts := pg.Column(words, func(w *QueryWord) string {
-		// A skipped word keeps its index, because numbers refers to the index.
+		// A skipped word keeps its index, because the list numbers contains indexes of words.
 		if !storable(w.Text) {
 			return ""
 		}

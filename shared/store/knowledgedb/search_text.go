@@ -13,7 +13,7 @@ import (
 type SearchScope struct {
 	OrganizationID string
 	DocumentIDs    []string          // ids of the documents to search; empty: all
-	Metadata       map[string]string // the documents must have all of these entries
+	Metadata       map[string]string // entries of the metadata, all of which the documents must have
 }
 
 // QueryWord is a word of a query.
@@ -34,7 +34,7 @@ type Hit struct {
 func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	list := make([]string, len(scope.DocumentIDs))
 	for i, id := range scope.DocumentIDs {
-		// If the id cannot be stored, the entry stays "", which is the id of no document.
+		// An id that cannot be stored is replaced by "", which is the id of no document.
 		if storable(id) {
 			list[i] = id
 		}
@@ -53,7 +53,7 @@ func (scope SearchScope) documents() (ids any, metadata string, err error) {
 }
 
 // searchable reports whether the scope can match any document. A scope with text that PostgreSQL
-// cannot store matches none.
+// cannot store matches no document.
 func (scope SearchScope) searchable() bool {
 	ok := scope.OrganizationID != "" && storable(scope.OrganizationID)
 	for key, value := range scope.Metadata {

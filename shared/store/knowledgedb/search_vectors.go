@@ -13,11 +13,11 @@ import (
 )
 
 // vectorsCompared is the maximum number of vectors that a search compares exactly. If there are
-// more, the search chooses the vectors whose signs differ the least from those of the query.
+// more vectors, the search chooses the vectors whose signs differ the least from the query's signs.
 const vectorsCompared = 2000
 
-// SearchVectors returns up to limit chunks whose vectors are the nearest to vector, which has
-// length 1. It compares only vectors of the same model with the same number of dimensions.
+// SearchVectors returns up to limit chunks whose vectors are the nearest to vector, a unit vector.
+// It compares only vectors of the same model with the same number of dimensions.
 func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model string, vector []float32, limit int) ([]Hit, error) {
 	if len(vector) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil
@@ -65,8 +65,8 @@ const (
 	arrayNumber = 8
 )
 
-// dotProduct returns the dot product of two vectors. The first one is in the encoding that
-// PostgreSQL sends.
+// dotProduct returns the dot product of two vectors. The first vector is in the encoding of
+// PostgreSQL's array_send.
 func dotProduct(sent []byte, vector []float32) (float64, error) {
 	if len(sent) != arrayHead+arrayNumber*len(vector) {
 		return 0, fmt.Errorf("a vector of %d bytes cannot contain %d numbers", len(sent), len(vector))

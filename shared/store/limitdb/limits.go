@@ -11,8 +11,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DemoVerdict is the result of counting a demo request: whether it is within its client's limit,
-// how many more requests are allowed, and the time until the next request is allowed.
+// DemoVerdict is the result of counting a demo request: whether the request is within its client's
+// limit, how many more requests are allowed, and the time until the next request is allowed.
 type DemoVerdict struct {
 	Allowed   bool
 	Remaining int
@@ -91,8 +91,8 @@ ON CONFLICT (name) DO UPDATE SET (tokens, granted, filled_at) = (
   ) f)
 RETURNING granted, tokens`
 
-// LeaseTokens takes tokens from the named bucket, at most the number want. The bucket's size is
-// capacity, and perSecond tokens are added per second. A new bucket is full.
+// LeaseTokens takes at most want tokens from the named bucket. The bucket holds at most capacity
+// tokens, and gains perSecond tokens per second. A new bucket is full.
 func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (TokenGrant, error) {
 	var grant TokenGrant
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

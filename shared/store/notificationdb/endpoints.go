@@ -30,7 +30,7 @@ type NewEndpoint struct {
 	SealedSecret   string
 }
 
-// EndpointChange is a change to an endpoint. Nil fields leave the endpoint's values unchanged.
+// EndpointChange is a change to an endpoint. A nil field leaves the corresponding value unchanged.
 // Enabling a disabled endpoint resets its count of failures.
 type EndpointChange struct {
 	URL, Description *string
@@ -58,8 +58,8 @@ type endpointRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
-// endpointColumns lists the columns of an endpointRow. The end of the previous secret's validity is
-// null once it has passed.
+// endpointColumns lists the columns of an endpointRow. The time until which the previous secret is
+// valid is null if that time has passed.
 const endpointColumns = `id, url, description, events, agent_id, enabled, disabled_reason, disabled_at,
 	CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS previous_until, failures, last_success_at, created_at, updated_at`
 
@@ -84,7 +84,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) 
 		if err := checkEndpointQuota(ctx, tx, e.OrganizationID, maximum); err != nil {
 			return err
 		}
-		// The foreign key alone would also accept a deleted agent.
+		// The foreign key does not suffice, because it also accepts a deleted agent.
 		if err := checkEndpointAgent(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts,
 const notificationFrom = ` FROM notifications n JOIN notification_endpoints e ON e.id = n.endpoint_id AND e.org_id = n.org_id AND e.deleted_at IS NULL
 	WHERE n.org_id = $1 `
 
-// subjectExists is the condition that the subject of a notification still exists. The data
+// subjectExists is the SQL condition that the subject of a notification still exists. The data
 // about a run can be read only as long as the run itself.
 const (
 	subjectExists    = `(n.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r WHERE r.id = n.subject_id AND` + rundb.RunLive + `))`
@@ -120,8 +120,9 @@ func (s *Store) Notifications(
 		add(`n.status = $%d`, string(f.Status))
 	}
 
-	// This condition lets PostgreSQL use the partial index of undelivered notifications.
-	if f.Status != "" && f.Status != domain.NotificationDelivered { // lets PostgreSQL use the index of undelivered notifications
+	// PostgreSQL uses the partial index of undelivered notifications only if the query has this
+	// condition.
+	if f.Status != "" && f.Status != domain.NotificationDelivered { // delivered notifications are not in the index
 		query += ` AND n.status <> 'delivered'`
 	}
 

@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// An endpoint is disabled automatically after this number of consecutive failed attempts, provided
-// that the first of them was at least this long ago.
+// An endpoint is disabled automatically after this number of consecutive failed attempts, if the
+// first of these attempts was at least this long ago.
 const (
 	disableAfter     = 20
 	disableAfterTime = 24 * time.Hour
@@ -103,7 +103,8 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 			Event:              row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
 			subject: row.SubjectID, source: row.Source, data: row.Data,
 		}
-		// Until the old secret expires, a receiver may not have the new one yet, so both sign.
+		// Until the old secret expires, the notification is signed with both secrets, because a
+		// receiver may not have the new secret yet.
 		if row.Previous != nil {
 			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
 		}
@@ -113,8 +114,8 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 }
 
 // Render renders and stores the payload of a claimed notification, so that every attempt sends the
-// same payload even if its subject changes. It returns not_found if the subject no longer exists,
-// and erased if the subject is a run whose retention period has ended.
+// same payload even if the notification's subject changes. It returns not_found if the subject no
+// longer exists, and erased if the subject is a run whose retention period has ended.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	// If an earlier attempt has already rendered the payload, it is sent again.
 	if n.data != nil {
@@ -158,7 +159,7 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 }
 
 // renderWaitingRun renders the run in the state in which it began to wait, even if it has continued
-// since then. Only the usage and the tool calls are the current ones.
+// since then. Only the usage and the tool calls are those at the time of rendering.
 func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	found, err := s.runs.RunByID(ctx, n.OrganizationID, "", n.subject)
 	if err != nil {
@@ -190,7 +191,7 @@ func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([
 	return run.Render()
 }
 
-// renderDocument renders the document in the state in which it was when a worker finished it.
+// renderDocument renders the document in the state that it had when a worker finished it.
 func (s *Store) renderDocument(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	var row knowledgedb.DocumentRow
 	err := s.db.GetContext(ctx, &row, `SELECT `+knowledgedb.DocumentColumns+` FROM jsonb_populate_record(NULL::documents, $1::jsonb) d`, string(n.source))
@@ -223,8 +224,8 @@ type Attempt struct {
 
 // SettleNotification records the result of an attempt. If the endpoint wants no more notifications
 // or has failed for too long, it disables the endpoint and returns true. If the worker no longer
-// holds the notification, it writes nothing. A notification is not retried, but fails, if its run's
-// retention will be over by then.
+// holds the notification, it writes nothing. If the run's retention ends before the next attempt,
+// the notification fails and is not retried.
 func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
@@ -237,8 +238,8 @@ func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification,
 			data = CASE WHEN `+subjectExists+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
 			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), RunExpiredError))
-		// If the worker no longer holds the notification, another worker has it and records its own
-		// result.
+		// If the worker no longer holds the notification, another worker has claimed it and will
+		// record the result of its own attempt.
 		if err != nil || !kept {
 			return err
 		}
@@ -272,10 +273,11 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) erro
 }
 
 // noteFailure counts a failed attempt to send to an endpoint. If the endpoint has failed for too
-// long or no longer exists, it disables the endpoint and returns true.
+// long or wants no more notifications, it disables the endpoint and returns true.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt in the last 24 hours failed. The last error: " + a.Error
-	// The endpoint has requested this, so the count of failures does not matter.
+	// The endpoint has responded that it wants no more notifications, so the count of failures does
+	// not matter.
 	if a.Gone {
 		reason = a.Error
 	}

@@ -21,14 +21,14 @@ const (
 // Reader is the person, or the key, for whom an overview is read.
 type Reader struct {
 	OrganizationID string
-	UserID         string   // whose own API keys count; "": a key of the organization
-	Principal      string   // principal whose sessions count as the reader's own
-	Principals     []string // principals whose runs the reader may decide about; nil: all
+	UserID         string   // the user whose API keys count; "": the reader is a key of the organization
+	Principal      string   // the principal whose sessions count as the reader's own
+	Principals     []string // the principals whose runs the reader may decide about; nil: all
 	Admin          bool     // sees the organization's administration
 }
 
-// Overview reads an overview without budgets, which another store has. Each statement reads a few
-// rows along an index, whatever the size of the organization.
+// Overview reads an overview. The result lacks the budgets, which another store has. Each statement
+// reads a few rows along an index, whatever the size of the organization.
 func (s *Store) Overview(ctx context.Context, r Reader) (domain.Overview, error) {
 	var view domain.Overview
 	err := s.db.WithinUser(ctx, r.OrganizationID, r.UserID, func(tx *sqlx.Tx) error {
@@ -98,8 +98,8 @@ func readSteps(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 }
 
 // readHooks reads the enabled hooks whose last delivery was refused or rejected. Anyone can send
-// deliveries without a valid signature, so those of unknown addresses count only until the first
-// delivery with a valid one.
+// deliveries without a valid signature. A rejected delivery from an unknown address therefore
+// counts only if the hook has had no delivery with a valid signature.
 func readHooks(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var rows []struct {
 		ID         string      `db:"id"`
@@ -127,8 +127,8 @@ func readHooks(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview
 	return err
 }
 
-// readEndpoints reads the notification endpoints that the service has disabled, and those that
-// fail.
+// readEndpoints reads the notification endpoints that the service has disabled, and the endpoints
+// whose last attempts failed.
 func readEndpoints(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var rows []struct {
 		ID          string  `db:"id"`
@@ -150,7 +150,7 @@ func readEndpoints(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Over
 	return err
 }
 
-// readDocuments reads the documents that could not be read.
+// readDocuments reads the documents whose processing failed.
 func readDocuments(ctx context.Context, tx *sqlx.Tx, r Reader, view *domain.Overview) error {
 	var rows []struct {
 		ID      string  `db:"id"`

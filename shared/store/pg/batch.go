@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// A batch serves many organizations, so it waits only briefly for a row that another transaction
-// has locked. Most transactions end within that time. Afterwards, the batch is executed without the
-// locked rows.
+// Bounds for a batch in which another transaction has locked a row. The batch serves many
+// organizations, so it waits only briefly for the row. Most locks are released within that time.
+// Afterwards, the batch is executed without the locked rows.
 const (
 	BatchLockTimeout = 50 * time.Millisecond
-	PartLockTimeout  = 10 * time.Millisecond // lock timeout of the parts of a batch in which a row was locked
-	SplitFor         = time.Second           // how long a batch is bisected; after that, the remaining rows count as locked
+	PartLockTimeout  = 10 * time.Millisecond // lock timeout for each part of a batch, after a row of the batch was locked
+	SplitFor         = time.Second           // time for which a batch is halved to find locked rows; rows that remain then count as locked
 
-	skipDuration = time.Second // time for which later batches skip locked rows after a batch in which a row was locked
+	skipDuration = time.Second // time after a batch with a locked row during which batches skip locked rows
 )
 
-// InParts calls handle with the first n rows and then with the remaining rows. If only the second
-// call fails, the first rows stay committed, and failed converts the error to the results of the
-// remaining rows.
+// InParts calls handle with the first n rows and then with the remaining rows, and returns both
+// results. If only the second call fails, the first rows stay committed, and each remaining row
+// gets the result that failed returns for the error.
 func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed func(error) A) ([]A, error) {
 	first, err := handle(rows[:n])
 	if err != nil {
@@ -38,14 +38,14 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 	return append(first, second...), nil
 }
 
-// Found contains runs of any organizations. The organizations are listed in the same order as the
-// runs.
+// Found contains runs of several organizations. The list of organizations is parallel to the list
+// of runs.
 type Found struct {
 	Runs, Organizations []string
 }
 
-// Find calls a function of the schema that searches all organizations. The caller must lock the
-// found rows and check them again, in transactions of their organizations.
+// Find calls an SQL function that searches all organizations. The caller must lock the found rows
+// and check them again, in transactions of their organizations.
 func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error) {
 	var rows []struct {
 		RunID          string `db:"run_id"`
@@ -62,8 +62,8 @@ func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error
 	return out, nil
 }
 
-// In one round, a sweeper handles one kind of row for about RoundTime, in transactions of up to
-// PartMax rows.
+// Bounds for a sweeper: in one round it handles one kind of row for about RoundTime, in
+// transactions of up to PartMax rows.
 const (
 	RoundTime = time.Second
 	PartMax   = 500

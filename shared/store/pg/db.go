@@ -62,7 +62,7 @@ func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
 	return newConnector(dsn, settings, dialer{silence: answerTimeout})
 }
 
-// On is like Open, but uses connections from connector.
+// On is the variant of Open for connections that connector makes.
 func On(connector driver.Connector, conns int) *DB {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
@@ -73,7 +73,8 @@ func On(connector driver.Connector, conns int) *DB {
 	return &DB{DB: db, connector: connector, stmts: map[string]*sqlx.Stmt{}}
 }
 
-// newConnector returns a connector with the given session settings, which those in dsn override.
+// newConnector returns a connector with the given session settings. Settings in dsn take
+// precedence.
 func newConnector(dsn string, settings map[string]string, d dialer) (driver.Connector, error) {
 	cfg, err := pq.NewConfig(dsn)
 	if err != nil {
@@ -101,10 +102,10 @@ var sessionSettings = map[string]string{
 	"statement_timeout":                   "10000",
 	"lock_timeout":                        "5000",
 	"idle_in_transaction_session_timeout": "10000",
-	// The batch statements are prepared while tables may be empty, when a sequential scan looks
-	// cheapest, and stay prepared as the tables grow. Every query has an index that the planner
-	// should use. The planner should plan each statement only once. It should not compile plans,
-	// because that takes longer than running them. The settings also apply to statements inside
+	// The batch statements are prepared while tables may be empty, when a sequential scan seems
+	// cheapest, and stay prepared as the tables grow. Every query has an index, which the planner
+	// must use. The planner must plan each statement only once. Plans must not be compiled, because
+	// compiling them takes longer than executing them. The settings also apply to statements inside
 	// functions, whose plans are kept per connection.
 	"enable_seqscan":  "off",
 	"plan_cache_mode": "force_generic_plan",
@@ -112,7 +113,7 @@ var sessionSettings = map[string]string{
 }
 
 // ownerSettings limits only the wait for locks, because the service's statements queue up after a
-// waiting migration. The limit is longer than any of those statements may hold a lock.
+// waiting migration. The limit is longer than any of the service's statements may hold a lock.
 var ownerSettings = map[string]string{"application_name": "parley-owner", "lock_timeout": "30000"}
 
 // SQL returns the pool, for migrations and metrics.
@@ -142,7 +143,8 @@ func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 	return f(fresh)
 }
 
-// missingRole explains why the server rejects the service's role. It returns "" for other errors.
+// missingRole returns an explanation if the server rejects the service's role because the role is
+// missing. It returns "" for other errors.
 func missingRole(err error) string {
 	switch {
 	case HasCode(err, "22023"):
@@ -171,7 +173,7 @@ func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 		return known, nil
 	}
 
-	stmt, err := db.PreparexContext(ctx, query) // prepared without the lock, so that a slow server delays only this caller
+	stmt, err := db.PreparexContext(ctx, query) // prepared without holding the lock, so that a slow server delays only this caller
 	if err != nil {
 		return nil, fmt.Errorf("preparing statement: %w", err)
 	}

@@ -35,7 +35,7 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	// Without a user timeout, the kernel keeps retransmitting to a dead server for many minutes.
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
-			_ = conn.Close() // the error of the setting is returned instead
+			_ = conn.Close() // returns the error of setUserTimeout, not of Close
 			return nil, err
 		}
 	}

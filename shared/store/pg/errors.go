@@ -21,7 +21,7 @@ import (
 // written, and the call can be repeated.
 var ErrLocked = errors.New("the row is locked by another operation")
 
-// IsLocked reports whether a call failed because of another transaction's lock.
+// IsLocked reports whether a call failed because another transaction has locked a row.
 func IsLocked(err error) bool { return errors.Is(err, ErrLocked) || HasCode(err, "55P03") }
 
 // HasCode reports whether err is a PostgreSQL error with one of the SQLSTATE codes.
@@ -72,8 +72,8 @@ func IsDisconnect(err error) bool {
 	return errors.As(err, &netErr)
 }
 
-// IsServerBroken reports whether err means that the server cannot use its own binaries or
-// files, for example a library that an upgrade has replaced.
+// IsServerBroken reports whether err means that the server cannot use its own programs or files,
+// for example a library that an upgrade has replaced.
 func IsServerBroken(err error) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)
 	return ok && (pqErr.Code.Class() == "58" || pqErr.Code.Class() == "XX")
@@ -81,7 +81,7 @@ func IsServerBroken(err error) bool {
 
 // Unavailable converts a temporary database error to the coded error unavailable (503), and returns
 // other errors unchanged. A database without this release's schema counts as temporarily
-// unavailable, because it is still to be migrated.
+// unavailable, because its migration may still follow.
 func Unavailable(err error) error {
 	// A coded error already has a message for the caller.
 	var coded *apierr.Error
@@ -108,7 +108,7 @@ func Unavailable(err error) error {
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }
 
 // OneRow converts an error from reading a single row. If there is no row, it returns not_found.
-// Otherwise it adds the text doing as context.
+// Otherwise it adds doing, a description of the operation, to the error.
 func OneRow(err error, doing string) error {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -49,8 +49,8 @@ func (p *Pinned) SkipsLocked() bool {
 	return time.Now().Before(p.skipsUntil)
 }
 
-// SelectInto runs a statement and reads its rows into dest, a pointer to a slice. If PostgreSQL
-// rolled the statement back because of a deadlock, SelectInto runs it again.
+// SelectInto executes a statement and reads its rows into dest, a pointer to a slice. If PostgreSQL
+// rolled the statement back because of a deadlock, SelectInto executes it again.
 func (p *Pinned) SelectInto(ctx context.Context, dest any, query string, args ...any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 }
 
 // drop closes the connection and does not return it to the pool, because its settings differ from
-// those of the pool. The next statement takes another connection.
+// the settings of the pool's connections. The next statement takes another connection.
 func (p *Pinned) drop() {
 	if p.conn != nil {
 		_ = p.conn.Raw(func(any) error { return driver.ErrBadConn }) // makes the pool close it

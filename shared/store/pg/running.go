@@ -7,7 +7,7 @@ import (
 )
 
 // Each process of the service lists the ids of the keys in its SECRETS_KEY in the application_name
-// of its connections.
+// of its database connections.
 const (
 	runningPrefix = "parley keys="
 	// MaxRunningKeys is the maximum number of key ids that a process lists. PostgreSQL keeps 63

@@ -9,11 +9,11 @@ import (
 )
 
 // Tuples encodes rows as a PostgreSQL array of a composite type. One array of composites can be
-// written and parsed faster than one array per column. The fields of a row are added between Next
-// and Done, in the order of the type.
+// written and parsed faster than one array per column. The fields of a row are added between the
+// calls of Next and Done, in the order of the type's fields.
 type Tuples struct {
 	text  []byte
-	first bool // no field of the current row has been added
+	first bool // true if no field of the current row has been added yet
 }
 
 // NewTuples returns an empty array with room for rows of the given size in bytes.
@@ -21,7 +21,7 @@ func NewTuples(rows, bytes int) *Tuples {
 	return &Tuples{text: append(make([]byte, 0, rows*bytes), '{')}
 }
 
-// String returns the array. All rows must be done.
+// String returns the array. Done must have been called for every row.
 func (t *Tuples) String() string { return string(t.text) + "}" }
 
 // Next begins a row.
@@ -35,7 +35,7 @@ func (t *Tuples) Next() {
 // Done ends a row.
 func (t *Tuples) Done() { t.text = append(t.text, ')', '"') }
 
-// comma begins a field: it separates the field from the previous field of the row.
+// comma separates a new field from the previous field of the row, if any.
 func (t *Tuples) comma() {
 	if !t.first {
 		t.text = append(t.text, ',')

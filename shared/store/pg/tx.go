@@ -56,13 +56,12 @@ func (db *DB) WithinPage(ctx context.Context, org string, f func(*sqlx.Tx) error
 		pq.QuoteLiteral(joinOrganizations([]string{org}))+`, true)`, f)
 }
 
-// TxBriefly is like Tx, but waits for each lock for at most timeout. It is meant for batches.
+// TxBriefly is the variant of Tx for batches: it waits for each lock for at most timeout.
 func (db *DB) TxBriefly(ctx context.Context, timeout time.Duration, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, timeout.Milliseconds()), f)
 }
 
-// WithinBriefly is like Within, but waits for each lock for at most timeout. It is meant for
-// batches.
+// WithinBriefly is the variant of Within for batches: it waits for each lock for at most timeout.
 func (db *DB) WithinBriefly(ctx context.Context, orgs []string, timeout time.Duration, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d; SET LOCAL parley.organizations = %s`,
 		timeout.Milliseconds(), pq.QuoteLiteral(joinOrganizations(orgs))), f)
@@ -76,7 +75,7 @@ func (db *DB) WithinUser(ctx context.Context, org, userID string, f func(*sqlx.T
 		orgs = []string{org}
 	}
 	return db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
-		// The setting ends with the transaction, so later transactions on the connection do not
+		// The setting is local to the transaction, so later transactions on the connection do not
 		// inherit it.
 		if _, err := tx.ExecContext(ctx, `SELECT set_config('parley.user', $1, true)`, userID); err != nil {
 			return fmt.Errorf("naming user: %w", err)
@@ -95,8 +94,8 @@ func (db *DB) WithinPrepared(ctx context.Context, org, query string, f func(*sql
 	return db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return f(tx.StmtxContext(ctx, stmt)) })
 }
 
-// txAfter is like Tx, but first runs the statements in settings, which set parameters of the
-// transaction.
+// txAfter is the variant of Tx that first executes the statements in settings, which set parameters
+// of the transaction.
 func (db *DB) txAfter(ctx context.Context, settings string, f func(*sqlx.Tx) error) error {
 	return db.Tx(ctx, func(tx *sqlx.Tx) error {
 		if _, err := tx.ExecContext(ctx, settings); err != nil {

@@ -7,6 +7,6 @@ import (
 	"time"
 )
 
-// setUserTimeout does nothing. Only Linux has the setting; elsewhere keep-alive probes
-// detect a dead peer.
+// setUserTimeout does nothing, because only Linux has this setting. On other systems, keep-alive
+// probes detect a dead peer.
 func setUserTimeout(*net.TCPConn, time.Duration) error { return nil }

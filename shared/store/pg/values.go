@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Column collects one field from each of many rows, for unnest.
+// Column returns the values of one field of all rows, as an argument for unnest.
 func Column[T, V any](rows []T, f func(*T) V) []V {
 	out := make([]V, len(rows))
 	for i := range rows {

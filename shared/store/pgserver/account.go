@@ -18,7 +18,7 @@ var accountNames = []string{"postgres", "nobody"}
 // account is the system account under which PostgreSQL runs.
 type account struct {
 	uid, gid int
-	switched bool // true if the account is not that of this process
+	switched bool // true if the account is not the account of this process
 }
 
 // ownAccount returns the account of this process.
@@ -67,8 +67,8 @@ func accountFor(data string) (account, error) {
 		return owner, nil
 	}
 
-	// If root owns the directory, for example after a backup was restored, the owner is changed, as
-	// for a new cluster.
+	// Root may own the directory, for example after a backup was restored. Then the owner is
+	// changed, as for a new cluster.
 	return chooseAccount()
 }
 

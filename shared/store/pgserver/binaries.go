@@ -75,7 +75,8 @@ func notInstalled(versions []string, major int) error {
 		ErrNotInstalled, oldestMajor, have, installCommand)
 }
 
-// candidates lists installations: those in PATH in its order, then the others, newest first.
+// candidates lists installations: first the installations in PATH in its order, then all others,
+// newest first.
 func candidates(ctx context.Context, path string, globs []string) []Binaries {
 	var inPath, elsewhere []Binaries
 	for _, dir := range filepath.SplitList(path) {

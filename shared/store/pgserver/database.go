@@ -36,9 +36,9 @@ func (s *Server) ping(ctx context.Context) error {
 	return nil
 }
 
-// setPassword sets the superuser's password to the one stored in the directory, which it generates
-// at the first use. It does this at every start, because an earlier process may have died after
-// storing the password and before setting it.
+// setPassword sets the superuser's password to the password that is stored in the directory. If
+// none is stored, it generates and stores one. It does this at every start, because an earlier
+// process may have died after storing the password and before setting it.
 func (s *Server) setPassword(ctx context.Context) error {
 	path := filepath.Join(s.config.Dir, "password")
 	content, err := os.ReadFile(path)

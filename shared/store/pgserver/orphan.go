@@ -48,8 +48,8 @@ func clusterName(data string) (string, error) {
 // takeOver ends the server that a killed process has left running in dir. It returns the lock file,
 // which the next server will inherit.
 func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
-	// The inherited lock shows whether a process of the old server is alive, even if the postmaster
-	// is not.
+	// Processes of the old server have inherited the lock. The lock therefore shows whether such a
+	// process is alive, even if the postmaster is not.
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
 	free := func() (bool, error) {

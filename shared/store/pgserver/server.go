@@ -27,12 +27,12 @@ type Config struct {
 	Dir string
 	// Log receives starts, stops and orphans. PostgreSQL's own log goes to Dir/server.log.
 	Log zerolog.Logger
-	// Settings are PostgreSQL settings by name. They override this package's defaults, with which
-	// no committed transaction is lost. With fsync=off, a new cluster is also created without
-	// syncing.
+	// Settings are PostgreSQL settings by name. They override this package's defaults. With the
+	// defaults, no committed transaction is lost. With fsync=off, a new cluster is also created
+	// without syncing.
 	Settings map[string]string
-	// If Port is not 0, the server also listens on that port of 127.0.0.1, with a generated
-	// password. 0 means only the unix socket.
+	// Port is the port of 127.0.0.1 on which the server also listens, with a generated password. 0
+	// means that the server listens only on the unix socket.
 	Port int
 }
 
@@ -60,8 +60,8 @@ type Server struct {
 // next Start makes sure that it has stopped.
 func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
 
-// startAt implements Start. socket is the socket directory of the previous server, or "" for a new
-// one.
+// startAt implements Start. socket is the socket directory of the previous server; "" means that a
+// new directory is chosen.
 func startAt(ctx context.Context, config Config, socket string) (*Server, error) {
 	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
@@ -262,7 +262,7 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		if used != syscall.SIGINT {
 			patience = context.WithoutCancel(ctx) // the remaining signals take little time and must be sent
 		}
-		// If poll returns an error, ctx has ended, and the next signal follows immediately.
+		// If poll returns an error, ctx has ended. The loop then sends the next signal immediately.
 		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })
 	}
 
@@ -300,7 +300,7 @@ func (s *Server) DSN(database string) string {
 	return dsn.String()
 }
 
-// socketDSN is like DSN, but always uses the unix socket.
+// socketDSN is the variant of DSN that always uses the unix socket.
 func (s *Server) socketDSN(database string) string { return socketURL(s.socket, s.port(), database) }
 
 // socketURL returns the URL of a database on the server whose socket is in the directory.

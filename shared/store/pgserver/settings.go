@@ -12,13 +12,13 @@ var defaults = map[string]string{
 	"fsync":              "on",
 	"full_page_writes":   "on",
 	"synchronous_commit": "on",
-	// There are no replicas, so less needs to be written per commit.
+	// A private server has no replicas, so it can write less data per commit.
 	"wal_level":       "minimal",
 	"max_wal_senders": "0",
 	"max_wal_size":    "1GB",
 	"shared_buffers":  "128MB",
 	"max_connections": "100",
-	// Statements take milliseconds, and compiling them would take longer.
+	// Statements take milliseconds. Compiling them would take longer than executing them.
 	"jit": "off",
 	// A process that freezes within a transaction must not keep its row locks.
 	"idle_in_transaction_session_timeout": "60s",
@@ -35,8 +35,9 @@ var defaults = map[string]string{
 	"log_line_prefix":         "%m [%p] ",
 }
 
-// arguments returns postgres's arguments without the data directory: the defaults, then the
-// caller's settings, then the settings that this package needs, which cannot be overridden.
+// arguments returns postgres's arguments without the data directory. Later settings override
+// earlier settings: first the defaults, then the caller's settings, then the settings that this
+// package needs.
 func arguments(caller map[string]string, port int, name string) []string {
 	settings := maps.Clone(defaults)
 	maps.Copy(settings, caller)

@@ -18,7 +18,8 @@ const longestSocket = 103
 // the data directory.
 const recordName = "socket"
 
-// shortcutPrefix begins the names of temporary directories with a shortcut. Only these are removed.
+// shortcutPrefix is the prefix of the names of temporary directories with a shortcut. Only
+// directories with this prefix are removed.
 const shortcutPrefix = "parley-pg-"
 
 // RunningDSN returns the connection URL of a database on the server that another process runs in
@@ -77,8 +78,8 @@ func makeShortcut(data, record string, port int) (string, error) {
 	return link, nil
 }
 
-// removeShortcut removes the link whose path is in the file record, and the file itself. At that
-// path, it removes nothing except a link and an empty directory.
+// removeShortcut removes the link whose path is in the file record, then the link's directory if it
+// is empty, and then the file itself. It removes nothing else at that path.
 func removeShortcut(record string) error {
 	content, err := os.ReadFile(record)
 	if errors.Is(err, os.ErrNotExist) {

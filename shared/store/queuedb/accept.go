@@ -18,7 +18,7 @@ import (
 // the reply to its commit is lost.
 //
 // If Previous names a run of the session, the new run continues that run and waits only for it. If
-// Previous is empty, the new run continues no run and waits for none. If Previous is nil, the new
+// Previous is empty, the new run continues no run and waits for no run. If Previous is nil, the new
 // run continues the preceding run of the session and waits for all earlier runs.
 type NewRun struct {
 	ID             string
@@ -44,7 +44,7 @@ type NewRun struct {
 	Deadline       time.Duration // time from acceptance, or from the end of Hold, to the run's deadline
 	KeyID          string        // the API key of the request; empty: none
 	Hold           time.Duration // delay before the run may start; 0: none
-	Previous       *string       // the run of the session that the run continues; see above
+	Previous       *string       // the previous run of the session; see NewRun
 
 	Attachments []domain.Attachment // as in Input; for AsStored
 }
@@ -80,13 +80,13 @@ func (s *Store) Accept(ctx context.Context, rows []NewRun) ([]Accepted, error) {
 // acceptCall is the state that the parts of one call of Accept share.
 type acceptCall struct {
 	splitUntil time.Time
-	tries      int // tries for rows whose key belonged to a run that was gone when it was looked up
+	tries      int // number of tries for rows whose key belonged to a run that was gone when it was looked up
 }
 
-// accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If a row is
-// rejected or locked, it bisects the rows.
+// accept implements Accept with acceptOnce. If the reply is lost, it looks the runs up. If
+// PostgreSQL rejects a row, or a row is locked, it halves the list until it finds that row.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
-	// In each case, it is safe to repeat the statement: the caller has chosen the ids, and an id is
+	// It is always safe to repeat the statement: the caller has chosen the ids, and an id is
 	// inserted at most once.
 	out, err := s.acceptOnce(ctx, rows, call)
 	failed := func(err error) Accepted { return Accepted{Err: err} }
@@ -98,8 +98,8 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]Accepted{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
-		// Bisecting finds a row that PostgreSQL rejects or that waits for a lock, so that the other
-		// rows are accepted.
+		// Halving the list isolates a row that PostgreSQL rejects or that waits for a lock, so that
+		// all other rows are accepted.
 		return pg.InParts(rows, len(rows)/2, func(part []NewRun) ([]Accepted, error) { return s.accept(ctx, part, call) }, failed)
 	case pg.IsBadData(err):
 		return []Accepted{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting run", err)}}, nil
@@ -111,8 +111,7 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 // acceptOnce inserts the rows with one statement, and then finds out why rows were not
 // inserted.
 func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
-	// The statement inserts all rows that it can. It reports neither the duplicates nor the refused
-	// rows.
+	// The statement inserts all rows that it can. It does not report why it has left a row out.
 	created, err := s.insertRuns(ctx, onePerKey(rows))
 	if err != nil {
 		return nil, err
@@ -120,7 +119,8 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 
 	out := make([]Accepted, len(rows))
 
-	// If no run was created for a row, another run has its key, or its agent has refused it.
+	// If no run was created for a row, another run has the row's key, or the row's agent does not
+	// allow the caller.
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
@@ -153,8 +153,8 @@ func onePerKey(rows []NewRun) []NewRun {
 	return unique
 }
 
-// The functions are defined in the schema. Each restricts itself to the organizations of its
-// rows, so that it takes one round trip.
+// The SQL functions are defined in the schema. Each function itself restricts its access to the
+// organizations of its rows, so that a call takes only one round trip.
 const (
 	// acceptSingleQuery accepts the most frequent kind of run; see NewRun.single.
 	acceptSingleQuery = `SELECT run_id, created_at, dispatched, version FROM accept_single_runs($1, $2, $3, $4)`
@@ -179,7 +179,7 @@ func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	return acceptSingleQuery, args
 }
 
-// single reports whether the run is independent of others: a run of an agent, in a new session,
+// single reports whether the run is independent of other runs: a run of an agent, in a new session,
 // that may start immediately.
 func (r NewRun) single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
 
@@ -227,7 +227,7 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 	return t.String(), organizations
 }
 
-// createdRow is a row of the accepting statement. A run that was not inserted has none.
+// createdRow is a row of the accepting statement's result. A run that was not inserted has no row.
 type createdRow struct {
 	ID         string    `db:"run_id"`
 	Dispatched bool      `db:"dispatched"`
@@ -244,7 +244,7 @@ func (s *Store) insertRuns(ctx context.Context, rows []NewRun) (map[string]creat
 	taken := s.slots.takeFor(ctx, rows)
 
 	// After an error no run counts as dispatched, so all taken slots are returned. If the insert
-	// did commit, the next count of the slots corrects the estimate.
+	// was nevertheless committed, the next count of the slots corrects the estimate.
 	created, err := s.insertTaken(ctx, rows, taken)
 	s.slots.returnUnused(rows, taken, created)
 	return created, err
@@ -253,8 +253,8 @@ func (s *Store) insertRuns(ctx context.Context, rows []NewRun) (map[string]creat
 // insertTaken inserts the runs. In each lane it dispatches as many runs as there are slots for the
 // lane in taken.
 func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
-	// The statement waits briefly for locks. After a batch has met a lock, the slower path below is
-	// used for a while, because it lets the unlocked runs proceed.
+	// The statement waits briefly for locks. After a batch with a locked row, the slower path below
+	// is used for a while, because it inserts the unlocked runs without waiting.
 	if !s.accepts.SkipsLocked() {
 		var created []createdRow
 		query, args := acceptance(rows, taken)
@@ -335,7 +335,8 @@ func (r NewRun) holdMillis() int64 {
 	}
 }
 
-// fillCreated sets the results of the rows that became runs, and returns the indexes of the others.
+// fillCreated sets the results of the rows that became runs, and returns the indexes of the
+// remaining rows.
 func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (losers []int) {
 	for i, r := range rows {
 		c, ok := created[r.ID]

@@ -20,9 +20,9 @@ import (
 // found.
 const acceptTries = 6
 
-// explainLosers sets the results of the rows that were not inserted. It uses separate statements.
-// Their snapshots include the transaction that took the key, which the snapshot of the inserting
-// statement does not.
+// explainLosers sets the results of the rows that were not inserted. It uses new statements, whose
+// snapshots include the transactions that took the keys. The snapshot of the inserting statement
+// does not include them.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]rundb.KeyRef, len(losers))
 	for j, i := range losers {
@@ -35,7 +35,7 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 		return err
 	}
 
-	// The other rows were refused because of their agent or template.
+	// A row without a holder of its key was refused because of its agent or template.
 	var refused []NewRun
 	for j, i := range losers {
 		if holders[j] == nil {
@@ -202,9 +202,9 @@ func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte)
 	return freed, nil
 }
 
-// recoverAccepted looks up the result of a statement whose reply was lost, and tries once more for
-// the rows that do not exist. Their ids are unique, so if the first statement commits meanwhile,
-// only the second one fails.
+// recoverAccepted looks up the result of a statement whose reply was lost, and repeats the
+// statement for the rows that do not exist. The ids are unique. If the first statement is committed
+// meanwhile, only the second statement fails.
 func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
 	// The deadline of ctx may be the reason why the first try failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
@@ -214,7 +214,7 @@ func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptC
 		return nil, errors.Join(cause, err)
 	}
 
-	// Rows that exist are accepted, and only the others are tried again.
+	// Rows that exist are accepted, and only the remaining rows are tried again.
 	out := make([]Accepted, len(rows))
 	missing := fillCreated(out, rows, created)
 	if len(missing) == 0 {

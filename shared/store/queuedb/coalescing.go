@@ -59,7 +59,8 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 
 // lockCollected locks the runs to release: first their rows, like a transaction that ends a run,
 // and then the rows of their coalescing keys, in the order in which deliveries lock them. It waits
-// for the latter, because under a steady stream of deliveries, some delivery always holds the lock.
+// for the locks of the keys, because under a steady stream of deliveries some delivery always holds
+// such a lock.
 func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
 	var locked, free []string
 	err := tx.SelectContext(ctx, &locked, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)
@@ -114,8 +115,8 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 		}
 	}
 
-	// Without not_before the run waits for a slot like any other. Without the coalescing key, the
-	// next delivery begins another run.
+	// Without not_before the run waits for a slot like any other run. Without the coalescing key,
+	// the next delivery begins another run.
 	for _, step := range []struct {
 		query string
 		args  []any

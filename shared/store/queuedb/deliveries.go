@@ -54,8 +54,8 @@ type AcceptedDelivery struct {
 }
 
 // HookRuns returns the number of runs of an organization's hooks that wait for a slot, up to
-// maximum. If fewer than maximum runs wait in total, including runs not started by hooks, it
-// returns their total number instead.
+// maximum. If fewer than maximum runs wait in total, HookRuns returns this total instead, which
+// includes runs that no hook has started.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
 	// The first query counts all waiting runs. It is cheaper and usually shows already that few
 	// runs wait.

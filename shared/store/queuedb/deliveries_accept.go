@@ -22,9 +22,10 @@ const deliveryBytes = 4 << 20
 // AcceptDeliveries logs deliveries and accepts their runs. A delivery and its run are written in
 // one transaction, so that both are on disk when AcceptDeliveries returns without an error. A
 // delivery that was logged earlier keeps its run; if it had no run, it is treated as new. A
-// delivery to be coalesced begins a run or joins the run that is collecting its key. The order of
-// the results and the errors are as in [Store.Accept]. The Err of a result is not_found if the hook
-// no longer exists, and ErrLocked if another transaction has locked a row that the delivery needs.
+// delivery to be coalesced joins the run that is coalescing deliveries with its key, or begins such
+// a run. The order of the results and the errors are as in [Store.Accept]. The Err of a result is
+// not_found if the hook no longer exists, and ErrLocked if another transaction has locked a row
+// that the delivery needs.
 func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery) ([]AcceptedDelivery, error) {
 	call := deliverCall{lockTimeout: pg.BatchLockTimeout, splitUntil: time.Now().Add(pg.SplitFor)}
 	return s.acceptWithinBytes(ctx, rows, call)
@@ -51,8 +52,9 @@ type deliverCall struct {
 	splitUntil  time.Time
 }
 
-// acceptDeliveries implements AcceptDeliveries with deliver. Like accept, it looks deliveries up if
-// the reply is lost, and bisects if a row is rejected or locked.
+// acceptDeliveries implements AcceptDeliveries with deliver. If the reply is lost, it looks the
+// deliveries up. If PostgreSQL rejects a row, or a row is locked, it halves the list until it finds
+// that row.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	// The following cases are the same as in accept.
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
@@ -125,8 +127,8 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		stmts[query] = stmt
 	}
 
-	// Slots are taken for all runs that deliveries may begin. Only the method collect finds out
-	// which of them begin.
+	// Slots are taken for all runs that deliveries may begin. The method collect later determines
+	// which of these runs begin.
 	var b *deliveryBatch
 	begun := runsOfDeliveries(rows)
 	taken := s.slots.takeFor(ctx, begun)
@@ -235,8 +237,8 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 // were not logged, or that should have a run but do not. It returns no jobs; the sweeper publishes
 // them.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
-	// The batch is filled from the log and not by inserts. The method answers then treats both
-	// alike.
+	// The batch is filled from the log and not by inserts. The method answers treats both in the
+	// same way.
 	b := newDeliveryBatch(rows)
 	err = s.db.Within(ctx, pg.Column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {
 		var found []loggedRow

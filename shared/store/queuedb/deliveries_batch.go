@@ -30,8 +30,8 @@ type deliveryBatch struct {
 	existing map[string]rundb.StoredRun // the runs that earlier batches created
 }
 
-// loggedRow is the log entry of a delivery during the transaction, from its insertion until settle
-// has written its result.
+// loggedRow is the log entry of a delivery during the transaction. It exists from the insertion of
+// the delivery until the method settle has written the delivery's result.
 type loggedRow struct {
 	hookdb.DeliveryRow
 
@@ -64,8 +64,8 @@ func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	return b
 }
 
-// log inserts the deliveries into the delivery log. Every delivery that should have a run is first
-// treated as the beginning of a new run.
+// log inserts the deliveries into the delivery log. At first, every delivery that should have a run
+// counts as the beginning of a new run.
 func (b *deliveryBatch) log(s *Store) error {
 	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(b.unique, f)) }
 	var logged []loggedRow
@@ -111,9 +111,9 @@ func (b *deliveryBatch) log(s *Store) error {
 	return b.skipLanded(again)
 }
 
-// skipLanded skips deliveries whose runs already exist. Such runs were committed meanwhile by an
-// earlier try whose reply was lost. Only a statement that follows the one that waited for that
-// transaction can see these runs.
+// skipLanded skips deliveries whose runs already exist. An earlier try, whose reply was lost, has
+// committed these runs meanwhile. They are visible only to a statement that starts after the
+// statement that waited for that transaction.
 func (b *deliveryBatch) skipLanded(rows []*loggedRow) error {
 	if len(rows) == 0 {
 		return nil
@@ -157,7 +157,7 @@ type keyGroup struct {
 	n           int64
 }
 
-// collect assigns the deliveries to be coalesced to the runs that collect them.
+// collect assigns each delivery to be coalesced to the run that coalesces deliveries with its key.
 func (b *deliveryBatch) collect() error {
 	// One row per key is enough: the deliveries of a group join the same run, which gets the input
 	// of the last delivery.
@@ -180,8 +180,8 @@ func (b *deliveryBatch) collect() error {
 		return nil
 	}
 
-	// The statement locks each key and returns its run: an older run that still collects, or the
-	// run of the group's first delivery.
+	// The statement locks each key and returns the key's run: an older run that is still
+	// coalescing, or the run of the group's first delivery.
 	runs, err := b.collectors(groups)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (b *deliveryBatch) collect() error {
 	return nil
 }
 
-// collectors returns the runs that collect deliveries, by key.
+// collectors returns the runs that are coalescing deliveries, by key.
 func (b *deliveryBatch) collectors(groups []*keyGroup) (map[coalescingKey]string, error) {
 	text := func(f func(*keyGroup) string) any {
 		return pq.Array(pg.Column(groups, func(g **keyGroup) string { return f(*g) }))
@@ -389,7 +389,7 @@ func (b *deliveryBatch) settle() error {
 
 // readExisting reads the runs of deliveries that this batch has not created.
 func (b *deliveryBatch) readExisting() error {
-	// Deliveries of this batch may repeat earlier ones or join runs of earlier batches.
+	// Deliveries of this batch may repeat earlier deliveries or join runs of earlier batches.
 	var of []rundb.RunRef
 	for i := range b.unique {
 		d := &b.unique[i]

@@ -19,7 +19,7 @@ const acceptDeliveriesQuery = `SELECT place, received_at, created_at, dispatched
 	$9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)`
 
 // deliveryConnections is the number of batches of simple deliveries that are executed at a time.
-// While PostgreSQL executes one, the process handles the requests of the other.
+// While PostgreSQL executes one batch, the process handles the requests of another batch.
 const deliveryConnections = 2
 
 // createdDelivery is a row of the result of acceptDeliveriesQuery. A delivery that was not written
@@ -32,15 +32,15 @@ type createdDelivery struct {
 	Version    int         `db:"version"` // of the run's agent
 }
 
-// simple reports whether the delivery is independent of others: it begins no run, or one that is
-// independent of other runs.
+// simple reports whether the delivery is independent of other deliveries: it begins no run, or a
+// run that is independent of other runs.
 func (d *NewDelivery) simple() bool {
 	r := d.Run
 	return r == nil || d.Collect == nil && r.single() && r.IdempotencyKey == d.ID && r.Fingerprint == nil && r.ReplyTo == ""
 }
 
-// acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts the
-// others, and those that the statement left out.
+// acceptSimple accepts the simple deliveries with one statement. acceptDeliveries accepts all other
+// deliveries, and the simple deliveries that the statement left out.
 func (s *Store) acceptSimple(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	// Most batches consist of simple deliveries, and one statement accepts them.
 	simple := simpleDeliveries(rows)
@@ -164,7 +164,7 @@ type deliveryOrigin struct {
 	retention, deadline time.Duration
 }
 
-// origin returns the values that the delivery shares with others to its hook.
+// origin returns the values that are the same for all deliveries to the delivery's hook.
 func (d *NewDelivery) origin() deliveryOrigin {
 	r := d.Run
 	if r == nil {
@@ -195,7 +195,8 @@ func distinctOrigins(rows []NewDelivery) (origins []deliveryOrigin, places []int
 
 // insertDeliveries executes acceptDeliveriesQuery.
 func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken map[Lane]int) (created []createdDelivery, err error) {
-	// The first arguments have one element for each origin, the others one for each delivery.
+	// The first arguments have one element for each origin. The remaining arguments have one
+	// element for each delivery.
 	origins, ofOrigins := distinctOrigins(rows)
 	origin := func(f func(*deliveryOrigin) string) any { return pq.Array(pg.Column(origins, f)) }
 	optional := func(f func(*deliveryOrigin) string) any {
@@ -215,7 +216,7 @@ func (s *Store) insertDeliveries(ctx context.Context, rows []NewDelivery, taken 
 	}
 
 	// Each batch gets its own connection, so that two batches are executed in parallel. A third
-	// batch waits here.
+	// batch waits until a connection is free.
 	p := <-s.idleDeliveries
 	defer func() { s.idleDeliveries <- p }()
 	err = p.SelectInto(ctx, &created, acceptDeliveriesQuery,

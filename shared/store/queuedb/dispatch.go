@@ -80,8 +80,8 @@ func (s *Store) dispatchFollowers(ctx context.Context, freed FreedSlots, next []
 }
 
 // leftRuns is the number of an organization's runs that may start because other runs have finished,
-// and that have not been dispatched. branches is set if some of them wait in the lane of a freed
-// slot.
+// and that have not been dispatched. branches is set if some of these runs wait in the lane of a
+// freed slot.
 type leftRuns struct {
 	runs     int
 	branches bool
@@ -112,7 +112,7 @@ func (f FreedSlots) left(next []domain.Job) map[string]leftRuns {
 }
 
 // DispatchWaiting dispatches waiting runs of all lanes into free slots, at most maxTopUp per lane.
-// It first releases delayed runs whose time has come.
+// Before that, it releases delayed runs whose time has arrived.
 func (s *Store) DispatchWaiting(ctx context.Context) ([]domain.Job, error) {
 	if err := s.releaseDelayed(ctx); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (s *Store) DispatchWaiting(ctx context.Context) ([]domain.Job, error) {
 	return s.TopUp(ctx, lanes)
 }
 
-// TopUp counts the slots and dispatches waiting runs of the lanes into free ones, at most maxTopUp
+// TopUp counts the slots and dispatches waiting runs of the lanes into free slots, at most maxTopUp
 // per lane. It may leave free slots to other processes, so a caller that got jobs should call it
 // again.
 func (s *Store) TopUp(ctx context.Context, lanes []Lane) ([]domain.Job, error) {

@@ -25,7 +25,7 @@ func (s *Store) Queues(ctx context.Context) ([]Queue, error) {
 	defer cancel()
 	var queues []Queue
 
-	// If the database's clock was set back, the age would be negative, and is therefore 0.
+	// If the database's clock was set back, the computed age is negative. It is then reported as 0.
 	err := s.db.SelectContext(ctx, &queues, `SELECT lane, state, runs,
 		coalesce(extract(epoch FROM greatest(clock_timestamp() - oldest, interval '0')), 0)::float8 AS age FROM queue_depth()`)
 	if err != nil {

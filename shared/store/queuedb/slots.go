@@ -53,8 +53,8 @@ const (
 // slots executes up to n + Reserve(n) runs of a lane.
 func Reserve(n int) int { return (n + reservePart - 1) / reservePart }
 
-// count contains the number of slots of all workers together, the dispatched runs that occupy them,
-// and the lanes that wait for them.
+// count contains the number of slots of all workers together, the dispatched runs that occupy
+// slots, and the lanes with runs that wait for slots.
 type count struct {
 	slots      int          // in each lane
 	dispatched map[Lane]int // number of dispatched runs
@@ -114,8 +114,8 @@ func (s *slots) lane(name domain.Lane) *laneSlots {
 	return l
 }
 
-// refresh makes a count if the estimate is too old. If counting fails, the estimate stays. lanes
-// are the lanes whose slots the caller is going to fill.
+// refresh makes a count if the estimate is too old. If counting fails, the estimate stays
+// unchanged. lanes are the lanes whose slots the caller is going to fill.
 func (s *slots) refresh(ctx context.Context, lanes ...domain.Lane) {
 	if !s.due(lanes) {
 		return
@@ -158,7 +158,8 @@ func half(n int) int {
 	return max(0, n)
 }
 
-// due reports whether the caller must count. While one caller counts, no other one has to.
+// due reports whether the caller must count. While one caller counts, due returns false for all
+// other callers.
 func (s *slots) due(lanes []domain.Lane) bool {
 	now := time.Now()
 	s.mu.Lock()
@@ -192,15 +193,16 @@ func (s *slots) forget() {
 }
 
 // fill takes up to n free slots of a lane for new runs, and returns how many it took. In a full
-// lane, an organization that has its share leaves freed slots to waiting runs. When one
-// organization fills the last slots quickly, runs of other organizations do not have to wait for
-// the next count, because a part of the slots is kept for them.
+// lane with waiting runs, an organization that has its share takes no freed slots, because they are
+// for the waiting runs. A part of the free slots is kept for organizations below their share. The
+// runs of these organizations need not wait for the next count, even if another organization fills
+// the other slots quickly.
 func (s *slots) fill(lane Lane, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// The kept slots are for organizations below their share. This share is computed as if one more
-	// organization had runs, because another one may still need slots.
+	// The kept slots are for organizations below their share. The share is computed as if one more
+	// organization had runs, because a further organization may need slots before the next count.
 	l := s.lane(lane.Lane)
 	room := l.grant
 	if l.runs[lane.OrganizationID] >= s.total/(len(l.runs)+1) {
@@ -215,7 +217,7 @@ func (s *slots) fill(lane Lane, n int) int {
 	l.grant -= taken
 	l.full = l.full || l.used >= s.total
 
-	// The reserve comes last: it is used only if all ordinary slots are taken.
+	// Reserve slots are taken last, and only if all ordinary slots are taken.
 	for taken < n && s.mayUseReserve(l, lane.OrganizationID) {
 		l.add(lane.OrganizationID, 1)
 		l.reserved--
@@ -293,8 +295,8 @@ func (s *slots) pass(lane domain.Lane, n int) map[Lane]int {
 	})
 }
 
-// topUp takes up to n free slots of a lane for waiting runs, as pass does. It includes reserve
-// slots of organizations below their share.
+// topUp takes up to n free slots of a lane for waiting runs, in the same way as pass. It also takes
+// reserve slots for organizations below their share.
 func (s *slots) topUp(lane domain.Lane, n int) map[Lane]int {
 	return s.share(lane, n, func(l *laneSlots) bool {
 		if l.used >= s.total || l.grant <= 0 {

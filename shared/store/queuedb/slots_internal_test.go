@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// counter makes the counts of slots in place of the database.
+// counter counts slots in a test. It replaces the database.
 type counter struct {
 	slots      int
 	dispatched map[string]int // chats of each organization

@@ -19,8 +19,8 @@ type Store struct {
 	// The reserved connections of acceptance and of dispatch.
 	accepts, handOvers *pg.Pinned
 
-	// The connections that are reserved for simple deliveries, and those of them that are not in
-	// use.
+	// The connections that are reserved for simple deliveries, and the subset of these connections
+	// that is not in use.
 	deliveries     []*pg.Pinned
 	idleDeliveries chan *pg.Pinned
 

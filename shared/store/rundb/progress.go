@@ -57,7 +57,7 @@ func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes i
 // ReadProgress reads the progress of runs, with an entry for each run. It skips unreadable steps,
 // because they must not prevent a run from ending.
 func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {
-	// If a run has no step, its Progress stays zero.
+	// A run without steps keeps the zero Progress.
 	all := make(map[string]*Progress, len(runs))
 	for _, id := range runs {
 		all[id] = &Progress{}

@@ -165,7 +165,8 @@ func (row RunRow) Stored() StoredRun {
 		out.Run.AgentVersion = new(int(row.ConfigVersion.Int64))
 	}
 
-	// A statement that leaves the result in the database sets only its size.
+	// If the statement has left the result in the database, the row contains only the result's
+	// size.
 	if row.Result.Valid {
 		out.result = []byte(row.Result.String)
 	} else {
@@ -290,10 +291,10 @@ type RunRef struct {
 	RunID          string
 }
 
-// AwaitedRuns returns those of the given runs that have finished or wait for a person, in any
-// order. Waiting requests poll it, because a reply or a notice may be lost. Results of more than
-// ShortBytes are Deferred. Once the total size of the results reaches togetherBytes, further
-// results are also Deferred.
+// AwaitedRuns returns the given runs that have finished or wait for a person, in any order. Waiting
+// requests poll it, because a reply or a notice may be lost. Results of more than ShortBytes are
+// Deferred. Once the total size of the results reaches togetherBytes, further results are also
+// Deferred.
 func (s *Store) AwaitedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT `+resultsThatFit+` FROM awaited_runs($1, $2)`)
 	if err != nil {

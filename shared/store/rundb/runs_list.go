@@ -78,8 +78,8 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 		FinishedAt: domain.AtPtr(row.FinishedAt.Time), ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
 	}
 
-	// The database stores an empty answer as null. Clients distinguish it from a missing one, so it
-	// is restored.
+	// The database stores an empty answer as null. Clients distinguish an empty answer from a
+	// missing answer, so the empty answer is restored.
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
 	}
@@ -90,7 +90,7 @@ func (row *summaryRow) shown(characters int) (domain.RunSummary, error) {
 		run.Input, run.Attachments = domain.ReadQuestion(row.Input.String)
 	}
 
-	// The summary contains those fields of the result that a list shows.
+	// The summary contains the fields of the result that a list shows.
 	if row.Summary.Valid {
 		if err := json.Unmarshal([]byte(row.Summary.String), &run); err != nil {
 			return run, fmt.Errorf("reading summary of run %s: %w", row.ID, err)
@@ -116,7 +116,7 @@ type RunFilter struct {
 	AutomationID string
 	TriggerType  string
 	Status       domain.RunStatus
-	WaitsFor     domain.Awaited // only runs in requires_action that wait for this
+	WaitsFor     domain.Awaited // only runs in requires_action that wait for this kind of input
 	From, Until  time.Time      // bounds of the time of acceptance; Until is not included
 	Before       string         // only runs older than the run with this id
 	Words        string         // only finished runs whose question and answer together contain these words
@@ -150,7 +150,7 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 		automation = ` ` + ofAutomation + ` = $5`
 	}
 
-	// Open runs are few. A search along all runs for the few that wait would read the whole
+	// Few runs are open. A search along all runs for the few runs that wait would read the whole
 	// history.
 	within, status := s.db.WithinPage, ` ($6 = '' OR coalesce(r.status, o.status) = $6) AND $13 = ''`
 	if f.Status == domain.RunRequiresAction || f.WaitsFor != "" {

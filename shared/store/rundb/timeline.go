@@ -94,7 +94,7 @@ type tracedNote struct {
 	Message string            `db:"message"`
 	CallID  string            `db:"call_id"` // the call that a wait was about
 
-	ProviderStatus  sql.NullInt64 `db:"provider_status"` // of the provider's refusal in the attempt; null: none
+	ProviderStatus  sql.NullInt64 `db:"provider_status"` // status of the provider's refusal in the attempt; null: none
 	ProviderMessage string        `db:"provider_message"`
 }
 
@@ -124,7 +124,7 @@ type tracedTurn struct {
 	CostMicros int64        `json:"costMicros"`
 	ToolCalls  []tracedCall `json:"toolCalls"`
 	Text       string       `json:"text"`
-	Characters int          `json:"characters"` // of the whole text; only set if Text is truncated
+	Characters int          `json:"characters"` // length of the whole text; only set if Text is truncated
 }
 
 // characters returns the number of characters of the whole text.

@@ -9,8 +9,8 @@ import (
 
 // betweenAttempts adds the spans around the attempts: waiting for a worker, and for a person.
 func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
-	// free is the time from which the run waited: its acceptance, or the end of its last attempt or
-	// wait.
+	// free is the start of the next wait for a worker: the run's acceptance, or the end of its last
+	// attempt or of its last wait for a person.
 	free := d.start
 	for i, a := range attempts {
 		// Between two attempts the run may first have waited for a person.

@@ -44,7 +44,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		out = out[:0]
 		for _, value := range values {
-			// If one value cannot be opened, the others are resealed nevertheless.
+			// If one value cannot be opened, the remaining values are resealed nevertheless.
 			err := reseal(ctx, tx, value, by)
 			if err != nil && !errors.Is(err, ErrUnopened) {
 				return fmt.Errorf("resealing %s: %w", value, err)
@@ -135,7 +135,7 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 		return err
 	}
 
-	// If one of the texts cannot be opened with any key, the other is resealed nevertheless.
+	// If one of the texts cannot be opened with any key, the other text is resealed nevertheless.
 	fresh, unopened := resealTexts(v, by, []string{row.Secret, row.Previous})
 	if fresh == nil {
 		return unopened

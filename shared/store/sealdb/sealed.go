@@ -27,8 +27,8 @@ func (s *Store) SealContents(box Sealer) {
 	s.sealing = len(box.SealBytes(nil, nil))
 }
 
-// OpenContents makes the store open sealed blobs, as SealContents does, but without sealing new
-// blobs. Call it before the store is used.
+// OpenContents makes the store open sealed blobs. Unlike SealContents, it does not make the store
+// seal new blobs. Call it before the store is used.
 func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 
 // ReportUnopened sets a function that is called when no key can open a blob or a delivery body that
@@ -83,8 +83,8 @@ func ContentValue(org string, hash []byte, n int) Value {
 	return Value{Kind: KindContent, OrganizationID: org, ID: hex.EncodeToString(hash), Part: strconv.Itoa(n)}
 }
 
-// Open opens a piece with the associated data name. v is the value that contains the
-// piece, for reports.
+// Open opens a piece. name is the associated data of the piece, and v is the value that contains
+// the piece, for reports.
 func (s *Store) Open(piece, name []byte, v Value) ([]byte, error) {
 	if s.sealer == nil {
 		return nil, ErrContentSealed

@@ -11,7 +11,7 @@ type Kind string
 // Kinds of sealed values.
 const (
 	KindTool         Kind = "tool"         // headers and signing secrets of an agent's tools
-	KindToolVersion  Kind = "tool_version" // the same in a version of an agent, which runs use
+	KindToolVersion  Kind = "tool_version" // headers and signing secrets in a version of an agent, which runs use
 	KindWidget       Kind = "widget"       // the identity secret of an agent's widget
 	KindHook         Kind = "hook"         // the secrets of a hook
 	KindNotification Kind = "notification" // the secrets of a notification endpoint
@@ -76,7 +76,7 @@ func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 			return keys, err
 		}
 
-		// Continue after the last value with these keys.
+		// The next statement continues after the last value with these keys.
 		keys = append(keys, next[0].Keys)
 		at = afterKeys(next[0].Keys)
 	}

@@ -75,7 +75,7 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 			return 0, err
 		}
 
-		// The loop stops at an open run. The method closeSession erases the other runs.
+		// The loop stops at an open run. The method closeSession erases the remaining runs.
 		more = upTo == last+EraseBatch && upTo < newest
 		last = max(last, upTo) // changed only after the commit, because a transaction may be retried
 	}
@@ -94,7 +94,7 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 		(SELECT coalesce(max(seq), 0) FROM runs WHERE session_ref = $1) AS last`, ref)
 
 	// Runs after the first open run may have finished, but they are erased together with the open
-	// ones.
+	// runs.
 	if found.Open != nil {
 		return *found.Open - 1, found.Last, err
 	}
@@ -115,11 +115,11 @@ func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]exec
 // those parts, and deletes the sessions without remaining runs. held is the number of sessions that
 // existed.
 //
-// It first locks the sessions, in the order in which acceptance does. A concurrent acceptance of a
-// message may come first; then the later statements see its run. Otherwise it waits for the lock,
-// and then begins a new session or follows the erased part. CloseSessions then locks the open runs.
-// A worker that holds such a run has either written the result already, or finds that the run's row
-// is gone and writes nothing.
+// It first locks the sessions, in the same order as acceptance. A message may be accepted
+// concurrently. If its acceptance comes first, the later statements see its run. Otherwise the
+// acceptance waits for the lock, and then begins a new session or follows the erased part.
+// CloseSessions then locks the open runs. A worker that holds such a run has either written the
+// result already, or finds that the run's row is gone and writes nothing.
 func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
 	refs := pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref }))
 	var locked []int64

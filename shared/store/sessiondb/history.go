@@ -103,8 +103,8 @@ func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, 
 	return turns, err
 }
 
-// ShortHistory is like History if the total size of the turns is at most 256 KiB. Otherwise it
-// reads no turns and returns their size in bytes.
+// ShortHistory is the variant of History for turns of at most 256 KiB in total. If the turns are
+// larger, it reads no turns and returns their size in bytes.
 func (s *Store) ShortHistory(ctx context.Context, org string, sessionRef int64, seq, limit int) (turns []Turn, large int, err error) {
 	return s.history(ctx, org, sessionRef, seq, limit, shortHistory)
 }

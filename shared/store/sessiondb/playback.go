@@ -18,11 +18,11 @@ const notPlayed = "…"
 
 const blanks = `E' \t\r\n'` // ignored around an answer, because they are not spoken
 
-// SavePlayback records how much of a run's spoken answer was played, in place of an earlier record.
-// Clients report this later than the service, but more exactly. From then on, the session's history
-// contains the played text in place of the answer. If the whole answer was played, the record is
-// removed, because the answer was not interrupted. SavePlayback returns not_found if the run does
-// not exist, was erased, has expired or belongs to another organization.
+// SavePlayback records how much of a run's spoken answer was played. It replaces an earlier record,
+// because a client's report arrives later than the service's but is more exact. From then on, the
+// session's history contains the played text in place of the answer. If the whole answer was
+// played, the record is removed, because the answer was not interrupted. SavePlayback returns
+// not_found if the run does not exist, was erased, has expired or belongs to another organization.
 func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domain.Playback) error {
 	// PostgreSQL stores neither invalid UTF-8 nor NUL.
 	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")

@@ -17,8 +17,8 @@ import (
 
 // DeleteExpired checks up to limit runs whose retention may be over, and returns how many it
 // checked. If no other run keeps the run's session alive, it removes the run together with its
-// journal, events, calls, files and sources, and then the session. The other runs are checked again
-// when the newest run of their session has expired.
+// journal, events, calls, files and sources, and then the session. A run whose session is kept
+// alive is checked again when the newest run of the session has expired.
 func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	expired, err := s.db.Find(ctx, `SELECT run_id, org_id FROM expired_runs($1)`, limit)
 	if err != nil || len(expired.Runs) == 0 {
@@ -44,7 +44,8 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 		return first + second, errors.Join(err, err2)
 	}
 
-	// Without the postponement, the same run would fail in every pass and delay the others.
+	// Without the postponement, the same run would fail in every pass and delay the removal of
+	// other runs.
 	later := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE runs SET sweep_after = now() + interval '1 hour' WHERE id = ANY ($1)`, pq.Array(expired.Runs))
 		return err
@@ -111,7 +112,7 @@ type dueRun struct {
 }
 
 // removeOrPostpone removes the runs whose sessions are not kept alive by another run, and postpones
-// the check of the others. The rows of all these runs must be locked.
+// the check of the remaining runs. The rows of all these runs must be locked.
 func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 	var gone, kept []string
 	var until []*string

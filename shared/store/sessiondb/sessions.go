@@ -23,7 +23,7 @@ import (
 // CountedRuns is the highest number of runs that can be reported for a session.
 const CountedRuns = 10_000
 
-// Session is a session of an organization in the form that lists show.
+// Session is a session of an organization in the form in which lists show it.
 type Session struct {
 	Ref       int64     `db:"ref"`        // newer sessions have higher values
 	TargetID  string    `db:"target_id"`  // the id of the agent or template
@@ -158,7 +158,7 @@ func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, e
 // SessionTurn is one run of a session: the message and, once it has finished, the answer.
 type SessionTurn struct {
 	RunID       string           `db:"id"`
-	PreviousRun *string          `db:"previous_run"` // the run that it continues; nil or empty: none
+	PreviousRun *string          `db:"previous_run"` // the previous run, which this run continues; nil or empty: none
 	Seq         int              `db:"seq"`
 	Status      domain.RunStatus `db:"status"`
 	Message     string           `db:"message"`
@@ -178,8 +178,8 @@ const sessionBytes = 1 << 20
 
 // turnsQuery reads a page of turns. Texts that do not fit are returned as null and are not read.
 // The newest turn always fits into a whole page. The exact size of an input is computed only if its
-// stored size, which PostgreSQL knows without reading the text, leaves room. Therefore a page that
-// does not fit is mostly not read.
+// stored size, which PostgreSQL knows without reading the text, leaves room. Most texts that do not
+// fit are therefore not read.
 //
 // The run that a turn continues is usually the previous turn of the page.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,

@@ -38,14 +38,14 @@ type UsageFilter struct {
 	By           UsageBy // additional grouping; "": none
 }
 
-// intervals returns the start of the first interval, the length of each, and their number. The
-// last interval contains now.
+// intervals returns the start of the first interval, the length of each interval, and the number of
+// intervals. The last interval contains the time now.
 func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duration, n int) {
 	each, n = 24*time.Hour, f.Days
 	if f.Days <= hourlyDays {
 		each, n = time.Hour, 24*f.Days
 		if f.KeyID != "" || f.AutomationID != "" || f.By != "" {
-			// The report begins at midnight, so the current day has only its past hours.
+			// The report begins at midnight, so the current day has only the hours that have begun.
 			n += now.UTC().Hour() + 1 - 24
 		}
 	}

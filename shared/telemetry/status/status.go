@@ -29,8 +29,8 @@ const (
 // Config is the configuration of the server.
 type Config struct {
 	Address string // host:port
-	// Ready are the checks of the process's dependencies, by name. The process is not ready
-	// while one fails, or while it stops.
+	// Ready contains the checks of the process's dependencies, by name. The process is not ready
+	// while a check fails, or while the process stops.
 	Ready   map[string]func(context.Context) error
 	Metrics *prometheus.Registry
 	Log     zerolog.Logger

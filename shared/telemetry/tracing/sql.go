@@ -52,7 +52,7 @@ func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error)
 }
 
 // wanted reports whether a statement is part of a trace. Most statements of background loops are
-// not part of one.
+// not part of a trace.
 func wanted(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedValue) bool {
 	return trace.SpanFromContext(ctx).IsRecording()
 }

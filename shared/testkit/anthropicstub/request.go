@@ -28,7 +28,8 @@ type wireMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// wireBlock is a block of a message's content: text, thinking, a tool call, or the result of one.
+// wireBlock is a block of a message's content: text, thinking, a tool call, or the result of a tool
+// call.
 type wireBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`

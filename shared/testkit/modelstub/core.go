@@ -109,8 +109,8 @@ func (c *Core) Serve(w http.ResponseWriter, r *http.Request, req Request, wire W
 	}
 }
 
-// reply returns the reply to a request: that of the function set by Respond, or else the next one
-// of the script, or else the one that the rules determine.
+// reply returns the reply to a request. The function set by Respond takes precedence, then the next
+// reply of the script, and then the rules.
 func (c *Core) reply(req Request, nth int) Reply {
 	c.mu.Lock()
 	respond := c.respond

@@ -65,7 +65,7 @@ func countUsage(req Request, reply Reply) *usage {
 	return &usage{Prompt: prompt, Completion: answer, Total: prompt + answer}
 }
 
-// stream writes chunks as server-sent events and flushes each one.
+// stream writes chunks as server-sent events and flushes each event.
 type stream struct {
 	w     http.ResponseWriter
 	flush func() error
