@@ -33,8 +33,8 @@ func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize fu
 	}
 }
 
-// wantJobs waits until /readyz and /metrics report that the job stream works or fails, as work
-// says, and that NATS is reachable.
+// wantJobs waits until /readyz and /metrics report that NATS is reachable, and that the job stream
+// works if work is true, or fails if it is false.
 func (r *testEnv) wantJobs(when string, work bool) {
 	r.Helper()
 	result, up, status := "ok", "1", 200
@@ -114,7 +114,7 @@ func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	r.wantJobs("with 4 MiB", false)
 
 	resize("32M")
-	for end := time.Now().Add(30 * time.Second); ; { // the sweeper does the same every few seconds
+	for end := time.Now().Add(30 * time.Second); ; { // the sweeper also calls EnsureStream every few seconds
 		_, err := r.bus.EnsureStream(t.Context())
 		if err == nil {
 			break

@@ -74,9 +74,9 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			r.awaitRequests(3)
 			h.park("call_1", silent)
 			began := time.Now()
-			// The long poll may read the run after it was parked, and then waits for the next
-			// change. It is therefore checked last, and its duration is not measured. Package
-			// dispatch tests long polls without this race.
+			// The long poll may read the run only after it was parked, and then waits for the next
+			// change. The test therefore checks it last and does not measure its duration. The
+			// tests of package dispatch cover long polls without this race.
 			for _, c := range []struct {
 				what   string
 				got    chan answer

@@ -251,7 +251,7 @@ func (h *scriptedWorker) finish(answer string) {
 	h.end(answer, func(*domain.Run) {})
 }
 
-// end finishes the run. Before that, more may change the result.
+// end finishes the run. Before that, the function more may change the result.
 func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	h.Helper()
 	run := h.claim.Run()
@@ -349,7 +349,7 @@ func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	bases := []string{r.url, second}
 	runID := r.enqueued()
 	whole := r.events(r.url, runID, "")
-	var told []frame // events of a reader that resumes after every event
+	var told []frame // the events of a reader that disconnects and resumes after every event
 	last := ""
 	hop := func(want int) {
 		t.Helper()
@@ -488,7 +488,7 @@ func TestAStalledReaderDoesNotDelayOthers(t *testing.T) {
 	if _, err := fmt.Fprintf(conn, "GET /api/runs?stream=1&id=%s HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\n\r\n", runID, r.key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response has begun; the rest is not read
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response has begun; the test does not read the rest
 		t.Fatal(err)
 	}
 	f := r.events(r.url, runID, "")
@@ -510,7 +510,7 @@ func TestAStalledReaderDoesNotDelayOthers(t *testing.T) {
 		t.Fatalf("another reader received %.100s", got.raw)
 	}
 	limit := 20 * time.Second
-	if testkit.Race { // the race detector makes each byte several times as expensive
+	if testkit.Race { // the race detector makes the processing of each byte several times as slow
 		limit = time.Minute
 	}
 	if took := time.Since(began); took > limit {

@@ -95,7 +95,7 @@ func bundled(name, extension string) (string, error) {
 	for _, entry := range entries {
 		hash := strings.TrimSuffix(strings.TrimPrefix(path.Base(entry), name+"-"), extension)
 		if strings.Contains(hash, "-") {
-			continue // another bundle, whose name starts with this name
+			continue // belongs to another bundle, whose name starts with the same name
 		}
 		if found != "" {
 			return "", fmt.Errorf("two bundles %s%s; run make web", name, extension)

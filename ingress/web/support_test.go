@@ -12,7 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the dashboard's table of model settings")
 
-// The dashboard shows what models accept from a copy of the service's table.
+// The dashboard has a copy of the service's table of the settings that models accept. The copy must
+// be in sync.
 func TestTheDashboardHasTheTableOfModelSettings(t *testing.T) {
 	t.Parallel()
 	const file = "dashboard/pages/agent/modelsupport.ts"

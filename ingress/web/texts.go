@@ -5,7 +5,8 @@ import (
 	"html/template"
 )
 
-// texts are the texts of the pages without scripts, as HTML. A text's values stand in place of its verbs, escaped.
+// texts are the texts of the pages without scripts, as HTML. Values are escaped and replace the
+// formatting verbs of a text.
 var texts = map[string]string{
 	// Texts of the template frame.html.
 	"brand":        "Parley",

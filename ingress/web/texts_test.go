@@ -39,8 +39,9 @@ func strayTexts(page string) []string {
 	return found
 }
 
-// TestTextsOfPagesStandInTheTable checks that the pages around the dashboard contain no text of their own, and that they use each
-// text of the table. The pages of the documentation are documents.
+// TestTextsOfPagesStandInTheTable checks that the pages around the dashboard contain no text of
+// their own, and that they use each text of the table. The test omits the pages of the
+// documentation, whose texts are not in the table.
 func TestTextsOfPagesStandInTheTable(t *testing.T) {
 	t.Parallel()
 	used := ""

@@ -35,7 +35,7 @@ type FilePart struct {
 	FileName *string `json:"filename"`
 }
 
-// attached reports whether the part is an image or a file.
+// attached reports whether the part contains an image or a file, and not text.
 func (p *Part) attached() bool {
 	switch p.Type {
 	case partImageURL, partInputImage, partFile, partInputFile:
@@ -49,7 +49,8 @@ func (p *Part) attached() bool {
 // models reject empty messages.
 const AttachedText = "(see the attachment)"
 
-// readAttached returns the image or file of a part. at is the part's path in errors.
+// readAttached returns the image or file of a part. at is the path of the part in the request, for
+// errors.
 func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	out.Field = at
 	switch p.Type {
@@ -69,7 +70,8 @@ func (p *Part) readAttached(at string, wrong Wrong) (out Attached, ok bool) {
 	}
 }
 
-// imageAddress returns the URL of an image. The URL is either a text or a member of an object.
+// imageAddress returns the URL of an image part. The value of the part is either the URL itself or
+// an object with the URL.
 func (p *Part) imageAddress() string {
 	if p.ImageURL == nil {
 		return ""
@@ -87,8 +89,9 @@ func (p *Part) imageAddress() string {
 	return object.URL
 }
 
-// Given sets the source of the attachment: the data, the URL, or the id, which is already set. at
-// and inner are the path and the field that errors name.
+// Given returns the attachment with its source set: the given data, the given URL, or the file id
+// that the attachment already has. If there is not exactly one valid source, Given records an error
+// and returns false. at and inner are the paths that errors name.
 func (a Attached) Given(data, address, at, inner string, wrong Wrong) (Attached, bool) {
 	switch {
 	case a.FileID != "" && data == "" && address == "":
@@ -116,7 +119,7 @@ func (a Attached) Given(data, address, at, inner string, wrong Wrong) (Attached,
 // maxAttachedURL is the maximum length of a URL in bytes.
 const maxAttachedURL = 2048
 
-// decode decodes a data URL or plain base64.
+// decode decodes the data of an attachment, which is a data URL or plain base64.
 func (a Attached) decode(data, field string, wrong Wrong) (Attached, bool) {
 	encoded := data
 	if rest, isURL := strings.CutPrefix(data, "data:"); isURL {

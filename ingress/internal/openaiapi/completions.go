@@ -96,10 +96,11 @@ func (r *CompletionRequest) ClientTools(wrong Wrong) *domain.ClientTools {
 	return readTools(r.Tools, r.ToolChoice, CompletionFunction, wrong)
 }
 
-// CompletionFunction is the path from a tool to the object with its function, for errors.
+// CompletionFunction is appended to the path of a tool in errors. The result is the path of the
+// tool's function object.
 const CompletionFunction = ".function"
 
-// chooses reports whether the choice of tools requires a call of a function.
+// chooses reports whether the request's tool_choice requires the model to call a function.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }

@@ -79,7 +79,8 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 	return out, s.ended, nil
 }
 
-// Cut appends an error to b. The error says that the stream ends although the run continues.
+// Cut appends an error to b. The error tells the client that the stream ends although the run
+// continues.
 func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
 // take encodes an event. It ignores event types that have no counterpart in the protocol.
@@ -163,7 +164,7 @@ func (s *CompletionStream) end(b []byte, run *domain.Run) ([]byte, error) {
 	if run.Status != domain.RunCompleted {
 		return s.fail(b, Unanswered(run)), nil
 	}
-	// The last events of the text may be missing, but the run contains the whole text.
+	// The stream may lack the last pieces of the text, but the run contains the whole text.
 	fresh, ok := s.told.Rest(deref(run.Message))
 	b, err := s.text(b, fresh, ok)
 	if err != nil || !ok {

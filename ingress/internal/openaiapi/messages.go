@@ -116,7 +116,7 @@ type Said struct {
 
 	Calls   []domain.ClientCall  // calls of the client's tools, in a message of the assistant
 	Result  *domain.ClientResult // result of a call, in a message of a tool
-	Outside bool                 // whether the call of Result may be missing from the request
+	Outside bool                 // whether the request may lack the call to which Result belongs
 }
 
 // Read parses a list of messages. list is the path of the list in errors.

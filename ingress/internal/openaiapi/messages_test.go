@@ -66,7 +66,7 @@ func TestConverse(t *testing.T) {
 }
 
 // A request may contain tens of thousands of messages. Joining consecutive messages of the same
-// role must take linear time and memory.
+// role must take time and memory that grow linearly with their number.
 func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	t.Parallel()
 	const many, each = 40_000, 24
@@ -80,8 +80,8 @@ func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got := Converse(said, "messages", found.wrong)
 	runtime.ReadMemStats(&after)
-	// If each message copied the joined text, ten times the limit would be allocated. Parallel
-	// tests allocate far less than the limit.
+	// Copying the joined text once per message would allocate ten times this limit. Tests that run
+	// in parallel allocate far less than the limit.
 	if took, limit := after.TotalAlloc-before.TotalAlloc, uint64(many*many*each/20); took > limit {
 		t.Errorf("%d bytes were allocated, want at most %d", took, limit)
 	}

@@ -31,8 +31,8 @@ func checkMetadata(metadata map[string]string, wrong Wrong) {
 	}
 }
 
-// appendSources returns whether the client wants a list of sources after the answer, or nil if the
-// metadata does not say so.
+// appendSources returns the client's choice, from the metadata, whether a list of sources follows
+// the answer. It returns nil if the metadata contains no choice.
 func appendSources(metadata map[string]string, wrong Wrong) *bool {
 	switch text, present := metadata[sourcesName]; {
 	case !present:

@@ -7,13 +7,13 @@ import (
 	"parley/shared/apierr"
 )
 
-// MaxID is the maximum number of bytes of an id that are used. All valid ids are shorter.
+// MaxID is the length in bytes to which ids from requests are truncated. All valid ids are shorter.
 const MaxID = 64
 
 // TemplatePrefix begins the ids of templates.
 const TemplatePrefix = "tpl_"
 
-// ClipModel truncates the name of a model that is too long to be valid.
+// ClipModel truncates a model name to MaxID bytes. Only invalid names are that long.
 func ClipModel(model string) string { return strings.ToValidUTF8(model[:min(len(model), MaxID)], "") }
 
 // AsModelError replaces a not_found error with model_not_found, and returns any other error

@@ -70,8 +70,8 @@ func (f *TextFormat) asked(field string, wrong Wrong) AskedOutput {
 	return askedSchema(f.Type, JSONFormat{Name: f.Name, Description: f.Description, Schema: f.Schema, Strict: f.Strict}, field, field, wrong)
 }
 
-// askedSchema returns the schema that a format specifies. at is the path of the object that
-// contains the schema, for errors.
+// askedSchema returns the schema that a format specifies. at is the path, for errors, of the object
+// that contains the schema.
 func askedSchema(kind string, f JSONFormat, field, at string, wrong Wrong) AskedOutput {
 	switch kind {
 	// Without a schema the agent's own setting applies.

@@ -125,8 +125,8 @@ type ResponseEcho struct {
 	ClientTools *domain.ClientTools `json:"-"`
 }
 
-// AppendSources returns whether the client wants a list of sources after the answer, as the
-// metadata says. It returns nil if the metadata does not say so.
+// AppendSources returns the client's choice, from the metadata, whether a list of sources follows
+// the answer. It returns nil if the metadata contains no choice.
 func (e ResponseEcho) AppendSources() *bool {
 	return appendSources(e.Metadata, func(string, string, string, ...any) {}) // the metadata was validated before it was stored
 }
@@ -147,8 +147,8 @@ func (e ResponseEcho) Stored() (json.RawMessage, error) {
 // ResponseID returns the id of the response for a run.
 func ResponseID(runID string) string { return ResponsePrefix + "_" + id.Suffix(runID) }
 
-// RunOfResponse returns the id of the run for a response id. It returns false if the id is not that
-// of a response.
+// RunOfResponse returns the id of the run to which a response id belongs. It returns false if the
+// id does not have the form of a response id.
 func RunOfResponse(responseID string) (runID string, ok bool) {
 	if !id.Valid(ResponsePrefix, responseID) {
 		return "", false
@@ -230,7 +230,7 @@ func statusFor(run *domain.Run) ResponseStatus {
 		return ResponseFailed
 	case domain.RunCancelled:
 		return ResponseCancelled
-	// In both states the run has no answer yet.
+	// A run that is running or requires action has no answer yet.
 	case domain.RunRunning, domain.RunRequiresAction:
 	}
 	return ResponseInProgress

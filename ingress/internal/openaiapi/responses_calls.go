@@ -32,12 +32,13 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 		at = len(s.items)
 		s.open(call)
 	}
-	// Either the call is still running, or the result was already reported by an earlier attempt.
+	// There is nothing to send: either the call is still running, or an earlier attempt has already
+	// reported its result.
 	if status := item.head().Status; status == itemInProgress || s.items[at].done {
 		return
 	} else if status == itemCompleted {
 		s.write("response."+item.head().Type+".completed", progressEvent{item.head().ID, at})
-	} else if item.head().Type == typeMCP { // only this type has an event for a failed call
+	} else if item.head().Type == typeMCP { // only MCP calls have an event for a failed call
 		s.write("response.mcp_call.failed", progressEvent{item.head().ID, at})
 	}
 	s.close(at, item)

@@ -43,7 +43,7 @@ type functionDoneEvent struct {
 	Name string `json:"name"`
 }
 
-// partPlace identifies the text part, which is the only part of the message.
+// partPlace identifies the text part of the message. The message has no other part.
 type partPlace struct {
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`

@@ -58,8 +58,9 @@ type textPart struct {
 }
 
 // annotation is a citation. The citation of a web page has the range of text that it supports. The
-// citation of a document has the position after that text. The citation of a file that a program
-// created has the position of the file's entry in the text; its URL is not part of the protocol.
+// citation of a document has the position after the supported text. The citation of a file that a
+// program created has the range of the file's entry in the text, and a URL, which the protocol does
+// not define.
 type annotation struct {
 	Type        string  `json:"type"`
 	ContainerID string  `json:"container_id,omitempty"`

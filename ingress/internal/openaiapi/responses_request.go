@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// ResponseBody is the body of POST /v1/responses. Fields that it does not list are ignored; see the
-// guide.
+// ResponseBody is the body of POST /v1/responses. Fields that it does not list are ignored; see
+// docs/openai.md.
 type ResponseBody struct {
 	Model        string             `json:"model" required:"true"`
 	Input        *ResponseInput     `json:"input"`
@@ -213,7 +213,7 @@ func inputMessages(input *ResponseInput, wrong Wrong) (said []Said, references [
 	for i := range input.Items {
 		item, at := &input.Items[i], index("input", i)
 		switch kind := deref(item.Type); {
-		// An answer that follows such an item is a separate message.
+		// Ignored items, such as reasoning, still separate the answers before and after them.
 		case ignoredItems[kind]:
 		case kind == typeReference || kind == "" && item.Role == nil && item.ID != nil:
 			said, references = item.reference(at+".id", said, references, wrong)
@@ -236,8 +236,8 @@ func (item *InputItem) isMessage() bool {
 	return kind == typeMessage || kind == "" && item.Role != nil
 }
 
-// reference adds an item that refers to an earlier item. It adds it to the references, and also to
-// the messages if the earlier item is a message.
+// reference records that an item refers to an item of an earlier response. If that earlier item is
+// a message or a call, reference also adds an entry to said.
 func (item *InputItem) reference(field string, said []Said, references []Reference, wrong Wrong) ([]Said, []Reference) {
 	runID, message, issued := runOfItem(deref(item.ID))
 	if !issued {
@@ -247,7 +247,7 @@ func (item *InputItem) reference(field string, said []Said, references []Referen
 	if message {
 		said = append(said, Said{Field: field, Role: RoleAssistant, RunID: runID})
 	}
-	if callID, ok := callOfFunction(*item.ID); ok { // the name and the arguments of the call are looked up later
+	if callID, ok := callOfFunction(*item.ID); ok { // the name and the arguments of the call are read later from its run
 		said = append(said, Said{Field: field, Role: RoleAssistant, Calls: []domain.ClientCall{{ToolCallID: callID}}})
 	}
 	return said, append(references, Reference{field, runID})

@@ -238,7 +238,7 @@ func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	if s.message >= 0 || !callOnly(run) {
 		s.completeMessage(run, fresh)
 	}
-	for i, told := range s.items { // calls of an abandoned attempt that no later attempt has repeated
+	for i, told := range s.items { // calls that an abandoned attempt began and that no later attempt has repeated
 		if !told.done {
 			s.close(i, abandoned(told.item))
 		}

@@ -211,7 +211,7 @@ func TestAnAttemptWithTheSameTextAddsNothing(t *testing.T) {
 		logDelta(t, 2, "Te"), logDelta(t, 2, "a is"), citation, logDelta(t, 2, " hot."), logEnded(t, run))
 	text, items := fold(t, got)
 	if text != "Tea is hot." || len(items) != 3 || !ended || strings.Count(kinds(got), "annotation.added") != 1 ||
-		strings.Count(kinds(got), "in_progress") != 3 { // one for the run and two for calls
+		strings.Count(kinds(got), "in_progress") != 3 { // one in_progress event for the run and one for each of two calls
 		t.Errorf("%q, %d items: %s", text, len(items), kinds(got))
 	}
 	last, _ := got[len(got)-1].data["response"].(map[string]any)

@@ -53,7 +53,8 @@ type ReasoningOptions struct {
 	Effort *string `json:"effort"`
 }
 
-// These maps contain the names of model settings in OpenAI's API.
+// These maps contain the names that OpenAI's APIs use for model settings, where they differ from
+// Parley's names.
 var (
 	completionNames = map[domain.Setting]string{
 		domain.SettingTopP: "top_p", domain.SettingMaxOutputTokens: "max_completion_tokens",

@@ -181,7 +181,8 @@ var appendix = regexp.MustCompile(`(?:\n\n\*\*Sources\*\*\n(?:\n- \[\d+\] [^\n]+
 // withoutAppendix removes the appendix from an answer that a client sends back as history.
 // Otherwise the appendix would cost tokens, and models would imitate it.
 func withoutAppendix(text string) string {
-	// The list of sources precedes the list of files, so its heading is searched first.
+	// The list of sources precedes the list of files, so the heading of the sources is searched
+	// first.
 	from := strings.LastIndex(text, sourcesHead)
 	if from < 0 {
 		from = strings.LastIndex(text, filesHead)

@@ -79,7 +79,8 @@ func TestHistoryLosesTheAppendix(t *testing.T) {
 	}
 }
 
-// The text of a stream's pieces, of the stream's last event and of the response must be equal.
+// The concatenated pieces of a stream, the text in the stream's last event, and the text of the
+// response must be equal.
 func TestStreamsEndWithTheAppendix(t *testing.T) {
 	t.Parallel()
 	run := sourcedRun()

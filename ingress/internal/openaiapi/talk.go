@@ -21,11 +21,11 @@ type talk struct {
 	field   string         // path of the first call in the last round
 	open    map[string]int // calls of the last round that have no result yet, by id
 	closed  int            // number of results in the last round
-	results []Result       // results of calls that the request does not contain
+	results []Result       // results whose calls are not in the request
 }
 
-// Result is the result of a call that the request does not contain. Field is the path of the call's
-// id in the request.
+// Result is the result of a call, where the request does not contain the call. Field is the path of
+// the call's id in the request.
 type Result struct {
 	domain.ClientResult
 

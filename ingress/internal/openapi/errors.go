@@ -27,8 +27,8 @@ func schemas() object { return read().root.At("components", "schemas") }
 // Word is a value of an enumeration with its meaning in Markdown.
 type Word struct{ Name, Meaning string }
 
-// Words lists the values of a named schema that explains each of its values, such as
-// "RunErrorCode".
+// Words returns the values of a named schema, such as "RunErrorCode". The schema must describe each
+// of its values.
 func Words(schema string) []Word {
 	var out []Word
 	for _, value := range schemas().At(schema).Objects("oneOf") {

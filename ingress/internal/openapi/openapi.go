@@ -35,8 +35,8 @@ var read = sync.OnceValue(func() parsed {
 // object is a mapping of the document. Its members keep the order of the source.
 type object = yamldoc.Object
 
-// withHead adds a HEAD operation to each GET operation that lacks x-no-head, because the source
-// does not contain them.
+// withHead adds a HEAD operation to each GET operation that lacks x-no-head, because openapi.yaml
+// contains no HEAD operations.
 func withHead(root object) object {
 	out := slices.Clone(root)
 	for i, item := range out {

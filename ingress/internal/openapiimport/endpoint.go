@@ -199,7 +199,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 	}
 	needed := request["required"] == true
 	if o.method == http.MethodGet || o.method == http.MethodHead || o.method == http.MethodDelete {
-		// Servers ignore or reject the body of a request with this method.
+		// Servers ignore or reject the body of a GET, HEAD or DELETE request.
 		if needed {
 			return none, false, skip("The method of the operation does not support a request body.")
 		}
@@ -242,7 +242,8 @@ func (s *shape) nameable() error {
 	return nil
 }
 
-// jsonFor returns the description of a body's JSON media type.
+// jsonFor returns the description of the first media type in content that JSON matches. It returns
+// false if there is none.
 func jsonFor(content map[string]any) (any, bool) {
 	for _, wanted := range []string{"application/json", "application/*", "*/*"} {
 		for _, kind := range slices.Sorted(maps.Keys(content)) {

@@ -73,7 +73,7 @@ func (d *document) operations() []operation {
 
 var (
 	// unfit matches characters that are not allowed in tool names. ownTools contains the names of
-	// the tools that agents have anyway.
+	// the tools that every agent has.
 	unfit    = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
@@ -81,7 +81,8 @@ var (
 // maxName is the maximum length of a tool name.
 const maxName = 64
 
-// nameFor returns a tool name for an operation. The name differs from those of earlier operations.
+// nameFor returns a tool name for an operation. The name differs from the names of earlier
+// operations.
 func nameFor(o operation, taken map[string]bool) string {
 	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
 	if plain == "" {

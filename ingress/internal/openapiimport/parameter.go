@@ -70,8 +70,8 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 	return wanted, nil
 }
 
-// parameter reads a parameter. If a call cannot provide an optional parameter, the field in of the
-// result is empty and the caller omits the parameter.
+// parameter reads a parameter. For an optional parameter whose value a call cannot provide, it
+// returns a parameter whose field in is empty. The caller omits such a parameter.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"

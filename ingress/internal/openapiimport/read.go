@@ -90,7 +90,8 @@ func parse(raw []byte) (value any, err error) {
 	return r.value(&node, 0)
 }
 
-// nodes estimates the number of values in a YAML text. The estimate is never much too low.
+// nodes estimates the number of values in a YAML text. The estimate may be too high, but never much
+// too low.
 func nodes(raw []byte) int {
 	n := 0
 	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {

@@ -41,7 +41,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 		return "", err
 	case b != nil && (u.IsAbs() || u.Host != "" || strings.Trim(u.Path, "/") == ""):
 		u = b.at
-	// The server of the document is a path below the given server.
+	// The document's server URL is relative, so it is resolved against the given server URL.
 	case b != nil:
 		u = b.at.JoinPath("/").ResolveReference(u)
 	case !u.IsAbs() && u.Host == "":

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// maxAnswer is the maximum size of a response from the provider. Real responses have a few
-// kilobytes.
+// maxAnswer is the maximum size of a response from the provider. Real responses are a few kilobytes
+// long.
 const maxAnswer = 1 << 20 // maximum bytes of one response from the provider
 
 // bounded is a transport that truncates long response bodies, because go-oidc reads bodies

@@ -19,7 +19,7 @@ import (
 
 const (
 	callTime   = 5 * time.Second // timeout of one request to the provider
-	giveUpTime = 2 * time.Second // pause after a failure during which no request is sent
+	giveUpTime = 2 * time.Second // pause after a failed discovery; no request is sent during the pause
 )
 
 // Settings identify the provider and this service's client.
@@ -146,7 +146,8 @@ func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oi
 		if err != nil {
 			return Person{}, away(fmt.Errorf("reading email address: %w", err))
 		}
-		// The standard requires this check, because the endpoint could describe another person.
+		// The standard requires the subject of the response to equal that of the ID token.
+		// Otherwise the response could describe another person.
 		if info.Subject != idToken.Subject {
 			return Person{}, unauthenticated(errors.New("the email address belongs to another subject"))
 		}
@@ -167,8 +168,8 @@ func (p *Provider) config(known *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// authStyle returns how the provider expects the client secret. Without it, oauth2 would try both
-// ways, and the first attempt might use up the code.
+// authStyle returns how the provider expects the client secret. Without this information, oauth2
+// would try both ways, and the first attempt might use up the code.
 func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 	var metadata struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
@@ -193,7 +194,8 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	if p.now().Before(p.retryAt) {
 		return nil, away(p.failed)
 	}
-	// The request must not end with its caller, because others may wait for it.
+	// The request must continue when the login that started it is cancelled, because other logins
+	// may wait for the result.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), callTime)
 	defer cancel()
 	known, err := oidc.NewProvider(ctx, p.settings.Issuer)

@@ -23,8 +23,8 @@ type demoTier struct {
 	counter Counter
 	limit   int
 	now     func() time.Time
-	seed    maphash.Seed           // seed of the hash that distributes clients among the turns
-	turns   [stripes]chan struct{} // one count per client at a time; concurrent counts would occupy connections while they wait for a row
+	seed    maphash.Seed           // seed of the hash that assigns clients to the locks in turns
+	turns   [stripes]chan struct{} // locks; concurrent counts of a client would occupy connections while they wait for the client's row
 
 	mu     sync.Mutex
 	denied map[string]time.Time // refused clients, with the ends of their refusals
@@ -56,7 +56,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	case <-ctx.Done():
 		return d.refusal(awayTime), pg.Unavailable(fmt.Errorf("waiting to count a demo request: %w", ctx.Err()))
 	}
-	if wait := d.remembered(client); wait > 0 { // refused while this request waited for its turn
+	if wait := d.remembered(client); wait > 0 { // another request of the client was refused while this one waited for the lock
 		return d.refusal(wait), nil
 	}
 

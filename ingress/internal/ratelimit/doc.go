@@ -7,7 +7,7 @@
 //	                             under both, and all keys of an organization are one user
 //	system  per organization     the same
 //	widget  per visitor, per     the same; each request counts under all three, and passes
-//	        address, per agent   when all of them let it
+//	        address, per agent   if all of them allow it
 //
 // A leased bucket in an ingress goes through these states:
 //

@@ -79,7 +79,7 @@ func (f *Failures) Undo(name string) {
 	f.counts[name] = c
 }
 
-// shrink drops expired counts, and a tenth of the rest if too many remain.
+// shrink drops expired counts. If too many counts remain, it also drops a tenth of them.
 func (f *Failures) shrink(now time.Time) {
 	for name, c := range f.counts {
 		if !now.Before(c.until) {

@@ -33,7 +33,7 @@ func (d *demoTier) peek(client string) (Decision, bool) {
 	return d.refusal(wait), wait > 0
 }
 
-// peek returns the state of a bucket. It neither takes a token nor leases any.
+// peek returns the state of a bucket. It takes no token and leases no tokens.
 func (t *tier) peek(key string) Decision {
 	if t.limit < 1 {
 		return t.closed()
@@ -69,7 +69,7 @@ func (t *tier) full() Decision {
 // standing returns the decision for a request that passes. It includes the number of tokens left in
 // the bucket.
 func (t *tier) standing(b *bucket, now time.Time) Decision {
-	// The bucket in the database has gained tokens since the last lease, which are included here.
+	// Include the tokens that the bucket in the database has gained since the last lease.
 	kept := min(float64(t.limit), b.left+t.perSecond*now.Sub(b.leased).Seconds())
 	return Decision{
 		Allowed: true, Tier: t.name, Limit: t.limit, Remaining: min(t.limit, b.tokens+int(b.left)),

@@ -103,8 +103,8 @@ func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, err
 }
 
 // takeUser counts a request first under its credential and then under the owner of the credential.
-// A client that its own limit refuses therefore does not use up the limit that it shares with its
-// user's other credentials.
+// If the limit of the credential refuses a request, the request therefore does not use up the limit
+// that all credentials of the owner share.
 func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, error) {
 	of, err := l.user.take(ctx, caller.Credential)
 	name := account(caller)

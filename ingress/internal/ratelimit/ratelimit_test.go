@@ -290,7 +290,7 @@ func TestConcurrentRequests(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// The other ingress may hold tokens that this one cannot use.
+	// The other ingress may hold tokens that this ingress cannot use.
 	if n := passed.Load(); n > 300 || n < 300-2*300/chunks {
 		t.Errorf("%d passed", n)
 	}

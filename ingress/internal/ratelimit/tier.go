@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	chunks    = 20                     // number of leases that make up the limit
+	chunks    = 20                     // number of chunks into which a limit is divided; a lease is one chunk
 	leaseTime = 3 * time.Second        // timeout for a lease from the database
 	leaseLife = Window                 // age at which unused tokens expire, because the bucket in the database is full again by then
 	leasePace = 200 * time.Millisecond // pause between leases of a bucket after a refusal or a failure

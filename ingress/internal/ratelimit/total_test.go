@@ -81,7 +81,8 @@ func TestTheTightestLimitIsReported(t *testing.T) {
 	}
 }
 
-// The reset time decreases from the last request that passed. A refused request does not change it.
+// The reset time counts down from the last request that passed. A refused request does not change
+// it.
 func TestResetTimeCountsDown(t *testing.T) {
 	t.Parallel()
 	l := newLedger()

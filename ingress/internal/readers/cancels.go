@@ -49,7 +49,7 @@ func (c *cancels) next() *leftRun {
 		return nil
 	}
 
-	// If the organization has more runs, it moves to the end of the turns.
+	// If the organization has more runs, it moves to the end of the queue of organizations.
 	org := c.turns[0]
 	c.turns = c.turns[1:]
 	run := c.queues[org][0]

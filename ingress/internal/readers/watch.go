@@ -16,12 +16,12 @@ const (
 	askEvery   = time.Second            // interval between questions about a watched run
 	answerTime = 500 * time.Millisecond // time that other ingresses have to answer
 	maxAsked   = 500                    // maximum number of runs in one message
-	maxWatch   = time.Hour              // time after which a run that is read elsewhere is forgotten
+	maxWatch   = time.Hour              // time after which a watched run is forgotten if a reader at another ingress still reads it
 	cancelTime = 10 * time.Second
 
 	// These limits apply to the watched runs of all organizations together. At a limit, a run of an
-	// organization below an equal share replaces a run of the organization with the most runs. Runs
-	// that are not watched continue without a reader.
+	// organization below an equal share replaces a run of the organization with the most runs. The
+	// replaced run continues although it has no reader.
 	maxLeft      = 10_000
 	maxLeftBytes = 64 << 20  // total size of shown texts
 	maxShownSent = 256 << 10 // maximum size of a shown text in a message, in bytes
@@ -46,7 +46,7 @@ type Runs interface {
 
 // Watch watches the runs whose clients have left this ingress. It is safe for concurrent use.
 type Watch struct {
-	name string // name of this ingress; differs from those of all others
+	name string // unique name of this ingress
 	bus  Bus
 	runs Runs
 	// reads reports whether a request at this ingress reads the run or waits for it.
@@ -188,8 +188,9 @@ func (w *Watch) add(run *leftRun) {
 	w.account(run, 1)
 }
 
-// above returns the newest watched run of the organization that uses most of the exceeded limit. It
-// returns nil if the organization of run would then have more.
+// above returns the newest watched run of the organization that uses the largest part of the
+// exceeded limit. It returns nil if the organization of the given run would use at least as much
+// with that run.
 func (w *Watch) above(run *leftRun) (newest *leftRun) {
 	sizes, more := w.sizes, run.bytes()
 	if len(w.left) >= maxLeft {
@@ -217,7 +218,8 @@ func (w *Watch) remove(runID string) {
 	}
 }
 
-// account adds the count and the size of a run, multiplied by n, to those of its organization.
+// account adds n times the count and the size of a run to the totals of the run's organization. n
+// is 1 or -1.
 func (w *Watch) account(run *leftRun, n int) {
 	w.bytes += n * run.bytes()
 	addTo(w.counts, run.OrganizationID, n)
@@ -240,8 +242,8 @@ func (l *leftRun) due(now time.Time) bool {
 	return l.decisive() && now.Sub(l.confirmed) >= answerTime
 }
 
-// decisive reports whether the last question arrived after the grace period. Earlier answers do not
-// count, because a client may return elsewhere.
+// decisive reports whether this ingress received its own last question after the grace period.
+// Answers to earlier questions do not count, because a client may return at another ingress.
 func (l *leftRun) decisive() bool {
 	return !l.confirmed.IsZero() && l.confirmed.Sub(l.since) >= l.grace
 }
@@ -318,7 +320,8 @@ func (w *Watch) save(ctx context.Context, run Run, text string) {
 }
 
 // Next reports that the run of a session's next message waits for the run named previous or, if
-// that is empty, for all earlier runs. Those without a reader are cancelled at once.
+// previous is empty, for all earlier runs of the session. Of the runs that it waits for, those
+// without a reader are cancelled immediately.
 func (w *Watch) Next(org, session, runID, previous string) {
 	w.sessionNext(org, session, waiting{runID, previous})
 	w.send(message{Session: []byte(session), Run: runID, Previous: previous, Org: org})
@@ -337,7 +340,8 @@ func (w *Watch) sessionNext(org, session string, next waiting) {
 	}
 }
 
-// Earlier returns, once, the run of a request's latest earlier attempt whose client has left.
+// Earlier returns the run of the latest earlier attempt of a request, if the client of that attempt
+// has left. It returns each attempt only once.
 func (w *Watch) Earlier(try Attempt) (org, runID string, ok bool) {
 	if try.Request == "" || try.Number == 0 {
 		return "", "", false
@@ -375,7 +379,7 @@ func (w *Watch) forget(request, runID string) {
 	w.attempts.remove(request, func(a attempt) bool { return a.RunID == runID })
 }
 
-// CancelCall cancels the run of the request with this name, at whichever ingress it is.
+// CancelCall cancels the run of the request with this name. The request may be at any ingress.
 func (w *Watch) CancelCall(ctx context.Context, call string) {
 	if !w.cancelCall(ctx, call) {
 		w.send(message{Call: []byte(call)})
@@ -468,7 +472,8 @@ func (w *Watch) receive(ctx context.Context, body []byte) {
 	}
 }
 
-// showed stores the text that a later reader of a run has shown, if it is the longer one.
+// showed stores the text that a later reader of a run has shown, if that text is longer than the
+// stored text.
 func (w *Watch) showed(runID, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -479,7 +484,7 @@ func (w *Watch) showed(runID, text string) {
 	}
 }
 
-// mark applies change to the given runs that are watched.
+// mark applies change to those of the given runs that this ingress watches.
 func (w *Watch) mark(runIDs []string, change func(*leftRun)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

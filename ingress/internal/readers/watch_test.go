@@ -248,7 +248,7 @@ func TestTheNextMessageEndsEarlierRuns(t *testing.T) {
 
 		here.leave("run_4", Rules{Grace: Grace})
 		there.Next("org_1", RunFor(stored("run_5", "s")).Session, "run_5", "run_3")
-		here.leave("run_0", Rules{Grace: Grace}) // the message of run_2 waits for it, and that of run_5 does not
+		here.leave("run_0", Rules{Grace: Grace}) // the message of run_2 waits for run_0, but the message of run_5 does not
 		after(time.Second)
 		if got := slices.Sorted(slices.Values(here.took())); !slices.Equal(got, []string{"run_0", "run_1", "run_3"}) {
 			t.Errorf("cancelled %v, want also the run that run_5 continues and an earlier one", got)

@@ -174,8 +174,8 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 // because the size of a bus message is limited.
 const maxSay = 32 << 10
 
-// say appends the commands that make the worker speak the text from the byte start on. If the text
-// is complete, the last command says so.
+// say appends the commands that make the worker speak the text from the byte offset start. If the
+// text is complete, the last command says so.
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
 		end := min(len(a.spoken.text), start+maxSay)
@@ -217,7 +217,7 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	}
 }
 
-// said ends a response after its text was sent and, as far as possible, spoken.
+// said ends a response after its text was sent and, if speech synthesis did not fail, spoken.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))
@@ -231,8 +231,8 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	c.finish(e, now, status{name: statusCompleted})
 }
 
-// transcript sends the part of an answer's transcript that ends at the byte end and was not sent
-// before.
+// transcript sends the part of an answer's transcript that was not sent before. The part ends at
+// the byte offset end.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
 	if fresh := a.spoken.emit(end); fresh != "" {
 		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})

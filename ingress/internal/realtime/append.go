@@ -34,7 +34,8 @@ func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	if !r.object.has("audio") {
 		r.object.wrong("audio", codeMissing, "is required")
 	}
-	// The decoded text is never longer than its JSON, so this limit never applies.
+	// A decoded string is never longer than its JSON, so the length of the JSON is a limit that
+	// never applies.
 	r.object.text("audio", &encoded, len(r.object.members["audio"]))
 	if c.faulty(e, r) {
 		return *e
@@ -120,8 +121,8 @@ func printable(text []byte) bool {
 }
 
 // plain parses a string that has no escapes. It does not reject invalid UTF-8 or control
-// characters. Callers compare the result with known names, or decode it as base64, which contains
-// neither.
+// characters. Callers compare the result with known names or decode it as base64, so such
+// characters are rejected there.
 func plain(raw []byte) (text, rest []byte, ok bool) {
 	raw = spaces(raw)
 	if len(raw) == 0 || raw[0] != '"' {

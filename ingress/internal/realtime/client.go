@@ -111,7 +111,7 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.session = after
 	c.configure(e)
 	c.emit(e, "session.updated", sessionEvent{c.shown()})
-	// With the new settings, held audio may be sent or a response may begin.
+	// With the new settings, the audio of held items may be sent, or a response may begin.
 	c.release(e)
 	c.next(e, c.active)
 }

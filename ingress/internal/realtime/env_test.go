@@ -49,7 +49,7 @@ func (r *testEnv) newID(prefix string) string {
 	return prefix + "_" + strconv.Itoa(r.ids[prefix])
 }
 
-// do executes one line of input of a scene.
+// do executes one input line of a scene file.
 func (r *testEnv) do(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
@@ -108,7 +108,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 	after := strings.TrimPrefix(rest, args[0])
 	after = strings.TrimPrefix(after, " ")
 	switch word {
-	case "speech": // answer, first byte, last byte and ms; sent to the client at once unless another word follows
+	case "speech": // arguments: answer, first byte, last byte, duration in ms; sent to the client at once unless another word follows
 		ms := number(r.tb, args[3])
 		e := r.c.Audio(r.now, contract.VoiceAudio{
 			Answer: args[0], Start: number(r.tb, args[1]), End: number(r.tb, args[2]), PCM: make([]byte, ms*perMS*bytesOf),

@@ -65,7 +65,7 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 		closeMessage(c, e, a, s)
 	}
 	c.emit(e, "response.done", responseEvent{c.shownResponse(a, s)})
-	// The caller still reads the events of the run, although they are no longer needed.
+	// The caller still reads the events of the run, but the conversation no longer needs them.
 	if a.begun && !ending(e, a.id) {
 		e.End = append(e.End, Ended{Answer: a.id, RunID: a.run})
 	}
@@ -113,7 +113,7 @@ func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 	it := a.message(s)
 	c.emit(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})
 
-	// The item may have been dropped or deleted since.
+	// The item may have been dropped or deleted since the answer began.
 	var previous *string
 	if at, _ := c.items.find(a.id); at >= 0 {
 		c.items[at] = it

@@ -12,7 +12,7 @@ const (
 	bytesOf     = 2                         // bytes of a sample
 	perMS       = contract.VoiceRate / 1000 // samples per millisecond
 	maxBuffer   = 120 * contract.VoiceRate  // maximum number of uncommitted samples
-	maxKept     = 240 * contract.VoiceRate  // maximum number of samples in memory, including those whose transcript is pending
+	maxKept     = 240 * contract.VoiceRate  // maximum number of samples in memory, including utterances whose transcript is pending
 	commitLeast = 100 * perMS
 	maxWaits    = 64                     // maximum number of utterances whose transcript is pending
 	maxAgain    = 2 * contract.VoiceRate // maximum number of uncommitted samples that are sent again after the audio of an item
@@ -208,8 +208,8 @@ func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out
 // ms returns the position of a sample in the client's stream, in milliseconds.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
-// settle removes the first pending utterance for which is returns true. It returns false if there
-// is none.
+// settle removes the first pending utterance for which the function is returns true. It returns
+// false if there is no such utterance.
 func (in *input) settle(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {
@@ -230,13 +230,13 @@ func (in *input) disown(item string) {
 	}
 }
 
-// wanted reports whether the transcript of an item is pending that was not deleted.
+// wanted reports whether the transcript of an item is pending and the item was not deleted.
 func (in *input) wanted() bool {
 	return slices.ContainsFunc(in.waits, func(w span) bool { return !w.deleted })
 }
 
-// forsake removes the utterances of deleted items. It is called after the loss of a worker, because
-// no worker transcribes them any more.
+// forsake removes the pending utterances of deleted items. It is called after the loss of a worker,
+// because no other worker transcribes these utterances.
 func (in *input) forsake() {
 	in.waits = slices.DeleteFunc(in.waits, func(w span) bool {
 		if w.deleted {

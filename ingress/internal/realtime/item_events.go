@@ -115,8 +115,8 @@ func placeBehind(c *Conversation, o object) int {
 	return at + 1
 }
 
-// release sends the audio of held items to the worker. It waits until the user is silent and the
-// worker has processed nearly all input. It sends the samples that the worker may still need again.
+// release sends the audio of held items to the worker, once the user is silent and the worker has
+// processed nearly all input. It then sends again the samples that the worker may still need.
 func (c *Conversation) release(e *effects) {
 	if len(c.heldAudio) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > maxAgainListening {
 		return

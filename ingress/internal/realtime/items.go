@@ -119,7 +119,7 @@ func (l *items) find(id string) (int, *item) {
 }
 
 // place inserts an item and returns the id of the item before it. If a limit is then exceeded, it
-// drops the oldest items. It does not drop the item of the answer now, which is in progress.
+// drops the oldest items. It never drops the item of now, which is the answer in progress.
 func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {
@@ -212,8 +212,8 @@ func readItem(o object) (*item, []byte) {
 	return it, nil
 }
 
-// readParts parses the parts of an item into it. It returns the samples of the audio part, or nil
-// if there is none. Parts with faults are skipped, and the faults are added to those of o.
+// readParts parses the parts of an item into the item it. It returns the samples of the audio part,
+// or nil if there is none. It skips invalid parts and adds their faults to those of o.
 func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 	for i, raw := range entries {
 		entry, ok := newObject(o.at("content")+"["+strconv.Itoa(i)+"]", raw, o.faults)

@@ -60,7 +60,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	in.speech = &speech{item: r.Item, line: r.Item, from: min(max(r.From, in.start), in.end)}
 	c.emit(e, "input_audio_buffer.speech_started", startedEvent{r.Item, in.ms(in.speech.from)})
 
-	// With this setting, the answer continues while the user speaks.
+	// If interrupt_response is false, the answer continues while the user speaks.
 	if !c.session.interrupts() {
 		return
 	}

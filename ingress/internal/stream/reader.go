@@ -18,11 +18,11 @@ import (
 
 const (
 	bufferMax  = 64 << 10 // bytes of buffered messages; if more arrive, the buffer is dropped and the log is read instead
-	perMessage = 64       // bytes counted for each message in addition to its size
+	perMessage = 64       // bytes by which each buffered message counts in addition to its size
 
 	firstLook       = 300 * time.Millisecond // time from opening to the first read, when earlier events have been checkpointed
 	idleLook        = 5 * time.Second        // time without events after which the log is read
-	unreachableLook = time.Second            // the same time while the bus is unreachable
+	unreachableLook = time.Second            // time without events after which the log is read while the bus is unreachable
 	shortestGap     = 100 * time.Millisecond // pause between reads while events are missing; it doubles each time
 	longestGap      = 2 * time.Second
 )
@@ -51,7 +51,7 @@ type Reader struct {
 	mu sync.Mutex
 
 	receive [][]byte      // received messages that have not been taken yet
-	bytes   int           // size of receive, including perMessage for each message
+	bytes   int           // total size of the messages in receive, plus perMessage for each of them
 	look    bool          // whether the log must be read
 	wake    chan struct{} // signals a message, or that the log must be read
 }
@@ -232,7 +232,7 @@ func (r *Reader) putBack(messages [][]byte) {
 	}
 }
 
-// takeLook reports whether the log must be read, and clears that mark.
+// takeLook reports whether the log must be read, and clears the field look.
 func (r *Reader) takeLook() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,7 +243,7 @@ func (r *Reader) takeLook() bool {
 
 // lookAgain reads the log during a stream. If the read fails, it schedules another.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
-	r.takeLook() // cleared before the read, so that a later mark causes another read
+	r.takeLook() // clear look before the read, so that a request during the read causes another read
 	events, err := r.read(ctx)
 	switch coded := (*apierr.Error)(nil); {
 	case errors.As(err, &coded) && coded.Code != apierr.Unavailable:

@@ -45,7 +45,7 @@ type connection struct {
 	mute    chan struct{} // closed when the client does not respond to a ping
 	stalls  atomic.Int64  // number of times that reading was paused or resumed; an odd number means paused
 
-	hold    *time.Timer // ends the wait of a client that exceeds its rate
+	hold    *time.Timer // timer that resumes reading from a client that has exceeded its rate
 	held    bool
 	look    *time.Timer     // signals the next lookAround
 	drain   <-chan struct{} // closed when the gate begins to drain; then replaced by a channel that is closed when all connections must end
@@ -68,7 +68,8 @@ func (c *connection) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	// The deferred function uses these parts, so they exist before a goroutine starts.
+	// The deferred function uses the parts that prepare creates, so they exist before a goroutine
+	// starts.
 	c.prepare()
 	var group sync.WaitGroup
 	defer func() { // deferred, so that the goroutines also end after a panic

@@ -109,7 +109,7 @@ func (c *connection) end(why end) {
 // the turns. It stores how much of an unfinished answer was played. The run of that answer
 // continues, as runs do whenever a client disconnects.
 func (c *connection) close() {
-	// Everything that can produce events must be closed before the last event is queued.
+	// Everything that can produce events is closed before the last event is queued.
 	why, words := c.lastWords()
 	close(c.over)
 	c.turns.close()
@@ -175,8 +175,8 @@ func (c *connection) ping(ctx context.Context) {
 	}
 }
 
-// watchPermit periodically checks whether the caller may continue. It does not run in the owner's
-// goroutine, because a check may be slow.
+// watchPermit periodically checks whether the caller may still use the connection. It does not run
+// in the owner's goroutine, because a check may be slow.
 func (c *connection) watchPermit() {
 	if c.a.Holds == nil || c.a.Look == nil {
 		return
@@ -197,7 +197,7 @@ func (c *connection) watchPermit() {
 	}
 }
 
-// shortestLook is the minimum time between two checks of the permit.
+// shortestLook is the minimum time between two checks of watchPermit.
 const shortestLook = 50 * time.Millisecond
 
 // report counts and logs the end of the connection. It does not log any content of the

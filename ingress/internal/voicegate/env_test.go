@@ -305,7 +305,7 @@ func (c *client) want(kind string) event {
 	}
 }
 
-// wantClose checks that an error event with the code arrives, followed by the close frame.
+// wantClose checks that an error event with the given code arrives, followed by the close frame.
 func (c *client) wantClose(code string, status websocket.StatusCode) {
 	c.Helper()
 	for {
@@ -432,7 +432,8 @@ func (l *workerLine) hear(a *contract.VoiceAudio) {
 	l.heard = append(l.heard, a.PCM...)
 }
 
-// wantHeard waits until the session has received this many samples. It returns their audio.
+// wantHeard waits until the session has received the given number of samples. It returns these
+// samples.
 func (l *workerLine) wantHeard(samples int) []byte {
 	l.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {

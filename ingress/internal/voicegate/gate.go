@@ -48,7 +48,7 @@ type Admission struct {
 	Organization string
 	Runs         Runs
 	Holds        func(now time.Time) bool        // reports whether the caller may continue; may be slow
-	Look         func(until time.Time) time.Time // returns the time of the next call of Holds, not after until
+	Look         func(until time.Time) time.Time // returns when Holds must be called next, at the latest at the time until
 }
 
 // Config contains the limits of a connection. Zero means no limit.

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// sendBuffer limits the sent data that the kernel buffers. A client that does not read is therefore
-// detected within seconds. After an answer is stopped, little of its audio is still on the way.
+// sendBuffer is the size of the kernel's buffer for sent data. Because the buffer is small, a
+// client that does not read is detected within seconds, and little audio of an answer is still on
+// the way when the answer is stopped.
 const sendBuffer = 128 << 10
 
 // These constants limit the bytes that a client may send. They allow more than audio needs, but

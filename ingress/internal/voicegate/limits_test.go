@@ -306,7 +306,7 @@ func TestAConnectionEndsAfterMaxDuration(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{MaxDuration: 2 * time.Second, IdleTimeout: time.Minute}, nil)
 	r.work()
-	began := time.Now() // taken before open, because the limit includes it
+	began := time.Now() // taken before the connection is opened, because the limit includes the opening
 	c := r.open()
 	c.wantClose("session_expired", websocket.StatusNormalClosure)
 	r.wantReason("expired")

@@ -17,8 +17,8 @@ const (
 	lossesIn  = 30 * time.Second
 
 	// These constants limit the data that was sent but may not have been processed by the worker.
-	// If more data waits at the worker, the session is lost. After a loss, minutes of audio may
-	// have to be sent again, possibly in very small pieces.
+	// If more data waits at the worker, the voice session is lost. The limits matter after such a
+	// loss, when minutes of audio may have to be sent again, possibly in very small pieces.
 	aheadFrames  = 500
 	aheadSamples = 20 * contract.VoiceRate
 
@@ -106,7 +106,7 @@ func (l *line) up(came opening) {
 // worker or the next.
 func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if l.at == nil && l.stop == nil {
-		return // the state of the next session will include it
+		return // the state with which the next session begins will include this data
 	}
 	for _, a := range audio {
 		l.queue = append(l.queue, step{audio: a})

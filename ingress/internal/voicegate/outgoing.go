@@ -34,7 +34,7 @@ type outgoing struct {
 	last      *realtime.Close // how to close the connection after the queue is written
 	wake      chan struct{}   // signals that the queue has a new event
 	announced chan struct{}   // signals that written has new entries
-	slow      bool            // whether the client did not accept an event in time; valid after done is closed
+	slow      bool            // whether an event could not be sent in time; valid after done is closed
 	done      chan struct{}   // closed when nothing more will be written
 }
 
@@ -55,7 +55,8 @@ func (o *outgoing) push(events []realtime.Event) bool {
 		return true
 	}
 
-	// The events are queued even then, because the caller closes the connection.
+	// The events are queued even if the queue is full, because the caller then closes the
+	// connection.
 	for _, e := range events {
 		o.bytes += len(e.Body)
 	}

@@ -39,7 +39,7 @@ type Event struct {
 func Read(source domain.HookSource, idHeader string, header http.Header, body []byte) Event {
 	e := Event{Payload: ReadPayload(header.Get("Content-Type"), body)}
 	switch source {
-	// The id and the name of the event are at different places for each source.
+	// Each source sends the id and the name of the event in a different place.
 	case domain.HookGitHub:
 		e.ID, e.Name = header.Get(HeaderGitHubDelivery), header.Get(HeaderGitHubEvent)
 		// GitHub sends a ping when a webhook is created.
@@ -59,7 +59,8 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 		e.Name = e.Payload.text("type")
 	}
 
-	// The values come from the sender. They are changed so that they can be stored and listed.
+	// The values come from the sender, so they are changed into a form that can be stored and
+	// listed.
 	e.ID, e.Name = deliveryID(e.ID, body), shortName(e.Name)
 	return e
 }

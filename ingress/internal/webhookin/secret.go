@@ -33,7 +33,8 @@ func NewSecret(source domain.HookSource) string {
 
 // CheckSecret returns an error if a secret that a user has chosen is invalid for the source.
 func CheckSecret(source domain.HookSource, secret string) error {
-	// Such characters get lost when a secret is copied or sent in a header.
+	// Control characters, and spaces at the ends, get lost when a secret is copied or sent in a
+	// header.
 	if strings.TrimSpace(secret) != secret || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("must not begin or end with a space or contain control characters")
 	}
@@ -86,7 +87,7 @@ func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now t
 		out.Header.Set(h.SignatureHeader, secret)
 	}
 
-	// Only for these sources can a user choose the header of the id.
+	// A user can choose the header of the id only for the sources hmac and token.
 	if h.DeliveryIDHeader != "" && (h.Source == domain.HookHMAC || h.Source == domain.HookToken) {
 		out.Header.Set(h.DeliveryIDHeader, deliveryID)
 	}

@@ -59,7 +59,7 @@ export function chooseOrganization(id: string | null): void {
     if (id === null) localStorage.removeItem(chosen);
     else localStorage.setItem(chosen, id);
   } catch {
-    // the choice lasts until the page is left
+    // if storage is blocked, the choice lasts until the page is left
   }
 }
 
@@ -120,8 +120,8 @@ export const lookFirst = Words.cantReachService;
 
 /**
  * Returns the result of ask. It throws an ApiError with status 0 if there is no response, if the
- * connection breaks, or if the response is not the service's JSON. The error's message is
- * otherwise.
+ * connection breaks, or if the response is not the service's JSON. The parameter otherwise is the
+ * message of that error.
  */
 export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, otherwise = askAgain): Promise<T> {
   try {

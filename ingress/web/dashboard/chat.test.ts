@@ -105,7 +105,9 @@ const only = (session: ChatSession): Turn => {
   return session.turns[0] ?? newTurn("", null);
 };
 
-/** Returns a turn of a run that continues another one, as newestBranch reads it. */
+/**
+ * Returns the turn of a run that continues another run, with the fields that newestBranch reads.
+ */
 const turnAfter = (runId: string | null, previousRunId?: string | null): Turn => ({ ...newTurn("m", runId), runId, previousRunId });
 
 export const tests: Test[] = [

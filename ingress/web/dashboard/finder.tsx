@@ -58,8 +58,8 @@ const perSearch = 50; // maximum number of entries requested from the service
 const longestSearch = 120; // maximum number of characters that the service accepts in a search
 
 /**
- * Loads the newest entries of a kind whose names contain all words of a text. The word for the kind
- * itself is ignored. The previous entries stay until the next ones have loaded, so that no entry
+ * Loads the newest entries of a kind whose names contain all words of a text. Words that name the
+ * kind are ignored. The previous entries stay until the next entries have loaded, so that no entry
  * moves under the pointer.
  */
 function useNamed<T>(kind: string, path: string, text: string): { data: T[]; loading: boolean; failed: boolean } {

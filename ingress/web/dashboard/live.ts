@@ -10,7 +10,7 @@ const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documen
 const stranded = new Set<() => void>(); // requests that failed because the service was unreachable; they are repeated when the stream reconnects
 const changed = new EventTarget();
 const again = 60_000; // milliseconds before a refused stream is requested again
-const unasked = 15_000; // milliseconds between retries of a failed request while no event arrives
+const unasked = 15_000; // milliseconds between retries of a failed request while the stream delivers no event
 let open: AbortController | null = null;
 let up = true;
 
@@ -153,7 +153,7 @@ export function useComeback(error: ApiError | undefined, reload: () => void): vo
     stranded.add(tell);
     addEventListener("online", tell);
     arrange();
-    const timer = setInterval(() => { // the stream may stay connected and deliver no event
+    const timer = setInterval(() => { // retries even if the stream stays connected and delivers no event
       if (!document.hidden) tell();
     }, unasked);
     return () => {

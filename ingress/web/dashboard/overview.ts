@@ -14,7 +14,7 @@ let known: Known = { data: undefined, error: undefined };
 let asking: Promise<void> | null = null;
 const changed = new EventTarget();
 const pace = 5000; // milliseconds between two loads, because changes of any kind cause them
-const hiddenPace = 60_000; // the same while the page is hidden and gets no events
+const hiddenPace = 60_000; // milliseconds between two loads while the page is hidden and gets no events
 
 /** Loads the overview. Calls during a load share that load. */
 export function reloadOverview(): Promise<void> {

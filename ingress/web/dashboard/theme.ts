@@ -6,7 +6,10 @@ export type Theme = "system" | "light" | "dark";
 const stored = "parley.theme";
 const query = "(prefers-color-scheme: dark)";
 
-/** The media query of the dark colours. It begins with the same words for each theme, by which it is found. */
+/**
+ * The media query of the dark colours, for each theme. All begin with the same words, by which
+ * applyTheme finds the query.
+ */
 const media: Record<Theme, string> = {
   system: query, light: "(prefers-color-scheme: dark) and (max-width: 0px)", dark: "(prefers-color-scheme: dark), all",
 };

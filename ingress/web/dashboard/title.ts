@@ -8,7 +8,7 @@ function show(): void {
   document.title = (waiting > 0 ? `(${atMost99(waiting)}) ` : "") + (page === "" ? Words.parley : texts.pageParley(page));
 }
 
-/** Returns a count as a badge shows it. */
+/** Returns a count for a badge: the number, or "99+" for larger numbers. */
 export const atMost99 = (n: number): string => (n > 99 ? "99+" : String(n));
 
 export function titlePage(name: string): void {

@@ -51,7 +51,10 @@ function calling(session: ChatSession, stops: Played | null) {
   return { call, sent, tell: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
 }
 
-/** A session without a service. It records the answers of which it would read the heard part. */
+/**
+ * A session without a service. It records the names of the answers that are passed to cut, and does
+ * not read their heard parts.
+ */
 class Alone extends ChatSession {
   readonly cuts: string[] = [];
   constructor() {

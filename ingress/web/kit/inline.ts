@@ -140,7 +140,7 @@ class Reader {
     const length = this.runLength("`");
     const from = this.at + length;
     this.ticks ??= ticksOf(this.text);
-    const ends = this.ticks.get(length) ?? []; // the first backtick after a backslash does not count
+    const ends = this.ticks.get(length) ?? []; // the first backtick after a backslash is escaped, so it does not count
     while (ends.length > 0 && ends.at(-1)! < from) ends.pop();
     let end = ends.at(-1);
     if (end === undefined) {
@@ -224,7 +224,7 @@ class Reader {
     }
   }
 
-  /** Turns the runs after bottom into spans, and removes them. */
+  /** Turns the delimiter runs after bottom into spans, and removes these runs. */
   private pair(bottom: Run | null): void {
     const floor: Record<string, number> = {};
     let closer = this.newest;
@@ -252,7 +252,10 @@ class Reader {
     if (bottom) bottom.after = null;
   }
 
-  /** Pairs two runs, and returns the closer to continue with. */
+  /**
+   * Pairs an opening and a closing delimiter run, and returns the closing run with which pairing
+   * continues.
+   */
   private join(opener: Run, closer: Run): Run | null {
     const marks = opener.count > 1 && closer.count > 1 ? 2 : 1;
     opener.piece.opens.push(spanOf(opener.mark, marks));

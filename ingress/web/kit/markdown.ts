@@ -359,7 +359,10 @@ export class Growing<N> {
     return writer.block(block);
   }
 
-  /** Renders the first kept items or rows of a block permanently, and returns the rest of the block. */
+  /**
+   * Renders the first items or rows of a block permanently, and returns the rest of the block. kept
+   * is the number of items or rows.
+   */
   private keep(block: Block, kept: number, source: string): Block {
     const { writer } = this;
     const begin = { begin: this.from, seen: new Map(writer.seen), made: [], start: null, loose: false, head: "", top: null };

@@ -95,7 +95,7 @@ async function request(
     await show(response, output);
   } catch (error) {
     if (signal.aborted) state.textContent = Words.stopped;
-    else if (error instanceof TypeError) state.textContent = Words.cantReachService; // fetch throws it if no response arrives
+    else if (error instanceof TypeError) state.textContent = Words.cantReachService; // fetch throws a TypeError if no response arrives
     else state.textContent = error instanceof Error ? error.message : String(error);
   }
 }

@@ -11,7 +11,7 @@ import type { View } from "./view";
 
 export type Tell = (name: "message" | "answer" | "error", detail: Record<string, unknown>) => void;
 
-/** The fields of an event that the widget reads. Visitors receive few others. */
+/** The fields of an event that the widget reads. Visitors receive few other fields. */
 interface Told {
   text?: string;
   citation?: Citation;

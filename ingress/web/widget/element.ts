@@ -206,7 +206,7 @@ export class AgentChat extends HTMLElement {
 
     if (!brush || !CSS.supports("color", accent)) return;
     brush.fillStyle = accent;
-    const colour = brush.fillStyle; // hexadecimal, in whichever form it was given
+    const colour = brush.fillStyle; // canvas returns the colour in hexadecimal form, whatever form the page has used
     if (!/^#[\da-f]{6}$/.test(colour)) return;
     this.style.setProperty("--chat-accent", colour);
     this.style.setProperty("--chat-on-accent", readableOn(colour));

@@ -101,7 +101,7 @@ function pasted(from: DataTransfer | null): File[] {
 export function start({ panel, form, field, texts, request }: Host): Files {
   const say = (text: keyof typeof table, ...values: (string | number)[]) => texts.fill(table[text], ...values);
   let items: Item[] = [];
-  let last = Promise.resolve(); // one upload at a time, because the service limits those of a visitor
+  let last = Promise.resolve(); // the previous upload; uploads run one at a time, because the service limits the uploads of a visitor
 
   const list = h("ul", { class: "attached", "aria-label": say("attached") });
   const note = h("p", { class: "attach-note", role: "status" });
@@ -208,7 +208,7 @@ export function start({ panel, form, field, texts, request }: Host): Files {
   button.onclick = () => input.click();
   input.onchange = () => {
     add([...(input.files ?? [])]);
-    input.value = ""; // so that the same file can be chosen again
+    input.value = ""; // allows the visitor to choose the same file again
   };
   field.addEventListener("paste", (event) => {
     const files = pasted(event.clipboardData);

@@ -105,7 +105,7 @@ function asked({ dataset: d }: HTMLScriptElement): Options {
 }
 
 function start(): void {
-  const before = typeof page.agentChat === "function" ? page.agentChat : undefined; // an element with that id is not a function
+  const before = typeof page.agentChat === "function" ? page.agentChat : undefined; // a page may have an element with the id agentChat, which is not a function
   if (before?.ready) return; // the script was loaded twice: the first copy stays
 
   if (!script) {

@@ -129,7 +129,7 @@ export class Texts {
     return this.fill(table[text], ...values);
   }
 
-  /** Does the same as say for a text of another table. */
+  /** Returns a text of another table with its values, in the same way as say. */
   fill(row: Row, ...values: (string | number)[]): string {
     const found = row[languages.indexOf(this.language)]!;
     const one = () => new Intl.PluralRules(this.locale).select(Number(values[0])) === "one";

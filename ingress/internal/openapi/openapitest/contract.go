@@ -80,7 +80,8 @@ func (c *Contract) valid(pointer string, value any) error {
 	return s.Validate(value)
 }
 
-// validJSON does the same as valid for a value in the form of JSON text.
+// validJSON returns an error if a value, given as JSON text, does not match the schema at a
+// pointer.
 func (c *Contract) validJSON(pointer string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {

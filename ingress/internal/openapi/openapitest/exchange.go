@@ -102,8 +102,9 @@ func fits(documented, path string) bool {
 	return true
 }
 
-// sharing checks that pages of other origins can read a response only if the document marks its
-// path as open to them, only for POST, and never with cookies.
+// sharing checks the CORS headers of a response. Only a path that the document marks as open to
+// other origins may allow them to read responses, and only to POST and OPTIONS. No response may
+// allow other origins to send cookies.
 func sharing(item *openapi3.PathItem, e Exchange) error {
 	origin, shared := e.Header["Access-Control-Allow-Origin"]
 	switch {
@@ -123,7 +124,7 @@ func sharing(item *openapi3.PathItem, e Exchange) error {
 	return nil
 }
 
-// isPreflight reports whether the response allows a cross-origin request of a page.
+// isPreflight reports whether the exchange is a successful CORS preflight.
 func isPreflight(e Exchange) bool {
 	return e.Method == http.MethodOptions && e.Status == http.StatusNoContent && len(e.Body) == 0 &&
 		len(e.Header["Access-Control-Allow-Origin"]) == 1 && e.Header.Get("Access-Control-Allow-Methods") == http.MethodPost &&
@@ -146,7 +147,7 @@ func IsPage(path string) bool {
 	return path == "/" || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
 }
 
-// isMissingPage reports whether the response is a page that says that a page does not exist.
+// isMissingPage reports whether the response is the HTML page for a URL that does not exist.
 func isMissingPage(e Exchange) bool {
 	return e.Status == http.StatusNotFound && strings.Contains(e.RequestHeader.Get("Accept"), "text/html") &&
 		strings.HasPrefix(e.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(e.URL.Path, "/api/")

@@ -38,7 +38,7 @@ func (r *recording) soFar() []byte {
 func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // any wrapper would hide that the body is empty, and it would be sent in chunks
+	if req.Body != nil && req.Body != http.NoBody { // a wrapped empty body would be sent in chunks
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
@@ -61,7 +61,7 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, error) {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // any wrapper would hide that the body is empty, and it would be sent in chunks
+	if req.Body != nil && req.Body != http.NoBody { // a wrapped empty body would be sent in chunks
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}

@@ -21,8 +21,8 @@ func codeFor(body []byte) (code string, status int) {
 	return p.Code, p.Status
 }
 
-// taken checks that the document allows a request that the service has accepted. Query parameters
-// that the service ignores are not checked.
+// taken checks that the document allows a request that the service has accepted. It does not check
+// query parameters that the service ignores.
 func (c *Contract) taken(at string, operation *openapi3.Operation, e Exchange) error {
 	if e.Status >= http.StatusMultipleChoices {
 		return nil

@@ -20,7 +20,7 @@ const (
 	maxHooks       = 2000            // maximum number of cached hooks
 	maxMissing     = 1000            // maximum number of cached ids that have no hook
 	hookKept       = time.Minute     // how long an unused hook stays in the cache
-	hookReads      = 16              // concurrent reads of unknown ids; recently cached hooks have a separate limit
+	hookReads      = 16              // concurrent reads of unknown ids; the same number of reads of recently cached hooks is also allowed
 	hookReadTime   = 3 * time.Second
 )
 
@@ -53,8 +53,8 @@ type Hooks struct {
 	swept   time.Time            // when expired entries were last removed from the caches
 }
 
-// knownHook is an entry of the cache. Until the given time, its hook is used. After that, it only
-// records that the id was known.
+// knownHook is an entry of the cache. Its hook is used until the time in the field until. After
+// that, the entry only records that the id was known.
 type knownHook struct {
 	hook  *Hook // nil if the id has no hook
 	err   error // why none of the hook's secrets can be decrypted

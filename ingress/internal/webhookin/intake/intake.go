@@ -93,8 +93,8 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 
 	was := accepted.Delivery
 
-	// Repeated deliveries and deliveries that joined another delivery's run are not charged; see
-	// charged.
+	// The token is refunded for a repeated delivery and for a delivery that joined another
+	// delivery's run.
 	if limit.Allowed && !charged(&d, &accepted) {
 		i.Limits.Refund(hook.Caller())
 	}
@@ -133,8 +133,8 @@ func charged(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
 	return !joined && !accepted.Existing
 }
 
-// deliver logs a delivery. If the budget was used up after the decision, the delivery is refused.
-// If such a delivery is also delayed, it is not logged.
+// deliver logs a delivery. If the budget was used up after the decision to start a run, the
+// delivery is refused. A refused delivery that was also over the rate limit is not logged.
 func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := i.deliverOnce(ctx, d)
 	if apierr.CodeFor(err) != apierr.BudgetExceeded {
@@ -162,8 +162,8 @@ func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb
 	return queuedb.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
 }
 
-// deliverOnce passes a delivery to the dispatcher. It also returns the error that belongs to this
-// delivery alone.
+// deliverOnce passes a delivery to the dispatcher. Its error is either that of the dispatcher's
+// transaction or that of this delivery alone.
 func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := i.Dispatch.Deliver(ctx, d)
 	if err == nil {
@@ -175,7 +175,7 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 // decide returns the record of a delivery with its outcome: answered, filtered, refused, or
 // accepted with a run.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
-	// The status for a ping is the default. The rules change it for other deliveries.
+	// The initial status is that of a ping, answered. The rules change it for other deliveries.
 	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
 		Bytes: int64(len(of.Body)), Status: domain.DeliveryAnswered,
@@ -208,7 +208,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	// The budget is checked before the run is built. The insert of the run checks it again.
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
-	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run, but the insert refuses it if it would start one
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it would start one, the insert refuses it
 	case apierr.CodeFor(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detail(err))
 		return d, nil

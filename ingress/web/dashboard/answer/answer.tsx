@@ -34,7 +34,7 @@ export class Answer extends Component<Props, { broken: boolean }> {
   }
 
   override componentDidCatch(error: unknown): void {
-    if (!this.logged) console.error("cannot render an answer:", error); // one line per answer, although each failing part calls this
+    if (!this.logged) console.error("cannot render an answer:", error); // logs one line per answer, although each part that fails causes a call
     this.logged = true;
   }
 
@@ -47,7 +47,7 @@ export class Answer extends Component<Props, { broken: boolean }> {
 function Rendered({ text, citations = none, toolCalls = none, streaming = false }: Props) {
   const [open, setOpen] = useSource();
   const files = useMemo(() => toolCalls.flatMap(filesOf), [toolCalls]);
-  const images = useMemo(() => new Set<string>(), [files]); // the images that the text itself shows
+  const images = useMemo(() => new Set<string>(), [files]); // the files that the text itself shows as images
   const levels = levelsOf(text);
   const grown = useMemo(() => new Growing<VNode>({ ...optionsOf(citations, files, images, setOpen), h: ranked(levels, files) }), [citations, files, levels]);
   const nodes = useMemo(() => grown.update(text, streaming), [grown, text, streaming]);

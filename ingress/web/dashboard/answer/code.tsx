@@ -49,7 +49,7 @@ function useHighlight(wanted: boolean): Highlight | null {
     let gone = false;
     void fetchHighlight().then(
       () => { if (!gone) loaded(true); },
-      () => { coming = null; }, // the text stays readable without colours; the next block tries again
+      () => { coming = null; }, // if the highlighter cannot be loaded, the text is readable without colours, and the next block tries again
     );
     return () => {
       gone = true;

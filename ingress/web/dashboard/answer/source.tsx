@@ -12,7 +12,7 @@ import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
 import { place, webAddress } from "./place";
 
 interface Passages {
-  text?: string; // only for a page of a document
+  text?: string; // set only if the request asks for a page of a document
   passages: { text: string }[];
   truncated?: boolean;
 }
@@ -91,7 +91,7 @@ function useBeside(panel: { current: HTMLDialogElement | null }, close: { curren
   }, []);
 }
 
-const maxQuote = 600; // characters of a quote in a URL
+const maxQuote = 600; // maximum number of characters of a quote in a URL
 
 /**
  * Returns the URL that shows a cited document at the cited passage. The quote is in the fragment,

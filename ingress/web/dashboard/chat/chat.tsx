@@ -55,7 +55,7 @@ export function Chat({ target, suggested = [], voice }: { target: Target; sugges
 function useSessionId(target: Target) {
   const named = new URLSearchParams(location.search).get("session");
   const [draft, setDraft] = useState(() => (inDemo() ? demoSession(targetId(target))?.sessionId : undefined) ?? freshName("chat"));
-  const [own, setOwn] = useState<string | null>(null); // the draft that became a session here: it has no earlier messages to load
+  const [own, setOwn] = useState<string | null>(null); // the id of the draft that became a session in this page, which therefore has no earlier messages to load
   const choose = (id: string | null) => {
     if (inDemo()) {
       if (id === null) {
@@ -69,7 +69,7 @@ function useSessionId(target: Target) {
     setQuery({ session: id });
   };
   const id = inDemo() ? draft : named ?? draft;
-  const slot = `${targetId(target)}.${inDemo() ? "demo" : named ?? "new"}`; // names the draft text; it must not contain a draft session's id, which changes on each reload
+  const slot = `${targetId(target)}.${inDemo() ? "demo" : named ?? "new"}`; // the name under which the unsent text is stored; a draft's id would change on each reload
   return { id, begun: named !== null && named !== own, slot, choose };
 }
 
@@ -173,7 +173,7 @@ function Told({ session }: { session: ChatSession }) {
   const [silent, setSilent] = useState<string | null>(null);
   useEffect(() => {
     if (over === null) return;
-    const timer = setTimeout(() => setSilent(over), 8000); // by then the screen reader has read the answer, and the page shows it
+    const timer = setTimeout(() => setSilent(over), 8000); // after 8 s, the screen reader has read the answer, and the page shows it
     return () => clearTimeout(timer);
   }, [over]);
 

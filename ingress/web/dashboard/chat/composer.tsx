@@ -95,7 +95,8 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
 }
 
 /**
- * Returns the unsent text of a slot and its setter. The text survives a reload and a new sign-in.
+ * Returns the unsent text that is stored under the name slot, and a function that changes it. The
+ * text survives a reload and a new sign-in.
  */
 function useDraft(slot: string): [string, (text: string) => void] {
   const name = `${useSession()?.caller.userId ?? ""}.${slot}`; // separates the drafts of people who share a browser
@@ -109,8 +110,8 @@ function useDraft(slot: string): [string, (text: string) => void] {
 }
 
 /**
- * Returns false for half a second after sending, so that the second click of a double click does
- * not stop the run.
+ * Returns false for half a second after a message was sent, so that the second click of a double
+ * click on Send does not stop the run.
  */
 function useSettled(session: ChatSession): boolean {
   const [, draw] = useState(0);

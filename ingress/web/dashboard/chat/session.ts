@@ -154,7 +154,8 @@ export class ChatSession extends EventTarget {
   private async read(cursor: string | null): Promise<Turn[]> {
     const [said, runs] = await Promise.all([
       get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor }),
-      // The runs' cost and duration. The pages of older runs show them for older turns.
+      // The cost and duration of the newest runs. An older turn has only a link to its run's page,
+      // which shows them.
       cursor === null ? get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page }) : null,
     ]);
 
@@ -225,7 +226,7 @@ export class ChatSession extends EventTarget {
       const message = said.messages.find((m) => m.role === "assistant" && m.runId === turn.runId);
       if (message?.interrupted) this.change(turn.name, (t) => ({ ...t, heard: message.content }));
       else if (tries > 1) setTimeout(() => this.cut(answer, tries - 1), 500);
-      else if (message) this.change(turn.name, (t) => ({ ...t, heard: null })); // the answer was played to its end after all
+      else if (message) this.change(turn.name, (t) => ({ ...t, heard: null })); // the answer was played to its end, so it was not interrupted
     }, () => {}); // on failure the sent text stays until the session is loaded again
   }
 
@@ -303,7 +304,7 @@ export class ChatSession extends EventTarget {
   private accepted(name: string): void {
     const turn = this.turns.find((t) => t.name === name);
     if (!turn) return;
-    this.turns = this.turns.filter((t) => t === turn || t.runId !== turn.runId); // the list of messages contained this turn, too
+    this.turns = this.turns.filter((t) => t === turn || t.runId !== turn.runId); // removes the copy of this turn that the list of messages contained
     this.note(turn);
     this.dispatchEvent(new Event("accepted"));
 

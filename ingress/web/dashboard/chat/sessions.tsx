@@ -36,7 +36,7 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
   }, [session]);
   const erase = async (id: string) => {
     await del("/api/sessions", { id, ...ofSession(target) });
-    return () => { // after the dialog has closed, because the focused button disappears with the entry
+    return () => { // called after the dialog has closed, because the focused button disappears with the entry
       list.reload();
       if (id === open) onNew();
       else fresh.current?.querySelector("button")?.focus();
@@ -124,7 +124,7 @@ function Entry({ entry, target, own, asked, open, onOpen, onErase }: {
 }) {
   const line = useRef<HTMLLIElement>(null);
   const [asking, setAsking] = useState(false);
-  const read = usePreview(entry, target, useSeen(line) && !own); // the open session is shown by the page anyway
+  const read = usePreview(entry, target, useSeen(line) && !own); // the page shows the messages of the open session, so its question need not be loaded
   const words = asked ?? read;
   const title = words || Words.session;
   return (
@@ -136,7 +136,7 @@ function Entry({ entry, target, own, asked, open, onOpen, onErase }: {
       <Button look="remove" icon="trash" label={texts.eraseSessionTitle(title.slice(0, 60))} onClick={() => setAsking(true)} />
       {asking && <Erase entry={entry} target={target} onClose={() => setAsking(false)} onErase={() => onErase().then((after) => {
         setAsking(false);
-        setTimeout(after, 60); // after the dialog has returned the focus
+        setTimeout(after, 60); // waits until the dialog has returned the focus
       })} />}
     </li>
   );

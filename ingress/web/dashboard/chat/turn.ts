@@ -110,7 +110,7 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
  */
 export function newestBranch(turns: Turn[]): Turn[] {
   const branch: Turn[] = [];
-  let wanted: string | null | undefined; // the run of the next turn; undefined: any
+  let wanted: string | null | undefined; // the run that the next turn must have; undefined: any
   for (const turn of turns.toReversed()) {
     if (turn.runId !== null && wanted !== undefined && turn.runId !== wanted) continue;
     branch.unshift(turn);

@@ -15,7 +15,7 @@ export function HomePage() {
   const newest = useNewest();
   const names = useNames();
   const admin = useMay("admin");
-  useEffect(() => void reloadOverview(), []); // not all changes, such as a new key, are reported by events
+  useEffect(() => void reloadOverview(), []); // reload, because events do not report all changes, such as a new key
   const settled = data !== undefined && (newest.data !== undefined || newest.error !== undefined); // so that nothing moves down
   return (
     <>

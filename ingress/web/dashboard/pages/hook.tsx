@@ -33,7 +33,7 @@ const above = <a href="/dashboard/automations">{Words.automations}</a>;
 export function HookPage({ id = "", tab = "" }: Record<string, string>) {
   const admin = useMay("admin");
   const query = useQuery<Hook>(admin ? "hook " + id : null, (signal) => get("/api/hooks", { id }, signal));
-  useLive("runs", query.reload); // deliveries are reported as changes of runs
+  useLive("runs", query.reload); // events report deliveries as changes of runs
   if (!admin || (query.error?.status === 404 && !query.data)) return <Missing admin={admin} />;
   return (
     <>
@@ -126,7 +126,7 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
     setError(undefined);
     try {
       const next = await put<Hook>("/api/hooks", body, { id: hook.id });
-      onSaved(next); // first, because the saved draft is compared with it
+      onSaved(next); // called before setDraft, because the draft is compared with the saved webhook
       setDraft(draftOf(next));
       toast(Words.saved);
     } catch (cause) {

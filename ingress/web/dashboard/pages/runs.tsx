@@ -29,7 +29,7 @@ export function RunsPage() {
   const connected = useConnected();
   const list = useRunList(params, () => scrollY > atTop);
   const overview = useOverview();
-  const counted = overview.data !== undefined || overview.error !== undefined; // otherwise the waiting runs would move the list down
+  const counted = overview.data !== undefined || overview.error !== undefined; // wait for the overview, because its notice of waiting runs would otherwise move the list down
   const searching = filter.words !== "";
   const again = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const refresh = useCallback(() => {

@@ -64,7 +64,7 @@ export function ApiButton() {
 let asked: Call[] | null = null;
 const changes = new EventTarget();
 
-/** Shows requests in a dialog, or closes it. */
+/** Opens the dialog with the given requests. Null closes the dialog. */
 export function show(calls: Call[] | null): void {
   asked = calls;
   changes.dispatchEvent(new Event("change"));

@@ -86,7 +86,7 @@ export function Loaded<T>({ query, children, room }: {
   /** The approximate height of the data, so that its arrival moves nothing down. */
   room?: string;
 }) {
-  const list = (query.data as { data?: unknown } | undefined)?.data ?? query.data; // a query of a single page has its entries in data
+  const list = (query.data as { data?: unknown } | undefined)?.data ?? query.data; // if the query has loaded one page of a list, the entries are in the member data
   const stale = query.error !== undefined && Array.isArray(list) && list.length === 0;
   if (query.data !== undefined && !stale) {
     return <>{query.error && <Problem error={query.error} retry={query.reload} />}{children(query.data)}</>;

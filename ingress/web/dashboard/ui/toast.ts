@@ -20,8 +20,8 @@ function update(next: Message[]): void {
 export const dismiss = (id: number): void => update(messages.filter((m) => m.id !== id));
 
 /**
- * Shows the result of an action. A good message disappears after 6 seconds, a bad one when it is
- * dismissed.
+ * Shows the result of an action. The message of a success disappears after 6 seconds, and that of a
+ * failure when it is dismissed.
  */
 export function toast(text: string, tone: "good" | "bad" = "good"): void {
   const id = ++last;

@@ -66,7 +66,7 @@ export class Resampler {
   private readonly phases: Float32Array[] = [];
   private kept: Float32Array;
   private next = 0; // index of the next output sample, within a common period of both rates
-  private dropped = 0; // source samples that are no longer kept
+  private dropped = 0; // number of source samples that are no longer kept
 
   constructor(from: number, to: number) {
     const common = gcd(from, to);

@@ -134,7 +134,7 @@ export class Loudspeaker {
     this.node.port.postMessage({ type: "end", item });
   }
 
-  /** Stops playback. stopped reports the played part. */
+  /** Stops the playback. The played part is then passed to the callback stopped. */
   stop(): void {
     this.node.port.postMessage({ type: "stop" });
   }

@@ -93,7 +93,7 @@ export function noticeOf(error: { code?: string | null; message?: string }): str
   switch (error.code) {
     case "unknown_voice": return Words.agentsVoiceIsUnknown;
     case "response_cancel_not_active": case "conversation_already_has_active_response": return null;
-    case "session_expired": case "session_idle": case "service_restarting": case "voice_unavailable": return null; // the end of the connection reports it
+    case "session_expired": case "session_idle": case "service_restarting": case "voice_unavailable": return null; // the end of the connection reports this error
     default: return error.message ?? null;
   }
 }

@@ -148,14 +148,14 @@ const fields = (draft: Draft): Field[] => Object.keys(draft) as Field[];
 /** Returns the fields in which two drafts differ. */
 export const differing = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
 
-/** Returns theirs with the changes that lead from the draft from to the draft mine. */
+/** Returns the draft theirs, with the changes between the drafts from and mine applied to it. */
 export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
   return Object.assign({}, theirs, Object.fromEntries(differing(mine, from).map((f) => [f, mine[f]])));
 }
 
 /**
- * Returns the draft with the keys of another draft's entries that have the same names. With these
- * keys, entries stay open and focused after saving.
+ * Returns a draft in which each entry of a list has the key of the entry of like with the same
+ * name. With the same keys, entries stay open and focused after saving.
  */
 export function withKeys(draft: Draft, like: Draft): Draft {
   const pairs = (rows: Pair[], others: Pair[] = []): Pair[] => rows.map((r) => ({ ...r, key: others.find((o) => o.name === r.name)?.key ?? r.key }));

@@ -73,7 +73,7 @@ function Origins({ editor }: { editor: Editor }) {
   const [text, setText] = useState("");
   const [refused, setRefused] = useState("");
   const change = (next: string[]) => {
-    editor.clearFaults(); // errors refer to positions in the list
+    editor.clearFaults(); // errors name entries by their position, which may change
     editor.set(field, next);
   };
   const type = (words: string) => {

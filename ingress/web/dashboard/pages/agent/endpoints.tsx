@@ -34,7 +34,7 @@ export function Endpoints({ editor }: { editor: Editor }) {
   const [importing, setImporting] = useState(false);
   const [opened, setOpened] = useState<number | null>(null);
   const change = (list: EndpointDraft[]) => {
-    if (list.length !== entries.length) editor.clearFaults(); // errors refer to positions in the list
+    if (list.length !== entries.length) editor.clearFaults(); // errors name entries by their position, which may have changed
     editor.set(field, list);
   };
   const add = () => {

@@ -24,7 +24,7 @@ export function originOf(text: string): string | null {
   const url = parsed(scheme === undefined ? "https://" + text : text);
   if (url === null || url.origin.length > 255) return null;
   const ascii = !/[^\x21-\x7e]/.test(host);
-  if (ascii && url.hostname !== host.toLowerCase() && !host.startsWith("[")) return null; // rejects 1.5, for example, which URL reads as 1.0.0.5
+  if (ascii && url.hostname !== host.toLowerCase() && !host.startsWith("[")) return null; // rejects hosts such as 1.5, which the class URL changes to 1.0.0.5
   return host.startsWith("[") || url.hostname.split(".").every((part) => label.test(part)) ? url.origin : null;
 }
 

@@ -14,7 +14,7 @@ export function Servers({ editor }: { editor: Editor }) {
   const field = "tools.mcp.servers";
   const servers = editor.draft[field];
   const change = (list: ServerDraft[]) => {
-    if (list.length !== servers.length) editor.clearFaults(); // errors refer to positions in the list
+    if (list.length !== servers.length) editor.clearFaults(); // errors name entries by their position, which may have changed
     editor.set(field, list);
   };
   return (

@@ -19,7 +19,7 @@ export interface FormProps {
   error: ApiError | undefined;
   agents: Agent[];
   keys: Key[];
-  /** A received payload, if there is one. Otherwise the source's example is the sample. */
+  /** The sample payload: a received payload if there is one, and otherwise the source's example. */
   sample?: Typed | undefined;
   /** Whether the form offers to create a new key. */
   fresh?: boolean;

@@ -42,7 +42,10 @@ const decisions: Record<string, string> = {
   approval: Words.waitingForApproval, unknown_outcome: Words.outcomeOfCallUnknown, client_tools: Words.waitingForResults, results: Words.resultsArrived,
 };
 
-/** Whether the run waited for its client's tools. A decision is about a single call. */
+/**
+ * Whether the run waited for results of its client's tools. A wait for a decision is about a single
+ * tool call, and has its id.
+ */
 const ofClient = (s: Span): boolean => s.kind === "wait" && !s.toolCallId;
 
 /** Whether an attempt failed or was lost, so that the next attempt was delayed. */
@@ -101,7 +104,7 @@ function precisely(ms: number, digits: number): string {
   return "+" + [...parts, `${seconds} s`].join(" ");
 }
 
-/** Whether the short format states the time exactly. */
+/** Whether the short format shows the time without rounding. */
 const round = (ms: number): boolean => ms < 1000 || ms % (ms < 10_000 ? 100 : ms < 3_600_000 ? 1000 : 60_000) === 0;
 
 /** Formats times with the same number of digits, so that each is exact. */

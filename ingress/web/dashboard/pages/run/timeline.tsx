@@ -98,7 +98,7 @@ function Chart({ parts, scale, trace, run }: { parts: Part[]; scale: Scale; trac
 
 const percent = (share: number): string => `${(share * 100).toFixed(3)}%`;
 
-const lastWords = 0.85; // labels right of this share would leave the axis on a narrow screen
+const lastWords = 0.85; // share of the width; labels that begin further to the right would leave the axis on a narrow screen
 
 /** Returns the labels of the ticks, without those that would touch another label or the end. */
 function roomy(moments: string[], scale: Scale, narrow: boolean): string[] {

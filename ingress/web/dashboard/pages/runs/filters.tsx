@@ -54,8 +54,8 @@ export function filterOf(query: URLSearchParams): Filter {
 }
 
 /**
- * Whether the filter selects unfinished runs. A search cannot be combined with it, because it finds
- * only finished runs.
+ * Whether the filter selects unfinished runs. Such a filter cannot be combined with a search, which
+ * finds only finished runs.
  */
 export const forOpen = (f: Filter): boolean => f.waitsFor !== "" || f.status === "queued" || f.status === "running";
 
