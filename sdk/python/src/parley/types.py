@@ -4227,7 +4227,9 @@ ErrorCode: TypeAlias = Literal[
     "erased",
     # The body exceeds this endpoint's limit.
     "payload_too_large",
-    # A body must be `application/json`, in UTF-8 and not compressed.
+    # The body's type is not supported. A body must be `application/json`, in UTF-8 and not
+    # compressed, unless the operation names another type. An uploaded or attached file must have a
+    # supported format.
     "unsupported_media_type",
     # The file has no bytes in the requested range. `Content-Range` gives its size.
     "range_not_satisfiable",
@@ -4238,8 +4240,9 @@ ErrorCode: TypeAlias = Literal[
     "upgrade_required",
     # Too many requests in this minute. `Retry-After` gives the seconds to wait.
     "rate_limited",
-    # A budget of the organization, agent, API key, automation or demo is used up for now. `detail`
-    # names it, and `Retry-After` gives the seconds until its next period.
+    # A budget of the organization, agent, API key, automation or demo is used up for now: `detail`
+    # names the budget, and `Retry-After` gives the seconds until its next period. Or the
+    # organization's quota of documents or files is exceeded: `detail` names the quota.
     "budget_exceeded",
     # Internal error. Search the service's log for `requestId`.
     "internal",
