@@ -37,7 +37,8 @@ type Deps struct {
 	Templates    Templates
 	Client       *outbound.Client // fetches URLs
 	DefaultModel string           // model of agents that name none
-	// FilesPerOrganization is the limit on the bytes of an organization's files; 0: no limit.
+	// FilesPerOrganization is the maximum total size of an organization's files, in bytes; 0: no
+	// limit.
 	FilesPerOrganization int64
 }
 

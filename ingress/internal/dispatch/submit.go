@@ -159,8 +159,8 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 type Charge interface {
 	// Pay charges the request. It returns an error if the caller has exceeded a rate limit.
 	Pay() error
-	Refund()       // returns the charge, if another request with the same key was charged already
-	Returns() bool // whether Refund restores the charge exactly, without an effect on requests in between
+	Refund()       // cancels the charge of Pay if the request turns out to be a replay
+	Returns() bool // whether Refund restores the rate limit exactly, as if Pay had not been called
 }
 
 // Consumed is the Charge of a request that has already been charged. Its methods do nothing.
@@ -172,7 +172,7 @@ func (Consumed) Pay() error { return nil }
 // Refund does nothing.
 func (Consumed) Refund() {}
 
-// Returns reports true, because there is no charge to restore.
+// Returns reports true, because Refund has no charge to restore.
 func (Consumed) Returns() bool { return true }
 
 // Submitter turns submissions into runs.
@@ -304,7 +304,9 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	// misses none.
 	accepting(run.ID)
 	sub, err := r.dispatch.Submit(ctx, run)
-	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID { // another request has the same key; the sweeper repeats a failed cleanup
+	// If another run is returned, the files must not stay linked to the new run's id. If unlinking
+	// fails, the sweeper removes the links later.
+	if err == nil && len(files) > 0 && sub.Run.Run.ID != run.ID {
 		_ = r.store.Blobs.UnlinkAttachments(ctx, run.OrganizationID, run.ID)
 	}
 	if err == nil && sub.waits && !run.OwnSession {

@@ -225,7 +225,7 @@ func TestResponsesResolveReferences(t *testing.T) {
 		t.Errorf("an edited message of a session: %s", prompt)
 	}
 
-	// The reference is to an answer that is not finished, or to an answer of another agent.
+	// A request may refer to an answer that is not finished, and to an answer of another agent.
 	open := runFor(a.respond(`{"background":true,"model":"`+agentID+`","input":"open"}`, h.key))
 	if _, prompt = a.reply(h, a.newAgent(h), "", user("open"), refers(messageOf(open)), user("next")); prompt != "open>… next" {
 		t.Errorf("a reference to an open run: %s", prompt)
@@ -331,8 +331,8 @@ func uiMessage(messageID, role, text string) string {
 	return `{"id":"` + messageID + `","role":"` + role + `","parts":[{"type":"step-start"},{"type":"text","text":"` + text + `"}]}`
 }
 
-// The AI SDK sends messages after an edit, for another answer, or with a history of its own. Their
-// runs continue the conversation that the user sees.
+// The AI SDK sends a message again after an edit, to get another answer, or with a history of its
+// own. The run of each such message continues the conversation that the user sees.
 func TestEditedAndRegeneratedMessages(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

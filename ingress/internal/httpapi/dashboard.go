@@ -102,7 +102,7 @@ func widgetScript(name string) gin.HandlerFunc {
 		}
 
 		header := c.Writer.Header()
-		header.Set("Access-Control-Allow-Origin", "*") // scripts of type module need it, and so do scripts with an integrity hash
+		header.Set("Access-Control-Allow-Origin", "*") // required for scripts of type module and scripts with an integrity hash
 		header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		serve(c, assets[name], widgetAge)
 	}

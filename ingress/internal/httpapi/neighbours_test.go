@@ -205,7 +205,7 @@ func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	for n, hookID := range hooks {
 		wg.Go(func() {
 			for sent := 0; ; sent++ {
-				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // too few from each address to be blocked
+				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // each address sends too few deliveries to be blocked
 				select {
 				case <-stop:
 					return

@@ -159,7 +159,7 @@ func pass(t *testing.T, d time.Duration) {
 }
 
 const (
-	graceOver = readers.Grace + 2*time.Second // by then, a run that has lost its reader is cancelled, even on a busy machine
+	graceOver = readers.Grace + 2*time.Second // time after which a run without readers is cancelled, even on a busy machine
 	atOnce    = 3 * time.Second               // shorter than the grace period
 )
 

@@ -168,8 +168,8 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list:
-// a caller whose filter found no documents does not mean all documents.
+// checkDocumentIDs checks a list of documents to which an agent is bound. It rejects an empty list,
+// because the list of a caller whose filter found no documents must not mean all documents.
 func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null means all documents")

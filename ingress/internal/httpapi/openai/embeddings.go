@@ -156,7 +156,7 @@ func refusedEmbedding(reply *contract.EmbedReply, texts int, deadline time.Time)
 	case reply.Lacking != nil:
 		exceeded := budgetdb.UsedUp(*reply.Lacking)
 		if reply.Later {
-			exceeded.RetryAfter = time.Until(deadline) // the calls that now reserve the budget will have finished by then
+			exceeded.RetryAfter = time.Until(deadline) // the calls that reserve the budget now will have finished by the deadline
 		}
 		return exceeded
 	case f != nil && f.Code == apierr.NotFound:
