@@ -36,7 +36,7 @@ type Submission struct {
 	Echo         json.RawMessage   // fields that responses repeat when the run is read; nil: none
 	Options      domain.RunOptions // options of the request besides its message
 	SettingNames *SettingNames     // names of the model settings in the request's protocol; nil: Parley's own names
-	ToolField    string            // path from a tool to the object with its name, for errors; empty: the tool itself
+	ToolField    string            // for errors: path from a tool to the object that contains the tool's name; empty: the tool itself
 	Attachments  []Attachment      // attachments of the request; acceptance stores them and adds them to Options
 	Unstored     bool              // whether the run cannot be read as a response of OpenAI's protocol
 	Key          string            // idempotency key; empty: none

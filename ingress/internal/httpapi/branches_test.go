@@ -159,8 +159,8 @@ func TestResponsesDoNotWaitForOtherBranches(t *testing.T) {
 	a.claimAccepted(after)
 }
 
-// A message is sent while a run of another branch has just lost its client. The message does not
-// cancel that run immediately.
+// A run of one branch has just lost its client. A message that is now sent in another branch does
+// not cancel that run immediately.
 func TestAMessageCancelsNoOtherBranch(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -386,7 +386,7 @@ func TestEditedAndRegeneratedMessages(t *testing.T) {
 	}
 }
 
-// A client disconnects while its run is being accepted. The run is cancelled like any other run
+// If a client disconnects while its run is being accepted, the run is cancelled like any other run
 // without a reader.
 func TestARunWhoseClientLeavesBeforeItIsAccepted(t *testing.T) {
 	t.Parallel()

@@ -132,8 +132,8 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 	}
 }
 
-// A request has waited for its run, but there is no capacity for the large result. The request is
-// rejected. When it is repeated, it gets the result.
+// If there is no capacity for the large result of a run, the request that has waited for the run is
+// rejected. When the request is repeated, it gets the result.
 func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

@@ -150,8 +150,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	whole()
 	one := allocated(whole)
 
-	// Of several concurrent readers, as many succeed as there is capacity for. None of them waits
-	// for the client of another reader.
+	// If several clients read at the same time, as many of them succeed as there is capacity for.
+	// No request waits until another client has read its response.
 	var readers sync.WaitGroup
 	var mu sync.Mutex
 	served := 0
@@ -215,8 +215,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	}
 }
 
-// The log of a run grows while slow readers read it. They do not exceed their organization's limit,
-// and a reader in another organization gets its response.
+// If the log of a run grows while slow readers read it, they do not exceed their organization's
+// limit, and a reader in another organization gets its response.
 func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltest // measures the memory of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, readers, share = 12 << 20, 12, 20 << 20

@@ -240,7 +240,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 	defer reading.End(t.c.Request.Context()) // runs after the reader is closed
 	defer reader.Close()
 
-	httpx.EndReservation(t.c) // the events have been read; the response is counted when the run has finished
+	httpx.EndReservation(t.c) // the log has been read; the response is counted later, when the run has finished
 	progress("The run " + run.Run.ID + " was accepted.")
 	return t.await(reading.Follow(reader), run, progress)
 }

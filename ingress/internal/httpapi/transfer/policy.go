@@ -18,8 +18,8 @@ const (
 	QueueTime     = 8 * time.Second
 	queueInterval = 50 * time.Millisecond
 
-	// crowdedFactor is multiplied by the policy's pace when no slot is free and another transfer
-	// waits.
+	// crowdedFactor times the policy's pace is required of all transfers when no slot is free and
+	// another transfer waits.
 	crowdedFactor = 4
 
 	// NewcomerShare determines how many slots of a limiter are reserved for newcomers:
