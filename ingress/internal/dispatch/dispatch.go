@@ -32,7 +32,7 @@ const (
 // Config has the limits for accepting runs.
 type Config struct {
 	BacklogMax    int             // maximum number of queued runs of all organizations; further runs are refused
-	OrgBacklogMax int             // the same limit for one organization; 0: a quarter of BacklogMax
+	OrgBacklogMax int             // maximum number of queued runs of one organization; 0: a quarter of BacklogMax
 	Tracer        *tracing.Tracer // nil: no traces
 }
 

@@ -272,8 +272,8 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 // beginNew accepts a run for the submission, or returns the existing run with its key.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
 	// If one of these checks fails, nothing has been stored. Prepare follows the check of the
-	// budget, because it may read the database. It precedes the other checks, because it may change
-	// the submission.
+	// budget, because Prepare may read the database. Prepare precedes the other checks, because it
+	// may change the submission.
 	err := r.WithinBudget(ctx, s.Caller.OrganizationID, s.AgentID, s.Caller.KeyID, s.AutomationID)
 	if err != nil {
 		return nil, err

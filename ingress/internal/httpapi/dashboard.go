@@ -18,7 +18,7 @@ import (
 
 const (
 	assetAge  = "public, max-age=31536000, immutable"
-	widgetAge = "public, max-age=300" // for assets whose name does not change with their content
+	widgetAge = "public, max-age=300" // assets whose name does not change with their content
 )
 
 // dashboardPage serves the single-page application for GET /dashboard and all paths below it. It

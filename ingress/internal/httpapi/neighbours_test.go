@@ -199,7 +199,7 @@ func TestUnsignedFloodsDoNotBlockSignedDeliveries(t *testing.T) {
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	hooks := make([]string, strangers)
-	for n := range hooks { // before the floods, which slow down all requests
+	for n := range hooks { // created before the floods, which slow down all requests
 		hooks[n] = a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
 	}
 	for n, hookID := range hooks {

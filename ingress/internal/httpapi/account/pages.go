@@ -127,7 +127,7 @@ func ReturnTo(values []string) string {
 func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)
-	header.Set("Cache-Control", "no-store") // because the page contains the person's name and the names of this release's bundles
+	header.Set("Cache-Control", "no-store") // the page contains the person's name and the names of this release's bundles
 	// The URL may contain a token, which other sites must not receive. The policy no-referrer would
 	// be too strict: browsers would send the pages' forms with the origin null.
 	header.Set("Referrer-Policy", "same-origin")

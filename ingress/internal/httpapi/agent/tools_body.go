@@ -115,7 +115,7 @@ var (
 		"idempotency-key",
 	}
 	// Names of the built-in tools. An endpoint must not have one of these names, because models
-	// could not distinguish it from the tool.
+	// could not distinguish the endpoint from the built-in tool.
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
