@@ -57,8 +57,8 @@ func (z *fuzzEnv) filler() *strings.Replacer {
 		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
-// try sends a request. It fails the test if no input may cause such a response, for example an
-// internal error.
+// try sends a request. It fails the test if the response is one that no input may cause, for
+// example an internal error.
 func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

@@ -25,8 +25,8 @@ const (
 	// AttemptName is the name of the cookie of a login in progress.
 	AttemptName = "parley_oidc"
 	attemptLife = 10 * time.Minute
-	// AttemptSeal is the context for sealing that cookie's value, so that no value sealed for
-	// another purpose is accepted as a login.
+	// AttemptSeal is the context for sealing the value of the cookie AttemptName. A value that was
+	// sealed for another purpose is therefore not accepted as a login in progress.
 	AttemptSeal = "oidc attempt"
 	defaultNext = DashboardPath
 	maxNext     = 512 // bytes

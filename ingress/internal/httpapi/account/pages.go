@@ -108,9 +108,9 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 	showRendered(c, status, page, err)
 }
 
-// ReturnTo returns the URL of the query to which a person returns after logging in. values are the
-// values of the query parameter. ReturnTo returns "" unless the only value is the URL of a
-// dashboard page, because a link to the service must not redirect to another site.
+// ReturnTo returns the URL at which a person continues after logging in. values are the values of
+// the query parameter next. ReturnTo returns "" unless there is exactly one value and it is the URL
+// of a dashboard page, because a link to the service must not redirect to another site.
 func ReturnTo(values []string) string {
 	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // the raw text is checked, too
 		return ""
