@@ -494,7 +494,7 @@ func (m *matrix) missingFor(name string, kind idKind) []target {
 	owner := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
 	for other, of := range idKinds {
 		if other != name && !of.bearer && of.prefix != kind.prefix && (!members[of.prefix] || !members[kind.prefix]) {
-			given := m.once("missing elsewhere: "+other, func() string { return of.own(m.orgPair, &owner) }) // a request with this id finds and changes nothing
+			given := m.once("missing elsewhere: "+other, func() string { return of.own(m.orgPair, &owner) }) // shared, because a request with this id finds and changes nothing
 			list = append(list, target{"id of " + other, given, ""})
 		}
 	}

@@ -240,7 +240,7 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events)
 		SELECT $1, $2, 1, n + 1, n + 1, 'message.delta {"text":"' || repeat('y', $3) || E'"}\n' FROM generate_series(1, 12) n`, runID, h.org, size/12)
 	counted := int64(0)
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // without notifications, readers poll a log after 5 seconds
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // readers that get no notification poll a log after 5 seconds
 		<-time.After(200 * time.Millisecond)
 		counted = max(counted, a.api.large.Bytes())
 	}

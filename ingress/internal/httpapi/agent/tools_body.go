@@ -262,7 +262,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 
 	read, present := b.schema.(map[string]any)
 	if !present || p.Has(at+".inputSchema") {
-		return // without a schema, each variable is an argument
+		return // if there is no schema, each variable of the URL becomes an argument
 	}
 
 	properties, _ := read["properties"].(map[string]any)

@@ -74,7 +74,7 @@ func (h *Handler) mcp(c *gin.Context) {
 
 	// Restore the body, because the SDK reads it again.
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	if len(c.Request.Header["Accept"]) == 0 { // without the header, the client accepts any type
+	if len(c.Request.Header["Accept"]) == 0 { // a client that sends no Accept header accepts any type
 		c.Request.Header.Set("Accept", "*/*")
 	}
 
